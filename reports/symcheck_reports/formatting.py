@@ -15,7 +15,7 @@ from symcheck.engine.results import to_json_value
 # Characters that change how their neighbours are shown: direction marks, embeddings, overrides and isolates, line and
 # paragraph separators, the byte order mark.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff")
-_MAX_ENTRIES = 12
+MAX_ENTRIES = 12
 
 
 def clean(text: str) -> str:
@@ -181,7 +181,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def compact(value: Any, limit: int = _MAX_ENTRIES, digits: int = 6) -> str:
+def compact(value: Any, limit: int = MAX_ENTRIES, digits: int = 6) -> str:
     """A whole observation or action on one line; long ones by their size and their non-zero entries.
 
     Args:

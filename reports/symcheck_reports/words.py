@@ -6,6 +6,7 @@ A sentence is never stronger than its evidence. `passed` names the number of che
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,22 @@ from symcheck.engine.verdict import AcceptedBy, Verdict
 from symcheck.statements.statement import Statement, as_sentence, free, state  # noqa: F401 (free and state: doctests)
 from symcheck_reports import boards
 from symcheck_reports.bounds import bound_sentence
-from symcheck_reports.formatting import clean, compact, count, leaves, number, one_line, plural, scientific, seconds
+from symcheck_reports.formatting import (
+    MAX_ENTRIES,
+    clean,
+    compact,
+    count,
+    leaves,
+    number,
+    one_line,
+    plural,
+    scientific,
+    seconds,
+)
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
+_MOST_APART, _NEXT_TO = 4, 1e-3  # entries that are shown, and how far apart beside the one that is furthest
 _LAYERS = ("layer_certificate", "representation_propagation")
 # What a subject is called, and the word for one that has the symmetry.
 _NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
@@ -227,8 +240,10 @@ def evidence(result: PropertyResult) -> str:
 
 def _outcome(result: PropertyResult) -> str:
     if result.p_value is not None:
-        word = "rejected" if result.violations else "not rejected"
-        return f"symmetry {word} (p = {number(result.p_value, 2)})"
+        p_value = f"(p = {number(result.p_value, 2)})"
+        if result.violations and result.verdict == "undecided":
+            return f"both sides differ {p_value}"  # for a reason that says nothing about the symmetry
+        return f"symmetry {'rejected' if result.violations else 'not rejected'} {p_value}"
     return plural(result.violations, "violation") if result.violations else "no violation"
 
 
@@ -325,14 +340,39 @@ def expectation(result: PropertyResult) -> str:
     example = result.counterexample
     if example is None or example.expected is None:
         return equation
-    wanted = compact(example.expected, digits=_OUTCOME_DIGITS)
+    wanted = _entries_apart(result, example.expected)
     return f"{equation}: {wanted}" if equation else wanted
 
 
 def measurement(result: PropertyResult) -> str:
     """What was measured instead; "" without a counterexample."""
     example = result.counterexample
-    return "" if example is None or example.actual is None else compact(example.actual, digits=_OUTCOME_DIGITS)
+    return "" if example is None or example.actual is None else _entries_apart(result, example.actual)
+
+
+def _entries_apart(result: PropertyResult, side: object) -> str:
+    """One side of an outcome on one line; of a long one the entries that differ most, with their names."""
+    example = result.counterexample
+    sides = [] if example is None else [list(leaves(to_json_value(one))) for one in (example.expected, example.actual)]
+    if not sides or len(sides[0]) <= MAX_ENTRIES or len(sides[0]) != len(sides[1]):
+        return compact(side, digits=_OUTCOME_DIGITS)
+    gaps = [_gap(wanted, measured) for (_, wanted), (_, measured) in zip(*sides, strict=True)]
+    order = sorted(range(len(gaps)), key=lambda i: -gaps[i])[:_MOST_APART]
+    apart = sorted(i for i in order if gaps[i] > _NEXT_TO * gaps[order[0]])
+    named = [str(entry.get("name", "")) for entry in result.per_coordinate if "kind" not in entry]
+    entries = list(leaves(to_json_value(side)))
+    names = named if len(named) == len(entries) else [place for place, _ in entries]
+    shown = ", ".join(f"{one_line(names[i], 40)} = {number(entries[i][1], _OUTCOME_DIGITS)}" for i in apart)
+    return f"{shown} (of {count(len(entries))} numbers)" if shown else compact(side, digits=_OUTCOME_DIGITS)
+
+
+def _gap(wanted: object, measured: object) -> float:
+    """How far two entries are apart; what cannot be subtracted counts as infinitely far where it differs."""
+    both = (wanted, measured)
+    if not all(isinstance(one, int | float) for one in both):
+        return 0.0 if wanted == measured else math.inf
+    gap = abs(float(measured) - float(wanted))  # type: ignore[arg-type]
+    return math.inf if math.isnan(gap) else gap
 
 
 def is_network_property(name: str) -> bool:

@@ -179,7 +179,8 @@ def _write_block(own: SignedMap, block: Block) -> Any:
     if layout == "first" and min(own.sign) > 0 and not any(own.offset):
         for name in SPATIAL_OPERATORS if shape[-1] == shape[-2] else ("flip_ud", "flip_lr"):
             if list(own.index) == turn_picture(name, shape, layout):
-                return name
+                # A short last axis would be taken for channels.
+                return {"spatial": name, "axes": [1, 2]} if len(shape) == 3 and shape[-1] <= 4 else name
     return own.spec_entry()
 
 

@@ -35,7 +35,8 @@ SPATIAL_OPERATORS: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
 _SIGNED_IMAGE = re.compile(r"[+-]?\d{1,18}")  # more digits are no index that a machine counts to
 _FORMS = (
     "a square matrix, a list of signs (+1 or -1), a permutation of 0..n-1, signed one-based images as strings "
-    '(["-1", "+3", "+2"]), {"matrix" or "signs": ..., "offset": ...}, a named spatial operator, a callable, '
+    '(["-1", "+3", "+2"]), {"matrix" or "signs": ..., "offset": ...}, a named spatial operator, '
+    '{"spatial": ..., "axes": [0, 1]}, a callable, '
     "or a mapping or tuple of these for Dict and Tuple spaces"
 )
 
@@ -129,13 +130,22 @@ class AffineEntry:
 
 @dataclass(frozen=True)
 class SpatialEntry:
-    """A named operator on the last two axes: rot90 (counter-clockwise), flip_ud, flip_lr or transpose."""
+    """A named operator on two axes: rot90 (counter-clockwise), flip_ud, flip_lr or transpose.
+
+    Attributes:
+        operator: its name.
+        channels_last: whether rows and columns are the axes before the last one, True or False where the axes were
+            written; None where they were not: then they are the last two.
+    """
 
     operator: str
+    channels_last: bool | None = None
 
     def apply(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Apply to stacked images, shape (..., height, width); the result is contiguous."""
-        return np.ascontiguousarray(SPATIAL_OPERATORS[self.operator](images))
+        """Apply to stacked images, shape (..., height, width) or (..., height, width, channels); made contiguous."""
+        grids = np.moveaxis(images, -1, -3) if self.channels_last else images
+        moved = SPATIAL_OPERATORS[self.operator](grids)
+        return np.ascontiguousarray(np.moveaxis(moved, -3, -1) if self.channels_last else moved)
 
 
 @dataclass(frozen=True)
@@ -213,6 +223,8 @@ def _from_mapping(written: Mapping[Any, Any], where: str) -> Entry:
     # Keys of a Dict space may be called "matrix" too: only these keys and no others make an affine map.
     if ("matrix" in written or "signs" in written) and set(written) <= {"matrix", "signs", "offset"}:
         return _affine(written, where)
+    if set(written) == {"spatial", "axes"}:
+        return _spatial(written, where)
     return TreeEntry({key: parse_entry(child, f"{where}[{key!r}]") for key, child in written.items()})
 
 
@@ -231,6 +243,18 @@ def _affine(written: Mapping[Any, Any], where: str) -> AffineEntry:
         )
     # An offset of zeros is none: the map stays exact.
     return AffineEntry(linear.matrix, linear.index, linear.sign, offset if offset.any() else None)
+
+
+def _spatial(written: Mapping[Any, Any], where: str) -> Entry:
+    entry, axes = _parse_name(str(written["spatial"]), where), written["axes"]
+    readings = {(0, 1): True, (-3, -2): True, (1, 2): False, (-2, -1): False}
+    given = tuple(axes) if isinstance(axes, list | tuple) else axes
+    if not isinstance(entry, SpatialEntry) or given not in readings:
+        raise SpecError(
+            f"expected axes = [0, 1] (rows, columns, channels) or [1, 2] (channels, rows, columns), got {axes!r}.",
+            where=where,
+        )
+    return SpatialEntry(entry.operator, readings[given])
 
 
 def _is_tree_tuple(written: Any) -> bool:

@@ -14,6 +14,8 @@ from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEn
 from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 
+_MOST_CHANNELS = 4  # colours with transparency
+
 
 class SpaceMap(Protocol):
     """A map of one space to itself. `context` is the original observation where an action map depends on it."""
@@ -297,10 +299,21 @@ def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: st
         raise SpecError(
             f"{entry.operator!r} acts on the last two axes of an image, but the space is {space}.", where=where
         )
-    # These two exchange height and width.
-    if entry.operator in ("rot90", "transpose") and shape[-1] != shape[-2]:
+    if entry.channels_last is not None and len(shape) != 3:
+        raise SpecError(f"axes are those of images with channels, but the space is {space}.", where=where)
+    if entry.channels_last is None and len(shape) == 3 and shape[-1] <= _MOST_CHANNELS < min(shape[:-1]):
         raise SpecError(
-            f"{entry.operator!r} needs square images, but the space has {shape[-2]}x{shape[-1]}: {space}.",
+            f"{entry.operator!r} acts on the last two axes, {shape[-2]}x{shape[-1]}, and the last one looks like "
+            f"channels: {space}.",
+            where=where,
+            remedy=f'Write {{ spatial = "{entry.operator}", axes = [0, 1] }} where the channels are last, and '
+            "axes = [1, 2] where they are first.",
+        )
+    height, width = shape[-3:-1] if entry.channels_last else shape[-2:]
+    # These two exchange height and width.
+    if entry.operator in ("rot90", "transpose") and height != width:
+        raise SpecError(
+            f"{entry.operator!r} needs square images, but the space has {height}x{width}: {space}.",
             where=where,
             remedy="Crop or pad the image to a square, or use flip_ud and flip_lr only.",
         )

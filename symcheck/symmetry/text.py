@@ -88,8 +88,8 @@ def describe(entry: Entry | ElementEntry, symbol: str) -> str:
     match entry:
         case IdentityEntry():
             return "unchanged"
-        case SpatialEntry(operator):
-            return f"{operator} of the last two axes"
+        case SpatialEntry(operator, channels_last):
+            return f"{operator} of the {'two axes before the last' if channels_last else 'last two axes'}"
         case FunctionEntry(function):
             return f"callable {getattr(function, '__name__', type(function).__name__)}"
         case TreeEntry(children):

@@ -2,6 +2,7 @@
 
 import re
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,6 +19,7 @@ from symcheck.entries.forms import (
 )
 from symcheck.entries.numbers import number
 from symcheck.errors import SpecError
+from symcheck.symmetry.space_maps import fit
 from symcheck.symmetry.text import describe
 
 
@@ -185,3 +187,26 @@ def test_long_vectors_are_counted():
     long = parse_entry(["-2", "+1", *(f"{s}{i}" for i, s in zip(range(3, 41), "+-" * 19, strict=True))], "")
     assert describe(long, "o") == "moves 2 and negates 20 of 40 components"
     assert describe(parse_entry({"matrix": (np.eye(40) * 0.5).tolist()}, ""), "o") == "a dense 40x40 matrix"
+
+
+def test_channels_last_are_left_where_the_axes_say_so() -> None:
+    picture = np.arange(7 * 7 * 3).reshape(7, 7, 3)
+    space = gym.spaces.Box(0, 255, (7, 7, 3), np.int64)
+    columns = fit(parse_entry({"spatial": "flip_lr", "axes": [0, 1]}, "observation[0]"), space, "observation[0]")
+    assert np.array_equal(columns.image(picture), picture[:, ::-1])
+    assert np.array_equal(columns.batch(picture[None]), picture[None, :, ::-1])
+    written = fit(parse_entry({"spatial": "flip_lr", "axes": [1, 2]}, "observation[0]"), space, "observation[0]")
+    assert np.array_equal(written.image(picture), picture[..., ::-1])
+    first = gym.spaces.Box(0, 255, (3, 7, 7), np.int64)
+    plain = fit(parse_entry("flip_lr", "observation[0]"), first, "observation[0]")
+    assert np.array_equal(plain.image(picture.T), picture.T[..., ::-1])
+
+
+def test_a_last_axis_that_looks_like_channels_is_refused_with_both_readings() -> None:
+    space = gym.spaces.Box(0, 255, (7, 7, 3), np.int64)
+    with pytest.raises(SpecError, match=r"looks like channels") as refused:
+        fit(parse_entry("flip_lr", "observation[0]"), space, "observation[0]")
+    assert "axes = [0, 1]" in str(refused.value)
+    assert "axes = [1, 2]" in str(refused.value)
+    with pytest.raises(SpecError, match=r"expected axes = \[0, 1\]"):
+        parse_entry({"spatial": "flip_lr", "axes": [0, 2]}, "observation[0]")

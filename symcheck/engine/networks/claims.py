@@ -297,16 +297,14 @@ def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where:
 
 
 def _spatial_motion(entry: SpatialEntry, shape: tuple[int, ...], where: str, what: str) -> SignedPermutation:
-    if len(shape) < 2:
-        raise SpecError(
-            f"{entry.operator!r} acts on the last two axes of an image, but {what} has shape {shape}.", where=where
-        )
+    if len(shape) < (3 if entry.channels_last else 2):
+        raise SpecError(f"{entry.operator!r} acts on two axes of an image, but {what} has shape {shape}.", where=where)
     size = int(np.prod(shape))
     # Moving the numbers of the places shows where each entry comes from; index is the inverse of that.
     moved = entry.apply(np.arange(size).reshape(shape))
     if moved.shape != shape:
         raise SpecError(
-            f"{entry.operator!r} needs square images, but {what} has {shape[-2]}x{shape[-1]}.",
+            f"{entry.operator!r} needs square images, but {what} has shape {shape}.",
             where=where,
             remedy="Crop or pad the image to a square, or use flip_ud and flip_lr only.",
         )

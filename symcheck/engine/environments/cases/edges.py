@@ -7,7 +7,7 @@ on the other differs exactly there and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.entries.forms import AffineEntry, IdentityEntry
 from symcheck.spaces.probing import linear_map
 
-_SEARCHES = 14  # thresholds looked for along each coordinate
+_SEARCHES, _AT_ONCE = 14, 7  # thresholds looked for along each coordinate, a few together
 _TRIES = 56  # states from which they are looked for
 _MOST_COORDINATES, _MOST_BETWEEN = 12, 6
 _BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
@@ -62,11 +62,14 @@ def threshold_cases(
         inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
         upward = rng.random(_TRIES) < 0.5
         goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
-        for case, state in _bisect(pairs, inside, int(j), goals):
-            made = pairs.placement.between if between else pairs.placement.at
+        made, enough = pairs.placement.between if between else pairs.placement.at, len(edges) + 2 * _SEARCHES
+        # From half of the states the threshold is reached where an episode has ended already.
+        for case, state in _bisect(pairs, inside, int(j), goals, _SEARCHES if between else 2 * _SEARCHES):
             situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:
                 edges.append((case, situation))
+            if len(edges) >= enough:
+                break
         if not in_time():
             break
     words, actions = [case.word for case, _ in edges], [case.action for case, _ in edges]
@@ -85,8 +88,11 @@ def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
     return not (pairs.placement.access.box or whole)
 
 
-def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats) -> list[tuple[Case, Floats]]:
-    """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
+def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int) -> Iterator[tuple[Case, Floats]]:
+    """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases.
+
+    They are sought a few at a time, so that who has enough stops.
+    """
     states = np.array([case.situation.state for case in inside], dtype=np.float64)
     actions = [case.action for case in inside]
 
@@ -95,19 +101,20 @@ def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats) -> list[tup
         changed[:, j] = values
         return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated
 
-    ending = np.flatnonzero(ends(np.arange(len(inside)), goals))[:_SEARCHES]
-    low, high = states[ending, j], goals[ending]
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2
-        between = np.flatnonzero((middle != low) & (middle != high))
-        if not len(between):
-            break
-        over = ends(ending[between], middle[between])
-        low[between] = np.where(over, low[between], middle[between])
-        high[between] = np.where(over, middle[between], high[between])
-    at = np.repeat(states[ending], 2, axis=0)
-    at[:, j] = np.stack([low, high], axis=1).reshape(-1)
-    return [(inside[row], state) for row, state in zip(np.repeat(ending, 2), at, strict=True)]
+    every = np.flatnonzero(ends(np.arange(len(inside)), goals))[:most]
+    for ending in (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE)):
+        low, high = states[ending, j], goals[ending]
+        for _ in range(_HALVINGS):
+            middle = low + (high - low) / 2
+            between = np.flatnonzero((middle != low) & (middle != high))
+            if not len(between):
+                break
+            over = ends(ending[between], middle[between])
+            low[between] = np.where(over, low[between], middle[between])
+            high[between] = np.where(over, middle[between], high[between])
+        at = np.repeat(states[ending], 2, axis=0)
+        at[:, j] = np.stack([low, high], axis=1).reshape(-1)
+        yield from zip((inside[row] for row in np.repeat(ending, 2)), at, strict=True)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.equations import Part
 from symcheck.engine.results import Counterexample
+from symcheck.spaces.coordinates import finite
+
+_PLAINLY = 1e-5  # of the numbers that differ: five digits are read, and the sixth is compared
 
 
 def visible_columns(pairs: Pairs, part: Part) -> slice:
@@ -33,7 +36,9 @@ class SinglePairs:
     bench: Workbench
     tolerance: Tolerance
 
-    def violates(self, part: Part, case: Case, *, carefully: bool = False, visibly: bool = False) -> bool:
+    def violates(
+        self, part: Part, case: Case, *, carefully: bool = False, visibly: bool = False, plainly: bool = False
+    ) -> bool:
         """Whether one case violates a property beyond its tolerance.
 
         Args:
@@ -41,6 +46,7 @@ class SinglePairs:
             case: the case; both sides are stepped.
             carefully: also compare with what a nudge does there.
             visibly: count only what the agent sees.
+            plainly: count only what shows in the first digits of the numbers that differ.
 
         Returns:
             Whether some residual exceeds its tolerance.
@@ -49,6 +55,9 @@ class SinglePairs:
         comparison = pairs.comparison(part, pairs.measure([case]))
         rng = self.bench.rng("careful")
         limits = self.tolerance.local_tolerance(comparison, [case], rng) if carefully else self.tolerance.of(comparison)
+        if plainly:
+            sizes = np.fmax(np.abs(finite(comparison.expected)), np.abs(finite(comparison.actual)))
+            limits = np.maximum(limits, _PLAINLY * sizes)
         over = ~(comparison.residual() <= limits)
         return bool((over[:, visible_columns(pairs, part)] if visibly else over).any())
 
@@ -58,10 +67,13 @@ class SinglePairs:
 
     def _shrink(self, part: Part, cases: list[Case]) -> Case:
         pairs = self.bench.pairs
-        visible = [case for case in cases if self.violates(part, case, visibly=True)]
-        visibly = bool(visible)  # what the agent sees is shown before what it does not
-        start = simplest(pairs, visible or cases)
-        small = minimise(pairs, start, lambda case: self.violates(part, case, visibly=visibly))
+        # What the agent sees is shown before what it does not, and what shows in the first digits before what does not.
+        for visibly, plainly in ((True, True), (True, False), (False, True), (False, False)):
+            kept = [case for case in cases if self.violates(part, case, visibly=visibly, plainly=plainly)]
+            if kept:
+                break
+        start = simplest(pairs, kept or cases)
+        small = minimise(pairs, start, lambda case: self.violates(part, case, visibly=visibly, plainly=plainly))
         # Shrinking may have moved to a threshold, where a nudge does as much.
         return small if self.violates(part, small, carefully=True) else start
 

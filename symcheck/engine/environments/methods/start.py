@@ -204,6 +204,7 @@ class StartEvidence:
             verdict,
             "distribution",
             checked=checked,
+            violations=facts.violations,
             p_value=test.p_value,
             unit=START.unit,
             max_residual=test.statistic,

@@ -295,6 +295,7 @@ class TrajectoryEvidence:
         )
         if test.p_value <= level:
             facts = dataclasses.replace(facts, violations=1, unattributed=self._blame_start())
+            result = dataclasses.replace(result, violations=1)
             return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
         if self._stopped:
             return result, facts
@@ -342,7 +343,6 @@ class TrajectoryEvidence:
         size = float(test.statistics[best])
         return dataclasses.replace(
             result,
-            violations=1,
             max_residual=size,
             unit="standardised difference of episode totals",
             counterexample=Counterexample(label, None, None, None, 0.0, size, size, described[best]),
