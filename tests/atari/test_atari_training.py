@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -174,7 +175,7 @@ def test_a_film_shows_a_whole_game_and_its_score(tmp_path: Path):
 def test_a_training_on_games_names_the_emulator_it_depends_on(tmp_path: Path):
     for task, named in (("pong", True), ("cartpole", False)):
         the_task, settings = find_task(task), preset(task, "paper")
-        plan = find_network(the_task, "equivariant").with_quirks({"input_scale": settings.input_scale})
+        plan = find_network(the_task, "equivariant").with_quirks(dataclasses.asdict(settings))
         the_job = Job(the_task, plan, (0,), (0.1,), settings)
         begin(tmp_path, Started(the_job, "paper", "", (the_job,)))
         document = json.loads((tmp_path / "job.json").read_text())
