@@ -41,6 +41,7 @@ from symcheck.engine.networks.values import (
     Tracked,
     Value,
 )
+from symcheck.engine.networks.weight_orbits import TiedWeights, name_weights
 from symcheck.statements.statement import Statement, state
 
 AGREEMENT = 1e-9
@@ -239,9 +240,7 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
     if worst is not None:
         record.take(worst)
         name_inputs(record, pending, worst)
-        row, column = worst.place
-        # The last column of [W, b] is the bias.
-        record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
+        record.place = name_weights("output", _blamed_weights(pending, claim, rows, worst), rows.shape[1] - 1)
         record.cause = None
         if worst.level == "failed":
             entries = {"units": list(record.units), "inputs": list(record.inputs)}
@@ -251,6 +250,21 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
     record.bound = drift if interval is not None else None
     pending.record.settle(record)
     return record.bound
+
+
+def _blamed_weights(pending: Pending, claim: OutputClaim, rows: Floats, worst: Judgement) -> list[tuple[int, int]]:
+    """Rows and columns of [W, b] that a difference between moved rows is put down to."""
+    row, column = worst.place
+    parent, motions = pending.parent, [motion for motion in claim.motions if isinstance(motion, SignedPermutation)]
+    if not isinstance(parent, Tracked) or not parent.is_free or len(motions) < len(claim.motions):
+        return [worst.place]
+    tied = TiedWeights(rows, motions, parent.images)
+    # Compared were a weight of this row and, in this column, one of the row that K moves here.
+    for motion in motions:
+        source = int(np.flatnonzero(motion.index == row)[0])
+        if places := tied.blame(source, column):
+            return places
+    return [worst.place]
 
 
 def _flattened_if_untied(pending: Pending, generators: int) -> dict[str, list[int]]:

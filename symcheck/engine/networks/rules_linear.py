@@ -23,6 +23,7 @@ from symcheck.engine.networks.values import (
     distinct_rows,
     first_places,
 )
+from symcheck.engine.networks.weight_orbits import TiedWeights, name_weights
 from symcheck.statements.statement import state
 
 LARGEST = 40_000_000
@@ -177,9 +178,11 @@ def _fill(pending: Pending, judgement: Judgement, units: Ints, *, matched: bool,
     name_inputs(record, pending, judgement)
     record.level = judgement.level if matched else "failed"
     row, column = judgement.place
-    # The last column of [W, b] is the bias.
-    entry = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
-    record.place = f"unit {units[row]}, {entry}"
+    places = [(row, column)]
+    if matched and isinstance(pending.parent, Tracked) and pending.parent.is_free and judgement.level == "failed":
+        tied = TiedWeights(own_rows(pending)[units], record.images, pending.parent.images)
+        places = tied.blame(row, column) or places
+    record.place = name_weights("unit", [(int(units[i]), j) for i, j in places], pending.weight.shape[1])
     if not matched:
         entries = {"units": list(record.units), "inputs": list(record.inputs)}
         record.cause = state("SYM130", **entries, **flattened_before(pending))
