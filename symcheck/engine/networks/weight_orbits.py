@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.engine.networks.matching import ULPS, ulp32
 from symcheck.engine.networks.values import SignedPermutation
 
 _LONGEST = 64  # weights of an orbit that are compared
-_TIED = 1e-6  # of the largest weight: weights closer than this agree
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TiedWeights:
         """
         orbit = self._orbit(unit, column)
         values = np.array([sign * self.rows[place] for place, sign in orbit.items()])
-        allowed = _TIED * float(np.abs(values).max())
+        allowed = ULPS * float(ulp32(np.abs(values)).max())  # what counts as rounded: the published level
         if len(orbit) == 2 and abs(values[0] - values[1]) > allowed:
             return list(orbit)
         apart = np.abs(values - np.median(values)) > allowed
