@@ -229,7 +229,7 @@ def faulty_where(bump: Callable[[Tensor], Tensor], place: int = 0) -> nn.Module:
 
 BUMPS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[], Symmetry]]] = {
     "beyond 200": (lambda x: torch.relu(x.amax(1) - 200).square(), mirror),
-    "near the origin": (lambda x: 1e-4 * torch.exp(-20 * x.square().sum(1)) * (x[:, 0] > 0), mirror),
+    "near the origin": (lambda x: 4e-5 * torch.exp(-20 * x.square().sum(1)) * (x[:, 0] > 0), mirror),
     "at fixed points": (
         lambda x: torch.exp(-1e6 * (x[:, :2] - x[:, 2:]).square().sum(1)) * (x[:, 0] - x[:, 1]).square(),
         halves,

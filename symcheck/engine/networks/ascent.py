@@ -59,7 +59,7 @@ def climb_residual(
             return climbed
         if np.isfinite(x).all():
             x = x if domain is None else domain.clip(x)
-            climbed.append(Family("gradient ascent on the residual", x))
+            climbed.append(Family("gradient ascent on the residual", x, borrows=True))
     return climbed
 
 

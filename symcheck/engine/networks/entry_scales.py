@@ -23,6 +23,7 @@ _NARROW = 1e-2  # range of the marks over their size: masked logits less their l
 _EVEN = 1e-2  # interquartile range over range, at least, of ordinary values: saturated ones lie over many decades
 _FEW = 0.02  # share of the values that must be ordinary for the others to be marks
 _MARKS = 3  # different marks that an entry may have: forbidden, padded, infinite
+_CANCELLED = 1e-3  # times ordinary outputs: smaller ones have cancelled, and their rounding is that of larger terms
 _SAME_MARK = 1e-6  # relative difference: eight units in the last place of a float32 mark
 
 
@@ -50,6 +51,15 @@ class EntryScales:
     def largest(self) -> float:
         """The spread of the output: that of its widest entry."""
         return float(self.spread.max(initial=0.0))
+
+    def beside(self, ordinary: EntryScales) -> EntryScales:
+        """Of inputs that are smaller or larger than ordinary ones: their own scale, and not far below the ordinary one.
+
+        Where values barely vary among them, their size counts, as far as ordinary inputs spread.
+        """
+        own = np.maximum(self.spread, np.minimum(self.size, ordinary.spread))
+        floor = EntryScales(_CANCELLED * ordinary.spread, _CANCELLED * ordinary.size, ordinary.limit)
+        return EntryScales(own, self.size, self.limit).joined(floor)
 
     def joined(self, other: EntryScales) -> EntryScales:
         """The larger of both, entry by entry; a mark is one where both call it so."""

@@ -236,7 +236,7 @@ def _measure_block(
     x = family.inputs
     # Both precisions, once for all generators.
     before = {exact: subject.run(x, exact=exact) for exact in (True, False)}
-    block = ruler.block(x, before[True])
+    block = ruler.block(x, before[True], borrows=family.borrows)
     if family.name not in result.families:
         result.families.append(family.name)
     for generator in range(len(inputs.motions)):

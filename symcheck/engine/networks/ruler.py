@@ -61,21 +61,23 @@ class Ruler:
         """Scales of each output on ordinary inputs."""
         return {path: entry_scales(rows) for path, rows in self.typical_outputs.items()}
 
-    def block(self, x: Floats, before: dict[str, Floats]) -> Block:
+    def block(self, x: Floats, before: dict[str, Floats], *, borrows: bool = True) -> Block:
         """Inputs whose outputs are to be compared.
 
         Args:
             x: shape (n, *shape).
             before: what the float64 copy answers to them.
+            borrows: as in `Family`.
         """
-        return Block(self, x, before)
+        return Block(self, x, before, borrows=borrows)
 
 
 class Block:
     """Inputs of one kind with their answers, and the rounding of these."""
 
-    def __init__(self, ruler: Ruler, x: Floats, before: dict[str, Floats]) -> None:
+    def __init__(self, ruler: Ruler, x: Floats, before: dict[str, Floats], *, borrows: bool) -> None:
         self._ruler = ruler
+        self._borrows = borrows
         self._x = x
         self._before = before
         self._noises: dict[float, dict[str, Floats]] = {}
@@ -86,7 +88,8 @@ class Block:
         if len(self._x) < ENOUGH:
             # few inputs say little of how far an output spreads, and how far they lie from ordinary ones counts
             return entry_scales(self._before[path], *others, self._ruler.typical_outputs[path])
-        return entry_scales(self._before[path], *others).joined(self._ruler.reference[path])
+        own, ordinary = entry_scales(self._before[path], *others), self._ruler.reference[path]
+        return own.joined(ordinary) if self._borrows else own.beside(ordinary)
 
     def relative_gaps(
         self, claim: OutputClaim, generator: int, wanted: Floats, actual: Floats, scales: EntryScales

@@ -24,10 +24,13 @@ class Family:
     Attributes:
         name: in words.
         inputs: shape (n, *shape), float64.
+        borrows: whether the scale of its outputs is at least that of ordinary inputs, which have the same size: at a
+            fixed point a signed output must vanish, and what is left of it is rounding.
     """
 
     name: str
     inputs: Floats
+    borrows: bool = False
 
 
 def families(
@@ -66,9 +69,9 @@ def families(
         n = rest // len(makers) + (i < rest % len(makers))
         if n:
             drawn.append(Family(name, make(rng, (n, *shape))))
-    drawn.append(Family("edges" if domain is None else "bounds of the observation space", edges))
+    drawn.append(Family("edges" if domain is None else "bounds of the observation space", edges, borrows=True))
     if len(fixed):
-        drawn.append(Family("fixed points", fixed))
+        drawn.append(Family("fixed points", fixed, borrows=True))
     return drawn
 
 
