@@ -171,7 +171,7 @@ class Checker:
                     op in ("input", "linear") and matrix.shape == (size, size) == offset.shape * 2, "no matrix for it"
                 )
                 if op == "linear":
-                    self._mixed(node, generator, matrix, offset)
+                    self._check_mixed_units(node, generator, matrix, offset)
                 self.matrices[generator, start] = matrix, offset
                 actions.append((np.full(size, -1), np.ones(size, dtype=np.int64)))
             else:
@@ -197,7 +197,7 @@ class Checker:
         _hold(weight.shape[1] == rows.shape[1], "the weight does not fit its arguments")
         return len(rows) * len(weight)
 
-    def _moved(self, x: Array, index: Array, generator: int) -> tuple[Array, Array]:
+    def _argument_signs(self, x: Array, index: Array, generator: int) -> tuple[Array, Array]:
         """Signs u with x_i at L x equal to u_i times x_index[i] at x, and where both are the constant 0."""
         target = x[index]
         fixed, a, b = self.constant[x] & self.constant[target], self.number[x], self.number[target]
@@ -209,7 +209,7 @@ class Checker:
 
     def _pointwise(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
         kind = sign_rule(node["function"], [float(number) for number in node["parameters"]])
-        moved = [self._moved(self.table(x, 1), index, generator) for x in node["x"]]
+        moved = [self._argument_signs(self.table(x, 1), index, generator) for x in node["x"]]
         if kind == "odd":
             fine = moved[0][0] == sign
         elif kind == "product":
@@ -258,7 +258,7 @@ class Checker:
     def _linear(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
         (weight, bias), x = self.units(node), self.table(node["x"], 2)
         if (self.image[generator][x] < 0).any():
-            self._mixed(node, generator, np.eye(len(index))[index] * sign[:, None], np.zeros(len(index)))
+            self._check_mixed_units(node, generator, np.eye(len(index))[index] * sign[:, None], np.zeros(len(index)))
             return
         moved = self._moved_rows(node, generator, index, len(weight))
         parts = *moved, index.reshape(len(x), -1) % len(weight), sign.reshape(len(x), -1)
@@ -297,7 +297,7 @@ class Checker:
         matrix = np.eye(len(entries))[np.searchsorted(entries, image)] * self.sign[generator][entries][:, None]
         return entries, matrix, np.zeros(len(entries))
 
-    def _mixed(self, node: dict[str, Any], generator: int, matrix: Array, offset: Array) -> None:
+    def _check_mixed_units(self, node: dict[str, Any], generator: int, matrix: Array, offset: Array) -> None:
         """A M = K A, up to the rounding of these products in float64: A the weights on entries that a matrix moves."""
         (weight, bias), x = self.units(node), self.table(node["x"], 2)
         fixed, rows = self.constant[x], np.arange(len(x))
@@ -331,11 +331,11 @@ class Checker:
                 _hold(same and len(np.unique(local)) == len(whole), f"generator {generator}: moved by another matrix")
             else:
                 index, sign = self._action(stored, len(entries))
-                signs, zero = self._moved(entries, index, generator)
+                signs, zero = self._argument_signs(entries, index, generator)
                 _hold((signs == sign) | zero, f"generator {generator}: entry {{}} has another sign than is claimed")
 
 
-def _named(step: str, law: Callable[[], None]) -> None:
+def _apply_law(step: str, law: Callable[[], None]) -> None:
     try:
         law()
     except Exception as error:  # what is not as it should be is no proof, whatever breaks
@@ -368,16 +368,16 @@ def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> 
     """Check a certificate, and that its weights are the given ones; raises `RejectedError` at the first wrong step."""
     _hold(document.get("digest") == digest(document), "digest: the file is not as it was written")
     made: list[Checker] = []
-    _named("head", lambda: made.append(Checker(document)))
+    _apply_law("head", lambda: made.append(Checker(document)))
     for name, stored in made[0].weights.items():
         given = stored if weights is None else weights.get(name, np.zeros(0))
         same = given.dtype == stored.dtype and given.shape == stored.shape and given.tobytes() == stored.tobytes()
         _hold(same, f"weights: {name} differs from the given one")
     for place, node in enumerate(document["nodes"]):
         words = " ".join(filter(None, [str(node.get(key, "")) for key in ("op", "function", "name")]))
-        _named(f"node {place} ({words})", partial(made[0].node, node))
+        _apply_law(f"node {place} ({words})", partial(made[0].node, node))
     for output in document["outputs"]:
-        _named(f"output {output.get('path')!r}", partial(made[0].output, output))
+        _apply_law(f"output {output.get('path')!r}", partial(made[0].output, output))
 
 
 def main(arguments: list[str]) -> int:

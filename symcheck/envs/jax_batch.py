@@ -151,8 +151,9 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
         return [np.concatenate(rows) for rows in zip(*results, strict=True)]
 
     def _observe_some(self, states: Floats) -> tuple[Any]:
+        if self._observe is None:
+            raise ValueError("expected an environment that observes a state, got one without such a function")
         self.put_states(states)
-        assert self._observe is not None
         return (np.asarray(self._observe(self.state)),)
 
     def _as_numbers(self, part: Any) -> Any:

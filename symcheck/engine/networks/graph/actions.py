@@ -94,8 +94,7 @@ class Finder:
             return self.motion
         if node.start in self.claimed:
             return self.claimed[node.start]
-        if node.op == "input":
-            assert isinstance(self.motion, SignedPermutation)
+        if node.op == "input" and isinstance(self.motion, SignedPermutation):
             action = action_of(self.motion)
         elif node.op == "linear" and self._is_mixed(node):
             action = self._mixed(node)
@@ -246,7 +245,8 @@ class Finder:
 
 def distinct_units(graph: Graph, node: Node) -> tuple[Floats, Floats]:
     """The rows of a linear node's weight that differ, and their biases."""
-    assert node.weight is not None
+    if node.weight is None:
+        raise ValueError(f"expected a linear node, which has a weight, got one of operator {node.op!r}")
     weight = graph.numbers(node.weight)
     bias = np.zeros(len(weight)) if node.bias is None else graph.numbers(node.bias)
     if node.units is None:
