@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import time
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -539,6 +540,38 @@ def test_an_action_map_that_fails_refutes_itself_alone(others):
     assert fate["unchanged"] == ("failed", not others)
     assert judged.complete == bool(others)
     assert fate.get("0 <-> 1") == (("passed", False) if others else None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Blind(Court):
+    """A court whose runs on several generators see nothing; those on one give the verdict that it is told."""
+
+    alone: Any = None
+    together: Any = None
+
+    def accept(self, name, group):
+        return self.alone if len(group.generators) == 1 else self.together
+
+    def screen(self, name, group, *, samples=None):
+        return self.accept(name, group)
+
+
+@pytest.mark.parametrize(("actions", "order"), [([1, 0], 40320), ([0, 1], None)])
+def test_a_large_group_is_claimed_only_where_its_simple_members_hold_alone(actions, order):
+    """Its few generators move everything at once, in which a run may see less of a fault."""
+
+    def run(action):
+        claim = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1] * 4], [action])
+        return sc.verify_env("CartPole-v1", claim, samples=100).results[0]
+
+    where = Spaces(gym.spaces.Box(-1, 1, (8,)), gym.spaces.Discrete(1), has_state=False)
+    options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    court = Blind(lambda: None, "eight parts", where, *options, alone=run(actions), together=run([1, 0]))
+    still = SignedMap.identity(1)
+    swaps = [SignedMap.of([*range(i), i + 1, i, *range(i + 2, 8)]) for i in range(7)]
+    parts = SignedMap.identity(8)
+    judged = decide([Candidate(swap, still, swap) for swap in swaps], Candidate(parts, still, parts), court)
+    assert (judged.group.order if judged.group else None) == order
 
 
 def test_a_picture_with_channels_last_is_found_through_its_episodes():
