@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def _keep_inside(groups: list[Family], inputs: InputClaim, domain: Domain | None
         inside = domain.keeps(inputs, family.inputs)
         left_out += int((~inside).sum())
         if inside.any():
-            kept.append(Family(family.name, family.inputs[inside]))
+            kept.append(replace(family, inputs=family.inputs[inside]))
     return kept, left_out
 
 
