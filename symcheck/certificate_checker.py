@@ -1,10 +1,12 @@
 """Check a certificate of equivariance: this one file, NumPy and the standard library.
 
-A certificate holds a network as a list of nodes with its weights, a claim f(L x) = K f(x) for every generator, and what
-each generator does to the value of each node: entry i of the value at L x is sign[i] times entry index[i] of the value
-at x. Of each node one law is computed again from its operator, its parameters and the weights. If all hold, the claim
-holds for every input. Weights are compared as stored: floats are rational numbers, and sums of weights are added as
-such. That the nodes compute what a network computes is shown by running both: `evaluate` runs the nodes.
+A certificate holds a network as a list of nodes with its weights, and a claim f(L x) = K f(x) for every generator. The
+nodes are computed on terms, at x and at every L x. A term is known by its function and operands; the order of summands,
+factors and maxima does not count, and signs come out of odd functions. Entries that are one term are equal for every x:
+if f(L x) and K f(x) are the same terms, the claim holds. Weights are compared as stored: floats are rational numbers,
+and sums of weights are added as such. Where matrices move entries, values are polynomials in terms, and equal if their
+coefficients are, up to the rounding of the products that made them. The arithmetic is that of real numbers. That the
+nodes compute what a network computes is shown by running both: `evaluate` runs the nodes.
 
 Run it as `python certificate_checker.py FILE [--weights FILE.npz]`. Exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -18,20 +20,20 @@ import math
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-SCHEMA = "symcheck-certificate/1"
+SCHEMA = "symcheck-certificate/2"
 Array = np.ndarray[Any, Any]
 LARGEST = 1 << 31  # bytes that one array may take when it is unpacked
 ULPS = 4  # float32 units in the last place by which weights may differ where the claim says that they were rounded
 UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
+PRODUCT_CLAIM = "products of weights equal up to their rounding in float64"
 
 
 class RejectedError(Exception):
@@ -43,41 +45,32 @@ def _hold(fine: Any, message: str) -> None:
         raise RejectedError(message.replace("{}", str(np.argmin(fine))))
 
 
-# How signs pass: "odd" f(-u) = -f(u), "even" f(-u) = f(u), "same" f(-u, -v) = -f(u, v), "product" signs multiply,
-# "choice" like "same" in all but the first argument, "none" and "pair" (of two arguments) no signs.
+# By how signs pass: "odd" f(-u) = -f(u), "even" f(-u) = f(u), "none" neither; one argument if nothing else is said.
 _OF_NUMPY = {
-    "odd": "tanh sin tan sinh arcsin arctan arcsinh arctanh negative sign trunc rint",
+    "odd": "tanh sin tan sinh arcsin arctan arcsinh arctanh reciprocal sign trunc rint",
     "even": "cos cosh absolute",
-    "none": "exp expm1 log log1p log2 sqrt floor ceil arccos logical_not",
-    "same": "add subtract",
-    "product": "multiply divide",
-    "pair": "maximum minimum arctan2 equal not_equal greater greater_equal less less_equal logical_or logical_and",
+    "none": "exp expm1 log log1p log2 sqrt floor ceil arccos arctan2",
 }
 _erf = np.vectorize(math.erf, otypes=[float])
 FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     **{name: (kind, getattr(np, name)) for kind, names in _OF_NUMPY.items() for name in names.split()},
     "erf": ("odd", _erf),
+    "zero": ("even", lambda x: x == 0),
+    "positive": ("none", lambda x: x > 0),
     "relu": ("none", lambda x: np.maximum(x, 0)),
     "sigmoid": ("none", lambda x: 0.5 * (1 + np.tanh(0.5 * x))),
     "gelu": ("none", lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
     "elu": ("none", lambda x, a, s, c: np.where(x > 0, s * x, s * a * np.expm1(c * np.minimum(x, 0)))),
     "softplus": ("none", lambda x, beta, most: np.where(x * beta > most, x, np.logaddexp(0, beta * x) / beta)),
-    "clamp": ("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high)),
     "pow": ("pow", lambda x, n: np.power(x, int(n) if n == int(n) else n)),
     "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
 }
-ARGUMENTS = {"same": 2, "product": 2, "pair": 2, "choice": 3}
-REDUCTIONS: dict[str, Callable[..., Array]] = {"max": np.max, "min": np.min, "prod": np.prod}
-
-
-def sign_rule(function: str, parameters: list[float]) -> str:
-    """How signs pass through a function with these parameters."""
-    kind = FUNCTIONS[function][0]
-    if kind == "clamp":
-        return "odd" if parameters[0] == -parameters[1] <= 0 else "none"
-    if kind == "pow":
-        return "none" if parameters[0] % 1 else "odd" if parameters[0] % 2 else "even"
-    return kind
+ARGUMENTS = {"where": 3, "arctan2": 2}
+REDUCTIONS: dict[str, Callable[..., Array]] = {  # "place": entry k of the entries in order
+    "max": lambda x: np.max(x, axis=1),
+    "prod": lambda x: np.prod(x, axis=1),
+    "place": lambda x, k: np.sort(x, axis=1)[:, int(k)],
+}
 
 
 def digest(document: dict[str, Any]) -> str:
@@ -114,11 +107,210 @@ def unpack(stored: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
+Term = int  # the number of a term, negative for its opposite; 0 is the number zero
+Form = dict[tuple[Term, ...], tuple[float, float]]  # by product of terms: a coefficient, and the sizes added up to it
+
+
+class _Terms:
+    """The terms that were met: entries that are equal for every input have the same number."""
+
+    dtype: Any = np.int64
+
+    def __init__(self, rounded: bool = False) -> None:
+        self.rounded = rounded
+        self.known: dict[Hashable, Term] = {}
+        self.rows: dict[int, list[tuple[Array, Term]]] = {}
+
+    def number(self, *key: Hashable) -> Term:
+        return self.known.setdefault(key, len(self.known) + 1)
+
+    def constant(self, value: float) -> Any:
+        _hold(not math.isnan(value), "a constant is NaN")
+        return int(np.sign(value)) * self.number("constant", abs(value)) if value else 0
+
+    def item(self, term: Term) -> Any:
+        return term
+
+    def name(self, item: Any) -> Term:
+        return int(item)
+
+    def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
+        """A function of each row of arguments."""
+        named = [tuple(map(self.name, row)) for row in rows.tolist()]
+        known = {row: self.item(self.apply(name, parameters, row)) for row in dict.fromkeys(named)}
+        return [known[row] for row in named]
+
+    def apply(self, name: str, parameters: list[float], x: tuple[Term, ...]) -> Term:
+        """A function of terms: of the ways to write it that its symmetries allow, always the same one."""
+        flipped, last = tuple(-term for term in x), parameters[-1] if parameters else 0.0
+        if name == "prod":
+            sign = 0 if 0 in x else -1 if sum(term < 0 for term in x) % 2 else 1
+            x = tuple(sorted(abs(term) for term in x if abs(term) != self.number("constant", 1.0)))
+            return sign * (x[0] if len(x) == 1 else self.number("prod", x) if x else self.number("constant", 1.0))
+        if name == "max":
+            x = tuple(sorted(set(x)))
+            return x[0] if len(x) == 1 else self.number("max", x)
+        if name == "place":
+            ways = [(tuple(sorted(x)), last, 1), (tuple(sorted(flipped)), len(x) - 1 - last, -1)]
+        else:
+            kind = FUNCTIONS[name][0]
+            if kind == "pow":
+                kind = "none" if last % 1 else "odd" if last % 2 else "even"
+            singular = name in ("arctan2", "reciprocal") or last < 0
+            _hold(0 not in x or not singular, "at zero its sign may matter")
+            if (kind == "odd" and x == (0,)) or (kind == "choice" and x[1] == x[2]):
+                return x[-1]
+            ways = [(x, 0.0, 1)]
+            if kind in ("odd", "even"):
+                ways.append((flipped, 0.0, 1 if kind == "even" else -1))
+            elif kind == "choice":
+                ways.append(((x[0], *flipped[1:]), 0.0, -1))
+        arguments, place, sign = max(ways)
+        return sign * self.number(name, tuple(parameters[:-1] if name == "place" else parameters), place, arguments)
+
+    def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:
+        """W u + b of rows u of terms."""
+        order = np.argsort(np.abs(x), axis=1, kind="stable")
+        x = np.take_along_axis(x, order, 1)
+        ids, signs = np.abs(x), np.sign(x)
+        again = np.hstack([np.zeros((len(x), 1), dtype=bool), ids[:, 1:] == ids[:, :-1]])
+        alike: dict[bytes, list[int]] = {}  # rows whose terms are sorted alike
+        for row, pattern in enumerate(np.hstack([order, signs, again])):
+            alike.setdefault(pattern.tobytes(), []).append(row)
+        result = np.zeros((len(x), len(weight)), dtype=np.int64)
+        for rows in alike.values():
+            W, columns = weight[:, order[rows[0]]] * signs[rows[0]], np.flatnonzero(~again[rows[0]])
+            if again[rows[0]].any():
+                # sums of the weights of one term, as floats and what these lack
+                parts = [part.tolist() for part in np.split(W, columns[1:], axis=1)]
+                W = np.array([[math.fsum(row) for row in part] for part in parts])
+                rest = np.array(
+                    [[math.fsum([*r, -t]) for r, t in zip(*p, strict=True)] for p in zip(parts, W, strict=True)]
+                )
+                left = [
+                    math.fsum([*r, -t, -u])
+                    for p in zip(parts, W, rest, strict=True)
+                    for r, t, u in zip(*p, strict=True)
+                ]
+                _hold(np.array(left) == 0, "a sum of weights that two floats do not hold")
+                W, rest = W.T, rest.T
+                W, columns = np.hstack([W, rest]), np.hstack([columns, columns])
+            else:
+                W = W[:, columns]
+            kept = ids[rows[0]][columns] != 0
+            result[rows] = self._units(ids[rows][:, columns[kept]], W[:, kept], bias, at_x)
+        return result
+
+    def _units(self, ids: Array, W: Array, b: Array, at_x: bool) -> Array:
+        whole = np.hstack([W, b[:, None]])
+        lead = np.where(whole[np.arange(len(W)), np.argmax(whole != 0, axis=1)] < 0, -1, 1)
+        W, b, result = W * lead[:, None] + 0.0, b * lead + 0.0, np.zeros((len(ids), len(W)), dtype=np.int64)
+        rows: dict[bytes, tuple[Array, list[Term]]] = {}
+        for unit, used in enumerate(W != 0):  # what a weight of zero multiplies does not matter
+            if used.tobytes() not in rows:
+                rows[used.tobytes()] = ids[:, used], [self.number("row", row.tobytes()) for row in ids[:, used]]
+            (chosen, labels), weights = rows[used.tobytes()], W[unit, used]
+            if not len(weights):
+                result[:, unit] = self.constant(float(b[unit]))
+            elif b[unit] == 0 and len(weights) == 1 == weights[0]:
+                result[:, unit] = chosen[:, 0]
+            else:
+                code = self._code(np.append(weights, b[unit]), at_x)
+                result[:, unit] = [self.number("linear", label, code) for label in labels]
+        return result * lead
+
+    def _code(self, row: Array, at_x: bool) -> Term:
+        """The number of a row of weights; of rounded weights at L x that of a row at x, if one is as near."""
+        key = ("weights", row.tobytes())
+        if self.rounded and key not in self.known:
+            for other, code in () if at_x else self.rows.get(len(row), ()):
+                if abs(row[0] - other[0]) <= 1e-6 * abs(row[0]):  # else no ulps need to be counted
+                    larger = np.maximum(np.abs(row), np.abs(other)).astype(np.float32)
+                    if (np.abs(row - other) <= ULPS * np.spacing(larger)).all():
+                        return code
+            self.rows.setdefault(len(row), []).extend([(row, self.number(*key))] if at_x else [])
+        return self.number(*key)
+
+    def equal(self, a: Any, b: Any) -> bool:
+        return bool(a == b)
+
+
+class _Forms(_Terms):
+    """Values as polynomials in terms, where matrices move entries."""
+
+    dtype = object
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 1
+        self.named: list[tuple[float, Term, Form]] = []
+
+    def constant(self, value: float) -> Any:
+        term = super().constant(value)
+        return {(): (value, abs(value))} if value and math.isfinite(value) else self.item(term)
+
+    def item(self, term: Term) -> Any:
+        return {(abs(term),): (1.0 if term > 0 else -1.0, 1.0)} if term else {}
+
+    def name(self, item: Any) -> Term:
+        """The number of a polynomial; of one that was met before, or its opposite, the same."""
+        if not item:
+            return 0
+        (terms, (number, size)), *rest = item.items()
+        if not rest and not terms:
+            return int(super().constant(number))
+        if not rest and len(terms) == 1 and abs(abs(number) - 1) <= self.slack(size):
+            return terms[0] if number > 0 else -terms[0]
+        # its value at a point, by which those that may be equal are chosen
+        place = sum(number * math.prod(math.sin(term * term) for term in terms) for terms, (number, _) in item.items())
+        near, sign = 1e-9 * sum(size for _, size in item.values()), 1 if place > 0 else -1
+        upright = self.added([sign], [item])
+        for other, term, form in self.named:
+            if abs(other - abs(place)) <= near and self.equal(form, upright):
+                return sign * term
+        self.named.append((abs(place), self.number("form", len(self.named)), upright))
+        return sign * self.named[-1][1]
+
+    def slack(self, size: float) -> float:
+        """How far a coefficient may be off: every product and sum so far rounds by half a unit, and as much again."""
+        if not size < math.inf:
+            raise RejectedError("a coefficient overflows")
+        return self.steps * 2.0**-52 * size
+
+    def added(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
+        total: Form = {}
+        for weight, form in zip(weights, forms, strict=True):
+            for terms, (number, size) in form.items() if weight else ():
+                before, added = total.get(terms, (0.0, 0.0))
+                total[terms] = before + weight * number, added + abs(weight) * size
+        return {terms: pair for terms, pair in total.items() if abs(pair[0]) > self.slack(pair[1])}
+
+    def equal(self, a: Any, b: Any) -> bool:
+        return not self.added((1, -1), (a, b))
+
+    def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:
+        self.steps += x.shape[1] + 1
+        units = [[*row] for row in np.column_stack([weight, bias]).tolist()]
+        rows = [[self.added(unit, [*row, self.constant(1.0)]) for unit in units] for row in x.tolist()]
+        return np.array(rows, dtype=object).reshape(len(x), len(units))
+
+    def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
+        return [self._product(row) for row in rows] if name == "prod" else super().function(name, parameters, rows)
+
+    def _product(self, factors: Iterable[Form]) -> Form:
+        result = self.constant(1.0)
+        for form in factors:
+            self.steps += 1
+            pairs = [(s, t, result[s], form[t]) for s in result for t in form]
+            parts = [{tuple(sorted(s + t)): (a * b, c * d)} for s, t, (a, c), (b, d) in pairs]
+            result = self.added([1.0] * len(parts), parts)
+        return result
+
+
 class Checker:
     """One certificate, with the entries of all values numbered through.
 
-    Entry e at L x is sign[g, e] times entry image[g, e] at x, or number[e] if constant[e]; where image is -1 one of
-    `matrices` (by generator and first entry, with offsets) says it.
+    `at` holds what all entries are, at x in its first row, at every L x in the others.
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -128,15 +320,14 @@ class Checker:
         inputs = [node["size"] for node in self.nodes if node["op"] == "input"]
         _hold(inputs == [math.prod(document["input"]["shape"])], "expected one input, of the given shape")
         _hold(len(document["outputs"]) > 0, "no output is claimed")
-        self.rounded = document["claim"]["tolerance"] == ULP_CLAIM
-        _hold(self.rounded or document["claim"]["tolerance"] == EXACT_CLAIM, "unknown tolerance")
-        self.image, self.sign = np.zeros((2, self.generators, 0), dtype=np.int64)
-        self.number, self.constant = np.zeros(0), np.zeros(0, dtype=bool)
-        self.matrices: dict[tuple[int, int], tuple[Array, Array]] = {}
+        tolerance = document["claim"]["tolerance"]
+        _hold(tolerance in (EXACT_CLAIM, ULP_CLAIM, PRODUCT_CLAIM), "unknown tolerance")
+        self.terms = _Forms() if tolerance == PRODUCT_CLAIM else _Terms(tolerance == ULP_CLAIM)
+        self.at: Array = np.zeros((1 + self.generators, 0), dtype=self.terms.dtype)
 
     def table(self, stored: dict[str, Any], ndim: int, size: int | None = None) -> Array:
         """A table of earlier entries, or of numbers below `size`."""
-        table, limit = unpack(stored), len(self.number) if size is None else size
+        table, limit = unpack(stored), self.at.shape[1] if size is None else size
         _hold(table.dtype.kind in "iu" and table.ndim == ndim, "expected whole numbers")
         _hold((table >= 0) & (table < limit), "an index points at nothing")
         return table.astype(np.int64)
@@ -149,190 +340,61 @@ class Checker:
         entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)
         return np.asarray(np.append(numbers.reshape(-1), 0.0)[entries])
 
-    def _action(self, stored: dict[str, Any], size: int) -> tuple[Array, Array]:
-        index, sign = self.table(stored["index"], 1, size), unpack(stored["sign"]).astype(np.int64)
-        _hold(index.shape == (size,) == sign.shape and (np.abs(sign) == 1).all(), "no signed index of all entries")
-        return index, sign
-
-    def node(self, node: dict[str, Any]) -> None:
-        """Check the law of one node and take over its entries."""
-        start, op, actions = len(self.number), node["op"], []
-        if op == "constant":
-            numbers = self.numbers(node["value"]).reshape(-1)
-            actions = [(np.arange(len(numbers)) + start, np.ones(len(numbers), dtype=np.int64))] * self.generators
-        else:
-            size = self._size(node)
-            numbers = np.full(size, np.nan)
-            _hold(len(node["actions"]) == self.generators, "expected one action for each generator")
-        for generator, stored in enumerate([] if op == "constant" else node["actions"]):
-            if "matrix" in stored:
-                matrix, offset = self.numbers(stored["matrix"]), self.numbers(stored["offset"])
-                _hold(
-                    op in ("input", "linear") and matrix.shape == (size, size) == offset.shape * 2, "no matrix for it"
-                )
-                if op == "linear":
-                    self._check_mixed_units(node, generator, matrix, offset)
-                self.matrices[generator, start] = matrix, offset
-                actions.append((np.full(size, -1), np.ones(size, dtype=np.int64)))
-            else:
-                index, sign = self._action(stored, size)
-                if op != "input":
-                    getattr(self, f"_{op}")(node, generator, index, sign)
-                actions.append((index + start, sign))
-        images, signs = (np.array([action[i] for action in actions], dtype=np.int64) for i in (0, 1))
-        self.image, self.sign = np.hstack([self.image, images]), np.hstack([self.sign, signs])
-        self.number = np.append(self.number, numbers)
-        self.constant = np.append(self.constant, np.full(len(numbers), op == "constant"))
-
-    def _size(self, node: dict[str, Any]) -> int:
-        if node["op"] == "input":
-            return int(node["size"])
-        if node["op"] == "pointwise":
-            sizes = [len(self.table(x, 1)) for x in node["x"]]
-            count = ARGUMENTS.get(FUNCTIONS[node["function"]][0], 1)
-            _hold(sizes == sizes[:1] * count, "another number of arguments, or arguments of different sizes")
-            return sizes[0]
-        rows = self.table(node["x"], 2)
-        weight = self.units(node)[0] if node["op"] == "linear" else np.zeros((1, rows.shape[1]))
-        _hold(weight.shape[1] == rows.shape[1], "the weight does not fit its arguments")
-        return len(rows) * len(weight)
-
-    def _argument_signs(self, x: Array, index: Array, generator: int) -> tuple[Array, Array]:
-        """Signs u with x_i at L x equal to u_i times x_index[i] at x, and where both are the constant 0."""
-        target = x[index]
-        fixed, a, b = self.constant[x] & self.constant[target], self.number[x], self.number[target]
-        alike = np.where(fixed, np.abs(a) == np.abs(b), self.image[generator][x] == target)
-        _hold(alike, f"generator {generator}: an argument of entry {{}} moves elsewhere")
-        # the zeros of both signs are told apart, as some functions do
-        signs = np.where(fixed, np.where(np.signbit(a) == np.signbit(b), 1, -1), self.sign[generator][x])
-        return signs, fixed & (a == 0)
-
-    def _pointwise(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
-        kind = sign_rule(node["function"], [float(number) for number in node["parameters"]])
-        moved = [self._argument_signs(self.table(x, 1), index, generator) for x in node["x"]]
-        if kind == "odd":
-            fine = moved[0][0] == sign
-        elif kind == "product":
-            zero = moved[0][1] | (moved[1][1] & (node["function"] == "multiply"))
-            fine = (moved[0][0] * moved[1][0] == sign) | zero
-        elif kind in ("same", "choice"):
-            fine = moved[0][0] == 1 if kind == "choice" else np.ones(len(sign), dtype=bool)
-            fine = np.all([fine, *((signs == sign) | zero for signs, zero in moved[kind == "choice" :])], axis=0)
-        else:
-            fine = np.all([sign == 1, *((signs == 1) | (kind == "even") for signs, _ in moved)], axis=0)
-        _hold(fine, f"generator {generator}: {node['function']} does not carry the sign of entry {{}}")
-
-    def units(self, node: dict[str, Any]) -> tuple[Array, Array]:
-        """Distinct rows of a weight, with their biases; rows that are said to be equal are compared."""
+    def layer(self, node: dict[str, Any]) -> tuple[Array, Array]:
+        """A weight and its bias."""
         weight = self.numbers(node["weight"])
         weight = weight.reshape(len(weight), -1)
         bias = np.zeros(len(weight)) if node["bias"] is None else self.numbers(node["bias"])
         _hold(bias.shape == (len(weight),), "expected one bias for each row")
         _hold(np.isfinite(weight).all(axis=1) & np.isfinite(bias), "the weights of unit {} are not finite")
-        if node["units"] is None:
-            return weight, bias
-        units = self.table(node["units"], 1, len(weight))
-        classes, first, same = np.unique(units, return_index=True, return_inverse=True)
-        _hold(units.shape == bias.shape and np.array_equal(classes, np.arange(len(classes))), "units are not numbered")
-        alike = (weight == weight[first][same]).all(axis=1) & (bias == bias[first][same])
-        _hold(alike, "the weights of unit {} differ from those that they are said to equal")
-        return weight[first], bias[first]
+        return weight, bias
 
-    def _moved_rows(self, node: dict[str, Any], generator: int, index: Array, count: int) -> tuple[Array, ...]:
-        """How the arguments of moved rows and of those in place of them are sorted, their signs, zeros, repetitions."""
-        x, place = self.table(node["x"], 2), index.reshape(-1, count) // count
-        _hold((place == place[:, :1]).all(axis=1), f"generator {generator}: entries of row {{}} go to several rows")
-        constants, same = np.flatnonzero(self.constant), np.arange(len(self.number))
-        _, first, which = np.unique(self.number[constants], return_index=True, return_inverse=True)
-        same[constants] = constants[first][which]  # equal constants are one entry
-        image = self.image[generator][x]
-        _hold((image >= 0).all(axis=1), f"generator {generator}: a matrix moves row {{}}")
-        here, there = same[image], same[x[place[:, 0]]]
-        orders = np.argsort(here, axis=1, kind="stable"), np.argsort(there, axis=1, kind="stable")
-        a, b = (np.take_along_axis(rows, order, 1) for rows, order in zip((here, there), orders, strict=True))
-        _hold((a == b).all(axis=1), f"generator {generator}: the arguments of row {{}} are those of no row")
-        signs = np.take_along_axis(self.sign[generator][x], orders[0], 1)
-        again = np.hstack([np.zeros((len(a), 1), dtype=bool), a[:, 1:] == a[:, :-1]])
-        return *orders, signs, self.constant[a] & (self.number[a] == 0), again
+    def moved(self, action: dict[str, Any], values: Array) -> Array:
+        """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
+        n, exact = len(values), not isinstance(self.terms, _Forms)
+        if "matrix" in action:
+            matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
+            _hold(matrix.shape == (n, n) == offset.shape * 2 and not exact, "no matrix for it")
+        else:
+            index, sign = self.table(action["index"], 1, n), unpack(action["sign"]).astype(np.int64)
+            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed index of all entries")
+            if exact:
+                return np.asarray(sign * values[index])
+            matrix, offset = np.eye(n)[index] * sign[:, None], np.zeros(n)
+        return self.terms.linear(values[None], matrix, offset, False)[0]
 
-    def _linear(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
-        (weight, bias), x = self.units(node), self.table(node["x"], 2)
-        if (self.image[generator][x] < 0).any():
-            self._check_mixed_units(node, generator, np.eye(len(index))[index] * sign[:, None], np.zeros(len(index)))
-            return
-        moved = self._moved_rows(node, generator, index, len(weight))
-        parts = *moved, index.reshape(len(x), -1) % len(weight), sign.reshape(len(x), -1)
-        # rows that move alike are compared once
-        for row in {tuple(part[row].tobytes() for part in parts): row for row in range(len(x))}.values():
-            here, there, flips, zero, again, image, t = (part[row] for part in parts)
-            left = np.where(zero, 0.0, weight[:, here] * flips)
-            right = np.where(zero, 0.0, weight[image][:, there] * t[:, None])
-            if again.any():
-                # sums of the weights of one argument, as rational numbers
-                exact = (np.array([[Fraction(n) for n in row] for row in side.tolist()]) for side in (left, right))
-                left, right = (np.add.reduceat(side, np.flatnonzero(~again), axis=1) for side in exact)
-            fine = self._equal(left, right).all(axis=1) & self._equal(bias, t * bias[image])
-            _hold(fine, f"generator {generator}: the weights of unit {{}} are not those of its image")
-
-    def _equal(self, a: Array, b: Array) -> Array:
-        if not self.rounded:
-            return np.asarray(a == b, dtype=bool)
-        a, b = a.astype(np.float64), b.astype(np.float64)
-        larger = np.maximum(np.abs(a), np.abs(b)).astype(np.float32)
-        return np.asarray(np.abs(a - b) <= ULPS * np.spacing(larger), dtype=bool)
-
-    def _reduce(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
-        signs = self._moved_rows(node, generator, index, 1)[2]
-        fine = (signs == 1).all(axis=1) & (sign == 1) & (node["function"] in REDUCTIONS)
-        _hold(fine, f"generator {generator}: signs in row {{}}, or an unknown function")
-
-    def _moved_entries(self, entries: Array, generator: int) -> tuple[Array, Array, Array]:
-        """Entries that move among each other and hold the given ones, sorted; the matrix that moves them; offsets."""
-        for (g, start), (matrix, offset) in self.matrices.items():
-            if g == generator and (entries >= start).all() and (entries < start + len(offset)).all():
-                return start + np.arange(len(offset)), matrix, offset
-        entries = np.unique(entries)
-        image = self.image[generator][entries]
-        _hold(np.isin(image, entries), f"generator {generator}: arguments do not move among each other")
-        matrix = np.eye(len(entries))[np.searchsorted(entries, image)] * self.sign[generator][entries][:, None]
-        return entries, matrix, np.zeros(len(entries))
-
-    def _check_mixed_units(self, node: dict[str, Any], generator: int, matrix: Array, offset: Array) -> None:
-        """A M = K A, up to the rounding of these products in float64: A the weights on entries that a matrix moves."""
-        (weight, bias), x = self.units(node), self.table(node["x"], 2)
-        fixed, rows = self.constant[x], np.arange(len(x))
-        entries, of_value, of_number = self._moved_entries(x[~fixed], generator)
-        local = np.searchsorted(entries, np.where(fixed, entries[0], x))
-        A: Array = np.zeros((len(x), len(weight), len(entries)))
-        b: Array = np.tile(bias, (len(x), 1))
-        for column in range(x.shape[1]):
-            A[rows, :, local[:, column]] += np.where(fixed[:, column, None], 0.0, weight[:, column])
-            number = np.where(fixed[:, column], self.number[x[:, column]], 0.0)
-            b += number[:, None] * weight[:, column]
-        A, b = A.reshape(-1, len(entries)), b.reshape(-1)
-        left = np.column_stack([A @ of_value, A @ of_number + b])
-        right = np.column_stack([matrix @ A, matrix @ b + offset])
-        size = np.abs(A) @ np.abs(of_value) + np.abs(matrix) @ np.abs(A)
-        sums = np.abs(A) @ np.abs(of_number) + np.abs(b) + np.abs(matrix) @ np.abs(b) + np.abs(offset)
-        slack = 4 * (len(b) + len(entries) + 2) * 2.0**-52 * np.column_stack([size, sums])
-        fine = (np.abs(left - right) <= slack).all(axis=1)  # NaN is not
-        _hold(fine, f"generator {generator}: unit {{}} is not moved as its matrix says")
+    def node(self, node: dict[str, Any]) -> None:
+        """Compute one node, and take over its entries."""
+        terms, op = self.terms, node["op"]
+        if op == "constant":
+            rows: list[Any] = [[terms.constant(n) for n in self.numbers(node["value"]).reshape(-1).tolist()]]
+            rows *= len(self.at)
+        elif op == "input":
+            start = np.array([terms.item(terms.number("input", n)) for n in range(node["size"])], dtype=terms.dtype)
+            rows = [start, *(self.moved(action, start) for action in node["actions"])]
+            _hold(len(rows) == len(self.at), "expected one action for each generator")
+        elif op == "linear":
+            (weight, bias), x = self.layer(node), self.table(node["x"], 2)
+            _hold(weight.shape[1] == x.shape[1], "the weight does not fit its arguments")
+            rows = [terms.linear(values[x], weight, bias, not run).reshape(-1) for run, values in enumerate(self.at)]
+        else:
+            x, name, parameters = self.table(node["x"], 2), node["function"], [*map(float, node["parameters"])]
+            known = {"pointwise": FUNCTIONS, "reduce": REDUCTIONS}[op]
+            _hold(
+                name in known and x.shape[1] in (x.shape[1] * (op == "reduce"), ARGUMENTS.get(name, 1)), "no function"
+            )
+            _hold(name != "place" or 0 <= parameters[0] < x.shape[1], "no such place")
+            rows = [terms.function(name, parameters, values[x]) for values in self.at]
+        self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=terms.dtype).reshape(len(rows), -1)])
 
     def output(self, output: dict[str, Any]) -> None:
         """Check that an output moves as claimed."""
         entries = self.table(output["entries"], 1)
         _hold(len(output["actions"]) == self.generators, "expected one action for each generator")
-        for generator, stored in enumerate(output["actions"]):
-            if "matrix" in stored:
-                whole, matrix, offset = self._moved_entries(entries, generator)
-                local = np.searchsorted(whole, entries)
-                same = np.array_equal(matrix[np.ix_(local, local)], self.numbers(stored["matrix"]))
-                same &= np.array_equal(offset[local], self.numbers(stored["offset"]))
-                _hold(same and len(np.unique(local)) == len(whole), f"generator {generator}: moved by another matrix")
-            else:
-                index, sign = self._action(stored, len(entries))
-                signs, zero = self._argument_signs(entries, index, generator)
-                _hold((signs == sign) | zero, f"generator {generator}: entry {{}} has another sign than is claimed")
+        for generator, action in enumerate(output["actions"]):
+            pairs = zip(self.moved(action, self.at[0, entries]), self.at[generator + 1, entries], strict=True)
+            fine = [self.terms.equal(wanted, given) for wanted, given in pairs]
+            _hold(fine, f"generator {generator}: entry {{}} is not moved as claimed")
 
 
 def _apply_law(step: str, law: Callable[[], None]) -> None:
@@ -352,13 +414,14 @@ def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
                 new = checker.numbers(node["value"]).reshape(-1)
             elif node["op"] == "input":
                 new = np.asarray(x, dtype=np.float64).reshape(-1)
-            elif node["op"] == "pointwise":
-                arguments = [values[unpack(table)] for table in node["x"]]
-                new = FUNCTIONS[node["function"]][1](*arguments, *map(float, node["parameters"])).astype(np.float64)
-            elif node["op"] == "reduce":
-                new = REDUCTIONS[node["function"]](values[unpack(node["x"])], axis=1)
+            elif node["op"] != "linear":
+                x, parameters = values[unpack(node["x"])], [*map(float, node["parameters"])]
+                if node["op"] == "reduce":
+                    new = REDUCTIONS[node["function"]](x, *parameters)
+                else:
+                    new = FUNCTIONS[node["function"]][1](*x.T, *parameters).astype(np.float64)
             else:
-                weight, bias = checker.units(node)
+                weight, bias = checker.layer(node)
                 new = (values[unpack(node["x"])] @ weight.T + bias).reshape(-1)
             values = np.append(values, new)
     return {output["path"]: values[unpack(output["entries"])] for output in document["outputs"]}

@@ -1,4 +1,4 @@
-"""Writing a certificate: the nodes that outputs need, weights as stored, and what each generator does to each node."""
+"""Writing a certificate: the nodes that outputs need, weights as stored, and the claim."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from symcheck.array_types import Ints
-from symcheck.certificate_checker import EXACT_CLAIM, SCHEMA, ULP_CLAIM, digest
+from symcheck.certificate_checker import SCHEMA, digest
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
-from symcheck.engine.networks.graph.actions import Action, Finder, action_of, needed
 from symcheck.engine.networks.graph.interpreter import Followed
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError, Node
 from symcheck.engine.networks.values import AffineMap, SignedPermutation
@@ -25,8 +24,9 @@ def write_certificate(
     outputs: Sequence[OutputClaim],
     stored: Mapping[str, Any],
     about: Mapping[str, Any],
+    tolerance: str,
 ) -> dict[str, Any]:
-    """The certificate of a network that was followed.
+    """The certificate of a network that was followed, for the checker to judge.
 
     Args:
         followed: its nodes.
@@ -34,21 +34,17 @@ def write_certificate(
         outputs: how each output should move.
         stored: parameters and buffers by name, as arrays of the dtype in which they are deployed.
         about: what the claim is called: symmetry, group, and the names of the generators.
+        tolerance: one of the checker's, up to which weights are equal.
 
     Returns:
         The document, to be written as JSON.
 
     Raises:
-        NoCertificateError: some generator has no action on some node, or not the claimed one on an output.
+        NoCertificateError: a motion is not known as data.
     """
     graph = followed.graph
-    nodes = needed(graph, [followed.outputs[claim.path] for claim in outputs])
-    finders = [Finder(graph, motion) for motion in inputs.motions]
-    for claim in outputs:
-        for finder, motion in zip(finders, claim.motions, strict=True):
-            finder.claim(followed.outputs[claim.path], motion, nodes)
-    actions = {node.start: [finder.find(node) for finder in finders] for node in nodes}
-    writer = _Writer(graph, nodes, stored)
+    nodes = _needed(graph, [followed.outputs[claim.path] for claim in outputs])
+    writer = _Writer(graph, nodes, stored, [followed.outputs[claim.path] for claim in outputs])
     written_outputs = [
         {
             "path": claim.path,
@@ -59,8 +55,7 @@ def write_certificate(
         for claim in outputs
     ]
     for node in nodes:
-        writer.add(node, actions[node.start])
-    tolerance = ULP_CLAIM if any(finder.rounded for finder in finders) else EXACT_CLAIM
+        writer.add(node, inputs)
     document = {
         "schema": SCHEMA,
         "claim": {**about, "statement": "f(L x) = K f(x) for every x and every generator", "tolerance": tolerance},
@@ -72,6 +67,23 @@ def write_certificate(
     return {**document, "digest": digest(document)}
 
 
+def _needed(graph: Graph, outputs: Sequence[Ints]) -> list[Node]:
+    """The nodes that outputs depend on, in order."""
+    wanted = np.zeros(len(graph.nodes), dtype=bool)
+    starts = np.array([node.start for node in graph.nodes])
+
+    def mark(ids: Ints) -> None:
+        wanted[np.unique(np.searchsorted(starts, ids[ids >= 0], side="right") - 1)] = True
+
+    for entries in outputs:
+        mark(entries)
+    wanted[0] = True  # the input, which the claim is about
+    for place in reversed(range(len(graph.nodes))):
+        if wanted[place]:
+            mark(graph.nodes[place].x.reshape(-1))
+    return [node for node, keep in zip(graph.nodes, wanted, strict=True) if keep]
+
+
 def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
     """An array as text; tables of numbers are compressed, weights are not."""
     array = np.ascontiguousarray(array)
@@ -81,29 +93,26 @@ def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
 
 
 def _packed_motion(motion: Motion) -> dict[str, Any]:
-    if isinstance(motion, SignedPermutation):
-        return _packed_action(action_of(motion))
+    """Where each entry comes from, and its sign; or a matrix."""
     if isinstance(motion, AffineMap):
-        return _packed_action(motion)
-    raise NoCertificateError(state("SYM195"))
-
-
-def _packed_action(action: Action | AffineMap) -> dict[str, Any]:
-    if isinstance(action, AffineMap):
-        return {"matrix": packed(action.matrix, small=False), "offset": packed(action.offset, small=False)}
-    return {"index": packed(action.index.astype("<i4")), "sign": packed(action.sign.astype("i1"))}
+        return {"matrix": packed(motion.matrix, small=False), "offset": packed(motion.offset, small=False)}
+    if not isinstance(motion, SignedPermutation):
+        raise NoCertificateError(state("SYM195"))
+    index, sign = np.empty_like(motion.index), np.empty_like(motion.sign)
+    index[motion.index], sign[motion.index] = np.arange(motion.size), motion.sign
+    return {"index": packed(index.astype("<i4")), "sign": packed(sign.astype("i1"))}
 
 
 class _Writer:
     """Numbers the entries that are needed, constants first."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], stored: Mapping[str, Any]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node], stored: Mapping[str, Any], outputs: Sequence[Ints]) -> None:
         self.graph = graph
         self.stored = stored
         self.weights: dict[str, Any] = {}
         self.nodes: list[dict[str, Any]] = []
-        used = [np.unique(ids[ids < 0]) for node in nodes for ids in node.x]
-        self._constants = np.unique(np.concatenate(used)) if used else np.zeros(0, dtype=np.int64)
+        used = [np.unique(ids[ids < 0]) for ids in (*(node.x for node in nodes), *outputs)]
+        self._constants = np.unique(np.concatenate(used))
         self._number = np.full(graph.entries, -1, dtype=np.int64)
         starts = np.array(sorted(start for start, _ in graph.parameters.values()), dtype=np.int64)
         # ids fall while places rise: the constants of one parameter stand together
@@ -146,23 +155,18 @@ class _Writer:
                 return {"name": name, "entries": packed(places.astype("<i4"))}
         return packed(self.graph.numbers(ids), small=False)
 
-    def add(self, node: Node, actions: Sequence[Action | AffineMap]) -> None:
+    def add(self, node: Node, inputs: InputClaim) -> None:
         """Write one node."""
         written: dict[str, Any] = {"op": node.op, "name": node.name}
         if node.op == "input":
-            written["size"] = node.size
-        elif node.op == "pointwise":
-            written |= {"function": node.function, "parameters": [_parameter(number) for number in node.parameters]}
-            written["x"] = [self.table(ids) for ids in node.x]
+            written |= {"size": node.size, "actions": [_packed_motion(motion) for motion in inputs.motions]}
         else:
-            written["x"] = self.table(node.x[0])
-        if node.op == "reduce":
-            written["function"] = node.function
+            written["x"] = self.table(node.x)
+        if node.op in ("reduce", "pointwise"):
+            written |= {"function": node.function, "parameters": [_parameter(number) for number in node.parameters]}
         if node.op == "linear" and node.weight is not None:
             written["weight"] = self.number(node.weight)
             written["bias"] = None if node.bias is None else self.number(node.bias)
-            written["units"] = None if node.units is None else packed(node.units.astype("<i4"))
-        written["actions"] = [_packed_action(action) for action in actions]
         self.nodes.append(written)
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from symcheck.certificate_checker import RejectedError, check, evaluate
+from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, RejectedError, check, evaluate
 from symcheck.engine.equations import NETWORK
 from symcheck.engine.networks.capture import RefusedCaptureError, capture_network
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.precision import copy_network, followable
+from symcheck.engine.networks.values import AffineMap
 from symcheck.engine.results import PropertyResult
 from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
@@ -52,11 +53,17 @@ def certify(context: NetContext) -> dict[str, Any]:
     stored = {name: _as_stored(tensor, deployed.get(name)) for name, tensor in captured.state.items()}
     symmetry = context.symmetry
     about = {"symmetry": symmetry.name, "group": symmetry.group.name, "generators": list(context.elements)}
-    document = write_certificate(followed, context.inputs, context.outputs, stored, about)
-    try:
-        check(document)
-    except RejectedError as error:
-        raise NoCertificateError(state("SYM198", step=str(error))) from error
+    motions = [*context.inputs.motions, *(motion for claim in context.outputs for motion in claim.motions)]
+    by_matrices = any(isinstance(motion, AffineMap) for motion in motions)
+    for tolerance in (PRODUCT_CLAIM,) if by_matrices else (EXACT_CLAIM, ULP_CLAIM):
+        document = write_certificate(followed, context.inputs, context.outputs, stored, about, tolerance)
+        try:
+            check(document)
+            break
+        except RejectedError as error:
+            rejected = error
+    else:
+        raise NoCertificateError(state("SYM198", step=str(rejected)))
     _compare(document, context)
     return document
 

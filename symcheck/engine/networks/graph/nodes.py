@@ -10,7 +10,7 @@ Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - place` in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ BATCH = 3
 """Samples in the batch that is followed: more than one, so that what mixes them shows, and no usual width."""
 LARGEST = 6_000_000
 """Entries of arguments of one node beyond which a network is not followed: some hundred megabytes."""
+MOST_SUMMANDS = 20_000
+"""Summands, of all entries of one node, up to which sums within sums are taken apart."""
 
 
 class NoCertificateError(Exception):
@@ -41,25 +43,24 @@ class Node:
         op: input, linear, reduce or pointwise.
         start: number of its first entry.
         size: how many it has.
-        x: ids of arguments, one array of shape (size,) each for pointwise; of shape (rows, columns) for the others.
-            Ids here are entries, without samples; negative ones are constants.
+        x: ids of arguments, shape (rows, columns): entries, without samples; negative ones are constants.
         function: what is computed, for pointwise and reduce.
         parameters: of the function.
         weight: ids of constants, shape (units, columns).
         bias: ids of constants, shape (units,); None for zeros.
-        units: the class of each unit, where rows of weights are equal; None where all differ.
+        signs: of a linear node that only adds and subtracts, shape (columns,); else None.
         name: of the layer, or of the operator.
     """
 
     op: str
     start: int
     size: int
-    x: list[Ints] = field(default_factory=list)
+    x: Ints
     function: str = ""
     parameters: tuple[float, ...] = ()
     weight: Ints | None = None
     bias: Ints | None = None
-    units: Ints | None = None
+    signs: Floats | None = None
     name: str = ""
 
 
@@ -91,19 +92,15 @@ class Graph:
         """What constants are, by their ids."""
         return np.asarray(self._numbers[(-1 - np.asarray(ids)).astype(np.int64)])
 
-    def coded(self, ids: Ints, signs: Ints | int = 1) -> Ints:
-        """Ids in which equal constants, taken with signs, have one negative number."""
+    def coded(self, ids: Ints) -> Ints:
+        """Ids in which equal constants have one negative number."""
         result, fixed = ids.copy(), ids < 0
         if fixed.any():
-            numbers = self.numbers(ids[fixed]) * np.broadcast_to(signs, ids.shape)[fixed] + 0.0
+            numbers = self.numbers(ids[fixed]) + 0.0
             distinct, places = np.unique(numbers, return_inverse=True)
             codes = [self._codes.setdefault(float(number), -1 - len(self._codes)) for number in distinct]
             result[fixed] = np.array(codes, dtype=np.int64)[places.reshape(-1)]
         return result
-
-    def code_of(self, number: float) -> int:
-        """The number that equal constants have."""
-        return self._codes.setdefault(number, -1 - len(self._codes))
 
     def layer(self, ids: Any, otherwise: str) -> str:
         """The module that a parameter belongs to, by the ids of its entries; else another name."""
@@ -118,7 +115,7 @@ class Graph:
     def input(self, shape: tuple[int, ...], samples: int) -> Floats:
         """Ids of a batch of inputs."""
         size = int(np.prod(shape))
-        start = self._add(Node("input", self.entries, size))
+        start = self._add(Node("input", self.entries, size, np.zeros((size, 0), dtype=np.int64)))
         ids = (start + np.arange(size))[None, :] * BATCH + np.arange(samples)[:, None]
         return ids.reshape(samples, *shape).astype(np.float64)
 
@@ -130,64 +127,76 @@ class Graph:
     def pointwise(self, function: str, parameters: Sequence[float], arguments: Sequence[Floats], name: str) -> Floats:
         """Ids of a function of arguments that have one shape."""
         arguments = np.broadcast_arrays(*arguments)
-        shape = arguments[0].shape
-        table = np.stack([ids.reshape(-1) for ids in arguments], axis=1).astype(np.int64)
-        entries, owner = _split(table)
-        result = np.empty(len(table), dtype=np.float64)
-        fixed = owner < 0
-        if fixed.any():
-            values = [self.numbers(column) for column in entries[fixed].T]
-            with np.errstate(all="ignore"):
-                result[fixed] = self.constants(FUNCTIONS[function][1](*values, *parameters))
-        if not fixed.all():
-            rows, places = self._alike(entries[~fixed], owner[~fixed], name)
-            node = Node("pointwise", self.entries, len(rows), list(rows.T), function, tuple(parameters), name=name)
-            result[~fixed] = (self._add(node) + places) * BATCH + owner[~fixed]
-        return result.reshape(shape)
+        return self._rows_of("pointwise", function, parameters, np.stack(arguments, axis=-1), name)
 
-    def reduce(self, function: str, x: Floats, name: str) -> Floats:
-        """Ids of a function of all entries along the last axis."""
+    def reduce(self, function: str, x: Floats, name: str, parameters: Sequence[float] = ()) -> Floats:
+        """Ids of a function of all entries along the last axis, in any order."""
+        return self._rows_of("reduce", function, parameters, x, name)
+
+    def _rows_of(self, op: str, function: str, parameters: Sequence[float], x: Floats, name: str) -> Floats:
         entries, owner = _split(x.reshape(-1, x.shape[-1]).astype(np.int64))
         result = np.empty(len(entries), dtype=np.float64)
         fixed = owner < 0
         if fixed.any():
-            result[fixed] = self.constants(REDUCTIONS[function](self.numbers(entries[fixed]), axis=1))
+            numbers = self.numbers(entries[fixed])
+            with np.errstate(all="ignore"):
+                if op == "pointwise":
+                    values = FUNCTIONS[function][1](*numbers.T, *parameters)
+                else:
+                    values = REDUCTIONS[function](numbers, *parameters)
+            result[fixed] = self.constants(values)
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
-            node = Node("reduce", self.entries, len(rows), [rows], function, name=name)
+            node = Node(op, self.entries, len(rows), rows, function, tuple(parameters), name=name)
             result[~fixed] = (self._add(node) + places) * BATCH + owner[~fixed]
         return result.reshape(x.shape[:-1])
 
+    def add(self, summands: Sequence[Floats], signs: Sequence[float], name: str) -> Floats:
+        """Ids of sums and differences of arguments that have one shape; sums within them are taken apart."""
+        columns: list[Floats] = []
+        factors: list[float] = []
+        for ids, sign in zip(np.broadcast_arrays(*summands), signs, strict=True):
+            inner, own = self._summands(ids)
+            columns += inner
+            factors += [sign * factor for factor in own]
+        return self.linear(np.stack(columns, axis=-1), self.constants(np.array([factors])), None, name)[..., 0]
+
+    def _summands(self, ids: Floats) -> tuple[list[Floats], list[float]]:
+        """The summands of sums that one node made, one array each, with their signs; else the entries themselves."""
+        whole = ids.astype(np.int64)
+        entries = whole // BATCH
+        node = None
+        if (whole >= 0).all() and whole.size:
+            starts = [item.start for item in self.nodes]
+            first, last = np.searchsorted(starts, [entries.min(), entries.max()], side="right") - 1
+            node = self.nodes[first] if first == last else None
+        if node is None or node.signs is None or len(node.signs) * whole.size > MOST_SUMMANDS:
+            return [ids], [1.0]
+        x = node.x[entries - node.start]
+        inner = np.where(x < 0, x, x * BATCH + (whole % BATCH)[..., None]).astype(np.float64)
+        return list(np.moveaxis(inner, -1, 0)), node.signs.tolist()
+
     def linear(self, x: Floats, weight: Floats, bias: Floats | None, name: str) -> Floats:
         """Ids of W x + b along the last axis; W and b are ids of constants, of shapes (units, columns) and (units,)."""
-        W, units = weight.astype(np.int64), None
+        W = weight.astype(np.int64)
         name = self.layer(W, name) if W.size else name
         b = None if bias is None else bias.astype(np.int64)
-        numbers = self.numbers(W) if b is None else np.concatenate([self.numbers(W), self.numbers(b)[:, None]], axis=1)
-        if not np.isfinite(numbers).all():
+        numbers = self.numbers(W)
+        if not np.isfinite(numbers).all() or (b is not None and not np.isfinite(self.numbers(b)).all()):
             raise NoCertificateError(state("SYM191", operation=name))
-        (codes,) = codes_of_rows(numbers + 0.0)
-        _, first, classes = np.unique(codes, return_index=True, return_inverse=True)
-        count = len(W)
-        places_of_units = np.arange(count)
-        if len(first) < count:
-            # numbered in the order in which they first stand
-            rank = np.empty(len(first), dtype=np.int64)
-            rank[np.argsort(first)] = np.arange(len(first))
-            places_of_units = units = rank[classes]
-            count = len(first)
         entries, owner = _split(x.reshape(-1, x.shape[-1]).astype(np.int64))
         if entries.size > LARGEST:
             raise NoCertificateError(state("SYM192", operation=name))
         result = np.empty((len(entries), len(W)), dtype=np.float64)
         fixed = owner < 0
         if fixed.any():
-            values = self.numbers(entries[fixed]) @ self.numbers(W).T
+            values = self.numbers(entries[fixed]) @ numbers.T
             result[fixed] = self.constants(values if b is None else values + self.numbers(b))
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
-            node = Node("linear", self.entries, len(rows) * count, [rows], weight=W, bias=b, units=units, name=name)
-            here = self._add(node) + places[:, None] * count + places_of_units[None, :]
+            signs = numbers[0] if len(W) == 1 and b is None and (np.abs(numbers) == 1).all() else None
+            node = Node("linear", self.entries, len(rows) * len(W), rows, weight=W, bias=b, signs=signs, name=name)
+            here = self._add(node) + places[:, None] * len(W) + np.arange(len(W))
             result[~fixed] = here * BATCH + owner[~fixed][:, None]
         return result.reshape(*x.shape[:-1], len(W))
 

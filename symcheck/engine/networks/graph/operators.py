@@ -70,7 +70,54 @@ def ids_of(graph: Graph, item: Any) -> Floats:
 
 def pointwise(graph: Graph, function: str, parameters: Sequence[float], *arguments: Any, like: Entries) -> Entries:
     """A function of each entry."""
-    return like.like(graph.pointwise(function, parameters, [ids_of(graph, item) for item in arguments], function))
+    ids = [ids_of(graph, item) for item in arguments]
+    return like.like(express(graph, function, parameters, np.broadcast_arrays(*ids)))
+
+
+def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequence[Floats]) -> Floats:
+    """A function of entries by those that a certificate knows: sums, products, maxima, and functions of one entry."""
+
+    def of(name: str, *ids: Floats) -> Floats:
+        return express(graph, name, (), ids)
+
+    def product(*factors: Floats) -> Floats:
+        return graph.reduce("prod", np.stack(np.broadcast_arrays(*factors), axis=-1), "multiply")
+
+    if function in ("add", "subtract"):
+        return graph.add(x, (1.0, 1.0 if function == "add" else -1.0), function)
+    if function == "negative":
+        return graph.add(x, (-1.0,), function)
+    if function == "maximum":
+        return graph.reduce("max", np.stack(x, axis=-1), function)
+    if function == "minimum":
+        return of("negative", of("maximum", *(of("negative", ids) for ids in x)))
+    if function == "multiply":
+        return product(*x)
+    if function == "divide":
+        return product(x[0], of("reciprocal", x[1]))
+    if function == "pow" and parameters[0] in (1.0, 2.0, 3.0):
+        return product(*[x[0]] * int(parameters[0]))
+    if function == "logical_not":
+        return of("zero", x[0])
+    if function in ("logical_and", "logical_or"):
+        absent = [of("zero", ids) for ids in x]
+        return of("zero", of("maximum", *absent) if function == "logical_and" else product(*absent))
+    if function in _COMPARISONS:
+        name, swapped, negated = _COMPARISONS[function]
+        made = of(name, graph.add(x, (-1.0, 1.0) if swapped else (1.0, -1.0), function))
+        return of("zero", made) if negated else made
+    return graph.pointwise(function, parameters, x, function)
+
+
+_COMPARISONS = {
+    "equal": ("zero", False, False),
+    "not_equal": ("zero", False, True),
+    "greater": ("positive", False, False),
+    "less": ("positive", True, False),
+    "greater_equal": ("positive", True, True),
+    "less_equal": ("positive", False, True),
+}
+"""By what is asked of the difference: of which function, whether it is y - x, and whether the answer is turned."""
 
 
 def _unary(function: str) -> Operator:
@@ -216,11 +263,14 @@ def _power(graph: Graph, x: Any, exponent: Any) -> Entries:
 
 @operator("clamp", "hardtanh")
 def _clamp(graph: Graph, x: Entries, low: Any = None, high: Any = None) -> Entries:
-    if isinstance(low, Entries) or isinstance(high, Entries):
-        x = x if low is None else pointwise(graph, "maximum", (), x, low, like=x)
-        return x if high is None else pointwise(graph, "minimum", (), x, high, like=x)
-    bounds = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-    return pointwise(graph, "clamp", bounds, x, like=x)
+    bounds = [None if bound is None else ids_of(graph, bound) for bound in (low, high)]
+    known = all(ids is not None and (ids < 0).all() for ids in bounds)
+    if known and (graph.numbers(bounds[0]) <= graph.numbers(bounds[1])).all():
+        # of three numbers the middle one, which is odd in all of them
+        three = np.stack(np.broadcast_arrays(x.array, *bounds), axis=-1)
+        return x.like(graph.reduce("place", three, "clamp", (1.0,)))
+    x = x if low is None else pointwise(graph, "maximum", (), x, low, like=x)
+    return x if high is None else pointwise(graph, "minimum", (), x, high, like=x)
 
 
 OPERATORS["hardtanh"] = lambda graph, x, low=-1.0, high=1.0: _clamp(graph, x, low, high)

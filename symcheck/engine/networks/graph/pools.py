@@ -77,7 +77,11 @@ def _cumsum(graph: Graph, x: Entries, dim: int, *, dtype: Any = None) -> Entries
 
 def _extreme(function: str) -> Operator:
     def compute(graph: Graph, x: Entries, dim: Any = None, keepdim: bool = False) -> Entries:
-        return _along(x, dim, keepdim, lambda rows: graph.reduce(function, rows, function))
+        turned = function == "min"
+        if turned:
+            x = pointwise(graph, "negative", (), x, like=x)
+        result = _along(x, dim, keepdim, lambda rows: graph.reduce("max" if turned else function, rows, function))
+        return pointwise(graph, "negative", (), result, like=x) if turned else result
 
     return compute
 
@@ -94,6 +98,35 @@ def _extreme_with_place(function: str) -> Operator:
 
 
 OPERATORS.update({"max": _extreme_with_place("max"), "min": _extreme_with_place("min")})
+
+
+def _places(graph: Graph, x: Entries, dim: int, places: Sequence[int]) -> Entries:
+    """The entries at some places, if all along an axis are put in order."""
+    rows = np.moveaxis(x.array, dim, -1)
+    chosen = [graph.reduce("place", rows, "sort", (float(place),)) for place in places]
+    return x.like(np.moveaxis(np.stack(chosen, axis=-1), -1, dim))
+
+
+@operator("sort")
+def _sort(graph: Graph, x: Entries, dim: int = -1, descending: bool = False, **_: Any) -> tuple[Entries, None]:
+    places = range(x.ids.shape[dim])
+    return _places(graph, x, dim, places[::-1] if descending else places), None
+
+
+@operator("topk")
+def _largest(
+    graph: Graph, x: Entries, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
+) -> tuple[Entries, None]:
+    places = range(x.ids.shape[dim])
+    return _places(graph, x, dim, (places[::-1] if largest else places)[:k]), None
+
+
+@operator("median")
+def _median(graph: Graph, x: Entries, dim: int | None = None, keepdim: bool = False) -> Any:
+    if dim is None:
+        refuse("median of all entries")
+    middle = _places(graph, x, dim, [(x.ids.shape[dim] - 1) // 2])
+    return middle if keepdim else middle.like(middle.array.squeeze(dim)), None
 
 
 def _pool_windows(
@@ -150,14 +183,20 @@ def _average_pool(
 def _adaptive(compute: Callable[[Graph, Floats], Floats]) -> Callable[[Graph, Entries, Sequence[int]], Entries]:
     def pool(graph: Graph, x: Entries, size: Sequence[int]) -> Entries:
         ids = x.array
-        result = np.empty((*ids.shape[: -len(size)], *size))
+        windows: dict[int, list[tuple[tuple[int, ...], Floats]]] = {}
         for place in np.ndindex(*size):
             window = ids
             for axis, (cell, cells) in enumerate(zip(place, size, strict=True)):
                 n, at = ids.shape[axis - len(size)], axis - len(size)
                 # the cell's bounds, rounded outwards
                 window = np.take(window, range(cell * n // cells, -((cell + 1) * n // -cells)), axis=at)
-            result[(..., *place)] = compute(graph, window.reshape(*ids.shape[: -len(size)], -1))
+            window = window.reshape(*ids.shape[: -len(size)], -1)
+            windows.setdefault(window.shape[-1], []).append((place, window))
+        result = np.empty((*ids.shape[: -len(size)], *size))
+        for group in windows.values():  # windows of one size are one node
+            made = compute(graph, np.stack([window for _, window in group]))
+            for (place, _), values in zip(group, made, strict=True):
+                result[(..., *place)] = values
         return x.like(result)
 
     return pool

@@ -33,7 +33,8 @@ def product(graph: Graph, x: Entries, y: Entries, name: str = "product") -> Entr
         return x.like(_by_constants(graph, b.swapaxes(-1, -2), a.swapaxes(-1, -2), name).swapaxes(-1, -2))
     if a.size * b.shape[-1] > LARGEST:
         raise NoCertificateError(state("SYM192", operation=name))
-    pairs = graph.pointwise("multiply", (), [a[..., :, None, :], b.swapaxes(-1, -2)[..., None, :, :]], "product")
+    factors = np.broadcast_arrays(a[..., :, None, :], b.swapaxes(-1, -2)[..., None, :, :])
+    pairs = graph.reduce("prod", np.stack(factors, axis=-1), "product")
     return x.like(total(graph, pairs))
 
 
