@@ -1,14 +1,12 @@
 """Check a certificate of equivariance: this one file, NumPy and the standard library.
 
-A certificate holds a network as a list of nodes with its weights, and a claim f(L x) = K f(x) for every generator. The
-nodes are computed on terms, at x and at every L x. A term is known by its function and operands; the order of summands,
-factors and maxima does not count, and signs come out of odd functions. Entries that are one term are equal for every x:
-if f(L x) and K f(x) are the same terms, the claim holds. Weights are compared as stored: floats are rational numbers,
-and sums of weights are added as such. Where matrices move entries, values are polynomials in terms, and equal if their
-coefficients are, up to the rounding of the products that made them. The arithmetic is that of real numbers. That the
-nodes compute what a network computes is shown by running both: `evaluate` runs the nodes.
+A certificate holds a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes are
+computed on terms, at x and at every L x. A term is known by its function and operands, whatever their order in sums,
+products and maxima; signs come out of odd functions. Equal terms are equal for every x: if f(L x) and K f(x) are, the
+claim holds, in real arithmetic. Weights are compared as stored: floats are rational numbers. Where matrices move
+entries, values are polynomials in terms, equal if their coefficients are up to rounding. `evaluate` runs the nodes.
 
-Run it as `python certificate_checker.py FILE [--weights FILE.npz]`. Exit codes: 0 accepted, 1 rejected, 2 unreadable.
+Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ LARGEST = 1 << 31  # bytes that one array may take when it is unpacked
 ULPS = 4  # float32 units in the last place by which weights may differ where the claim says that they were rounded
 UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
+UNIT = 2.0**-52  # by which a product or a sum in float64 is off at most, and as much again
 PRODUCT_CLAIM = "products of weights equal up to their rounding in float64"
 
 
@@ -59,18 +58,13 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     "positive": ("none", lambda x: x > 0),
     "relu": ("none", lambda x: np.maximum(x, 0)),
     "sigmoid": ("none", lambda x: 0.5 * (1 + np.tanh(0.5 * x))),
-    "gelu": ("none", lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
     "elu": ("none", lambda x, a, s, c: np.where(x > 0, s * x, s * a * np.expm1(c * np.minimum(x, 0)))),
     "softplus": ("none", lambda x, beta, most: np.where(x * beta > most, x, np.logaddexp(0, beta * x) / beta)),
     "pow": ("pow", lambda x, n: np.power(x, int(n) if n == int(n) else n)),
     "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
 }
 ARGUMENTS = {"where": 3, "arctan2": 2}
-REDUCTIONS: dict[str, Callable[..., Array]] = {  # "place": entry k of the entries in order
-    "max": lambda x: np.max(x, axis=1),
-    "prod": lambda x: np.prod(x, axis=1),
-    "place": lambda x, k: np.sort(x, axis=1)[:, int(k)],
-}
+REDUCTIONS: Any = {"prod": lambda x: np.prod(x, axis=1), "place": lambda x, k: np.sort(x, axis=1)[:, int(k)]}
 
 
 def digest(document: dict[str, Any]) -> str:
@@ -97,74 +91,56 @@ def unpack(stored: dict[str, Any]) -> Array:
     """An array from its dtype, its shape and base64; compressed where it says `packed`."""
     dtype, shape = np.dtype(stored["dtype"]), tuple(stored["shape"])
     size = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in "fiub" or any(type(n) is not int or n < 0 for n in shape) or size > LARGEST:
-        raise ValueError(f"no array of dtype {dtype} and shape {shape}")
     data = base64.b64decode(stored["data"], validate=True)
     if stored.get("packed"):
-        data = zlib.decompressobj().decompress(data, size + 1)
-    if len(data) != size:
+        data = zlib.decompressobj().decompress(data, min(size, LARGEST) + 1)
+    if dtype.kind not in "fiub" or any(type(n) is not int or n < 0 for n in shape) or len(data) != size:
         raise ValueError(f"{len(data)} bytes for dtype {dtype} and shape {shape}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-Term = int  # the number of a term, negative for its opposite; 0 is the number zero
-Form = dict[tuple[Term, ...], tuple[float, float]]  # by product of terms: a coefficient, and the sizes added up to it
+Form = dict[tuple[int, ...], tuple[float, float]]  # by product of terms: a coefficient, and the sizes added up to it
 
 
 class _Terms:
-    """The terms that were met: entries that are equal for every input have the same number."""
-
-    dtype: Any = np.int64
+    """Numbers of terms, negative for opposites, 0 for zero: what has one number is equal for every x."""
 
     def __init__(self, rounded: bool = False) -> None:
-        self.rounded = rounded
-        self.known: dict[Hashable, Term] = {}
-        self.rows: dict[int, list[tuple[Array, Term]]] = {}
+        self.rounded, self.slack = rounded, UNIT  # coefficients may be off by a unit for every step so far
+        self.known: dict[Hashable, int] = {}
+        self.named: list[tuple[float, int, Form]] = []  # with the value at a point, which tells most forms apart
+        self.rows: dict[int, list[tuple[Array, int]]] = {}
 
-    def number(self, *key: Hashable) -> Term:
+    def number(self, *key: Hashable) -> int:
         return self.known.setdefault(key, len(self.known) + 1)
 
     def constant(self, value: float) -> Any:
         _hold(not math.isnan(value), "a constant is NaN")
         return int(np.sign(value)) * self.number("constant", abs(value)) if value else 0
 
-    def item(self, term: Term) -> Any:
-        return term
-
-    def name(self, item: Any) -> Term:
-        return int(item)
+    item: Any = staticmethod(int)
 
     def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
-        """A function of each row of arguments."""
-        named = [tuple(map(self.name, row)) for row in rows.tolist()]
-        known = {row: self.item(self.apply(name, parameters, row)) for row in dict.fromkeys(named)}
-        return [known[row] for row in named]
+        known = {row: self.apply(name, parameters, row) for row in dict.fromkeys(map(tuple, rows.tolist()))}
+        return [known[tuple(row)] for row in rows.tolist()]
 
-    def apply(self, name: str, parameters: list[float], x: tuple[Term, ...]) -> Term:
+    def apply(self, name: str, parameters: list[float], x: tuple[int, ...]) -> int:
         """A function of terms: of the ways to write it that its symmetries allow, always the same one."""
         flipped, last = tuple(-term for term in x), parameters[-1] if parameters else 0.0
         if name == "prod":
             sign = 0 if 0 in x else -1 if sum(term < 0 for term in x) % 2 else 1
             x = tuple(sorted(abs(term) for term in x if abs(term) != self.number("constant", 1.0)))
             return sign * (x[0] if len(x) == 1 else self.number("prod", x) if x else self.number("constant", 1.0))
-        if name == "max":
-            x = tuple(sorted(set(x)))
-            return x[0] if len(x) == 1 else self.number("max", x)
         if name == "place":
             ways = [(tuple(sorted(x)), last, 1), (tuple(sorted(flipped)), len(x) - 1 - last, -1)]
         else:
-            kind = FUNCTIONS[name][0]
-            if kind == "pow":
-                kind = "none" if last % 1 else "odd" if last % 2 else "even"
-            singular = name in ("arctan2", "reciprocal") or last < 0
-            _hold(0 not in x or not singular, "at zero its sign may matter")
+            power = "none" if last % 1 else "odd" if last % 2 else "even"
+            kind = power if name == "pow" else FUNCTIONS[name][0]
+            _hold(0 not in x or (name not in ("arctan2", "reciprocal") and last >= 0), "the sign of zero may matter")
             if (kind == "odd" and x == (0,)) or (kind == "choice" and x[1] == x[2]):
                 return x[-1]
-            ways = [(x, 0.0, 1)]
-            if kind in ("odd", "even"):
-                ways.append((flipped, 0.0, 1 if kind == "even" else -1))
-            elif kind == "choice":
-                ways.append(((x[0], *flipped[1:]), 0.0, -1))
+            turned = {"odd": (flipped, 0.0, -1), "even": (flipped, 0.0, 1), "choice": ((x[0], *flipped[1:]), 0.0, -1)}
+            ways = [(x, 0.0, 1), *([turned[kind]] if kind in turned else [])]
         arguments, place, sign = max(ways)
         return sign * self.number(name, tuple(parameters[:-1] if name == "place" else parameters), place, arguments)
 
@@ -180,23 +156,9 @@ class _Terms:
         result = np.zeros((len(x), len(weight)), dtype=np.int64)
         for rows in alike.values():
             W, columns = weight[:, order[rows[0]]] * signs[rows[0]], np.flatnonzero(~again[rows[0]])
-            if again[rows[0]].any():
-                # sums of the weights of one term, as floats and what these lack
-                parts = [part.tolist() for part in np.split(W, columns[1:], axis=1)]
-                W = np.array([[math.fsum(row) for row in part] for part in parts])
-                rest = np.array(
-                    [[math.fsum([*r, -t]) for r, t in zip(*p, strict=True)] for p in zip(parts, W, strict=True)]
-                )
-                left = [
-                    math.fsum([*r, -t, -u])
-                    for p in zip(parts, W, rest, strict=True)
-                    for r, t, u in zip(*p, strict=True)
-                ]
-                _hold(np.array(left) == 0, "a sum of weights that two floats do not hold")
-                W, rest = W.T, rest.T
-                W, columns = np.hstack([W, rest]), np.hstack([columns, columns])
-            else:
-                W = W[:, columns]
+            if len(columns) < len(order[0]):  # weights of one term are added as rational numbers
+                W = np.array([[Fraction(number) for number in row] for row in W.tolist()], dtype=object)
+                W = np.add.reduceat(W, columns, axis=1)
             kept = ids[rows[0]][columns] != 0
             result[rows] = self._units(ids[rows][:, columns[kept]], W[:, kept], bias, at_x)
         return result
@@ -204,8 +166,8 @@ class _Terms:
     def _units(self, ids: Array, W: Array, b: Array, at_x: bool) -> Array:
         whole = np.hstack([W, b[:, None]])
         lead = np.where(whole[np.arange(len(W)), np.argmax(whole != 0, axis=1)] < 0, -1, 1)
-        W, b, result = W * lead[:, None] + 0.0, b * lead + 0.0, np.zeros((len(ids), len(W)), dtype=np.int64)
-        rows: dict[bytes, tuple[Array, list[Term]]] = {}
+        W, b, result = W * lead[:, None], b * lead + 0.0, np.zeros((len(ids), len(W)), dtype=np.int64)
+        rows: dict[bytes, tuple[Array, list[int]]] = {}
         for unit, used in enumerate(W != 0):  # what a weight of zero multiplies does not matter
             if used.tobytes() not in rows:
                 rows[used.tobytes()] = ids[:, used], [self.number("row", row.tobytes()) for row in ids[:, used]]
@@ -219,111 +181,88 @@ class _Terms:
                 result[:, unit] = [self.number("linear", label, code) for label in labels]
         return result * lead
 
-    def _code(self, row: Array, at_x: bool) -> Term:
+    def _code(self, row: Array, at_x: bool) -> int:
         """The number of a row of weights; of rounded weights at L x that of a row at x, if one is as near."""
-        key = ("weights", row.tobytes())
-        if self.rounded and key not in self.known:
-            for other, code in () if at_x else self.rows.get(len(row), ()):
-                if abs(row[0] - other[0]) <= 1e-6 * abs(row[0]):  # else no ulps need to be counted
-                    larger = np.maximum(np.abs(row), np.abs(other)).astype(np.float32)
-                    if (np.abs(row - other) <= ULPS * np.spacing(larger)).all():
-                        return code
-            self.rows.setdefault(len(row), []).extend([(row, self.number(*key))] if at_x else [])
+        key, known = (
+            ("weights", tuple(row) if row.dtype == object else row.tobytes()),
+            self.rows.setdefault(len(row), []),
+        )
+        if self.rounded and key not in self.known and row.dtype != object:
+            for other, code in () if at_x else known:
+                larger = np.maximum(np.abs(row), np.abs(other)).astype(np.float32)
+                if abs(row[0] - other[0]) <= 1e-6 * larger[0] and (abs(row - other) <= ULPS * np.spacing(larger)).all():
+                    return code
+            known += [(row, self.number(*key))] if at_x else []
         return self.number(*key)
-
-    def equal(self, a: Any, b: Any) -> bool:
-        return bool(a == b)
 
 
 class _Forms(_Terms):
     """Values as polynomials in terms, where matrices move entries."""
 
-    dtype = object
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = 1
-        self.named: list[tuple[float, Term, Form]] = []
-
     def constant(self, value: float) -> Any:
-        term = super().constant(value)
-        return {(): (value, abs(value))} if value and math.isfinite(value) else self.item(term)
+        whole = value and math.isfinite(value)
+        return {(): (value, abs(value))} if whole else self.item(super().constant(value))
 
-    def item(self, term: Term) -> Any:
+    def item(self, term: int) -> Any:
         return {(abs(term),): (1.0 if term > 0 else -1.0, 1.0)} if term else {}
 
-    def name(self, item: Any) -> Term:
+    def name(self, item: Form) -> int:
         """The number of a polynomial; of one that was met before, or its opposite, the same."""
-        if not item:
-            return 0
-        (terms, (number, size)), *rest = item.items()
-        if not rest and not terms:
-            return int(super().constant(number))
-        if not rest and len(terms) == 1 and abs(abs(number) - 1) <= self.slack(size):
+        terms, (number, size) = next(iter(item.items()))
+        if len(item) == len(terms) == 1 and abs(abs(number) - 1) <= self.slack * size:
             return terms[0] if number > 0 else -terms[0]
-        # its value at a point, by which those that may be equal are chosen
         place = sum(number * math.prod(math.sin(term * term) for term in terms) for terms, (number, _) in item.items())
         near, sign = 1e-9 * sum(size for _, size in item.values()), 1 if place > 0 else -1
         upright = self.added([sign], [item])
         for other, term, form in self.named:
-            if abs(other - abs(place)) <= near and self.equal(form, upright):
+            if abs(other - abs(place)) <= near and not self.added((1, -1), (form, upright)):
                 return sign * term
         self.named.append((abs(place), self.number("form", len(self.named)), upright))
-        return sign * self.named[-1][1]
-
-    def slack(self, size: float) -> float:
-        """How far a coefficient may be off: every product and sum so far rounds by half a unit, and as much again."""
-        if not size < math.inf:
-            raise RejectedError("a coefficient overflows")
-        return self.steps * 2.0**-52 * size
+        return int(sign * self.named[-1][1])
 
     def added(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
         total: Form = {}
         for weight, form in zip(weights, forms, strict=True):
             for terms, (number, size) in form.items() if weight else ():
-                before, added = total.get(terms, (0.0, 0.0))
-                total[terms] = before + weight * number, added + abs(weight) * size
-        return {terms: pair for terms, pair in total.items() if abs(pair[0]) > self.slack(pair[1])}
-
-    def equal(self, a: Any, b: Any) -> bool:
-        return not self.added((1, -1), (a, b))
+                before = total.get(terms, (0.0, 0.0))
+                total[terms] = before[0] + weight * number, before[1] + abs(weight) * size
+        _hold(all(size < math.inf for _, size in total.values()), "a coefficient overflows")
+        return {terms: pair for terms, pair in total.items() if abs(pair[0]) > self.slack * pair[1]}
 
     def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:
-        self.steps += x.shape[1] + 1
-        units = [[*row] for row in np.column_stack([weight, bias]).tolist()]
+        units = np.column_stack([weight, bias]).tolist()
         rows = [[self.added(unit, [*row, self.constant(1.0)]) for unit in units] for row in x.tolist()]
         return np.array(rows, dtype=object).reshape(len(x), len(units))
 
     def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
-        return [self._product(row) for row in rows] if name == "prod" else super().function(name, parameters, rows)
+        if name == "prod":
+            return [self._product(row) for row in rows]
+        named = np.array([[self.name(form) if form else 0 for form in row] for row in rows])
+        return [self.item(term) for term in super().function(name, parameters, named)]
 
     def _product(self, factors: Iterable[Form]) -> Form:
-        result = self.constant(1.0)
+        result: Form = self.constant(1.0)
         for form in factors:
-            self.steps += 1
-            pairs = [(s, t, result[s], form[t]) for s in result for t in form]
-            parts = [{tuple(sorted(s + t)): (a * b, c * d)} for s, t, (a, c), (b, d) in pairs]
+            pairs = [(*one, *other) for one in result.items() for other in form.items()]
+            parts = [{tuple(sorted(s + t)): (a * b, c * d)} for s, (a, c), t, (b, d) in pairs]
             result = self.added([1.0] * len(parts), parts)
         return result
 
 
 class Checker:
-    """One certificate, with the entries of all values numbered through.
-
-    `at` holds what all entries are, at x in its first row, at every L x in the others.
-    """
+    """One certificate. `at` holds what all entries are: at x in its first row, at every L x in the others."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.nodes, self.generators = document["nodes"], len(document["claim"]["generators"])
         _hold([isinstance(item, dict) for item in [*self.nodes, *document["outputs"]]], "item {} is no object")
         self.weights = {name: unpack(stored) for name, stored in document["weights"].items()}
         inputs = [node["size"] for node in self.nodes if node["op"] == "input"]
-        _hold(inputs == [math.prod(document["input"]["shape"])], "expected one input, of the given shape")
-        _hold(len(document["outputs"]) > 0, "no output is claimed")
+        _hold(inputs == [math.prod(document["input"]["shape"])] and len(document["outputs"]), "no input, or no output")
         tolerance = document["claim"]["tolerance"]
         _hold(tolerance in (EXACT_CLAIM, ULP_CLAIM, PRODUCT_CLAIM), "unknown tolerance")
-        self.terms = _Forms() if tolerance == PRODUCT_CLAIM else _Terms(tolerance == ULP_CLAIM)
-        self.at: Array = np.zeros((1 + self.generators, 0), dtype=self.terms.dtype)
+        self.exact = tolerance != PRODUCT_CLAIM
+        self.terms: Any = _Terms(tolerance == ULP_CLAIM) if self.exact else _Forms()
+        self.at: Array = np.zeros((1 + self.generators, 0), dtype=np.int64 if self.exact else object)
 
     def table(self, stored: dict[str, Any], ndim: int, size: int | None = None) -> Array:
         """A table of earlier entries, or of numbers below `size`."""
@@ -335,10 +274,10 @@ class Checker:
     def numbers(self, stored: dict[str, Any]) -> Array:
         """Weights: a parameter, some of its entries (one past the last: zero), or numbers made from parameters."""
         numbers = (unpack(stored) if "data" in stored else self.weights[stored["name"]]).astype(np.float64)
-        if "entries" not in stored:
-            return numbers
-        entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)
-        return np.asarray(np.append(numbers.reshape(-1), 0.0)[entries])
+        if "entries" in stored:
+            entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)
+            return np.asarray(np.append(numbers.reshape(-1), 0.0)[entries])
+        return numbers
 
     def layer(self, node: dict[str, Any]) -> tuple[Array, Array]:
         """A weight and its bias."""
@@ -351,41 +290,41 @@ class Checker:
 
     def moved(self, action: dict[str, Any], values: Array) -> Array:
         """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
-        n, exact = len(values), not isinstance(self.terms, _Forms)
+        n = len(values)
+        self.terms.slack += n * UNIT
         if "matrix" in action:
             matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
-            _hold(matrix.shape == (n, n) == offset.shape * 2 and not exact, "no matrix for it")
+            _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "no matrix for it")
         else:
             index, sign = self.table(action["index"], 1, n), unpack(action["sign"]).astype(np.int64)
             _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed index of all entries")
-            if exact:
+            if self.exact:
                 return np.asarray(sign * values[index])
             matrix, offset = np.eye(n)[index] * sign[:, None], np.zeros(n)
-        return self.terms.linear(values[None], matrix, offset, False)[0]
+        return np.asarray(self.terms.linear(values[None], matrix, offset, False)[0])
 
     def node(self, node: dict[str, Any]) -> None:
         """Compute one node, and take over its entries."""
         terms, op = self.terms, node["op"]
         if op == "constant":
-            rows: list[Any] = [[terms.constant(n) for n in self.numbers(node["value"]).reshape(-1).tolist()]]
-            rows *= len(self.at)
+            rows: Any = [[*map(terms.constant, self.numbers(node["value"]).reshape(-1).tolist())]] * len(self.at)
         elif op == "input":
-            start = np.array([terms.item(terms.number("input", n)) for n in range(node["size"])], dtype=terms.dtype)
+            start = np.array([terms.item(terms.number("input", n)) for n in range(node["size"])], dtype=self.at.dtype)
             rows = [start, *(self.moved(action, start) for action in node["actions"])]
             _hold(len(rows) == len(self.at), "expected one action for each generator")
         elif op == "linear":
             (weight, bias), x = self.layer(node), self.table(node["x"], 2)
             _hold(weight.shape[1] == x.shape[1], "the weight does not fit its arguments")
+            terms.slack += (1 + x.shape[1]) * UNIT
             rows = [terms.linear(values[x], weight, bias, not run).reshape(-1) for run, values in enumerate(self.at)]
         else:
             x, name, parameters = self.table(node["x"], 2), node["function"], [*map(float, node["parameters"])]
-            known = {"pointwise": FUNCTIONS, "reduce": REDUCTIONS}[op]
-            _hold(
-                name in known and x.shape[1] in (x.shape[1] * (op == "reduce"), ARGUMENTS.get(name, 1)), "no function"
-            )
-            _hold(name != "place" or 0 <= parameters[0] < x.shape[1], "no such place")
+            count = x.shape[1] if op == "reduce" else ARGUMENTS.get(name, 1)
+            _hold(x.shape[1] == count and _compute(node, np.full((1, count), 0.5)).shape == (1,), "another function")
+            _hold(name != "place" or parameters[0] in range(count), "no such place")
+            terms.slack += count * UNIT
             rows = [terms.function(name, parameters, values[x]) for values in self.at]
-        self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=terms.dtype).reshape(len(rows), -1)])
+        self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=self.at.dtype).reshape(len(rows), -1)])
 
     def output(self, output: dict[str, Any]) -> None:
         """Check that an output moves as claimed."""
@@ -393,16 +332,14 @@ class Checker:
         _hold(len(output["actions"]) == self.generators, "expected one action for each generator")
         for generator, action in enumerate(output["actions"]):
             pairs = zip(self.moved(action, self.at[0, entries]), self.at[generator + 1, entries], strict=True)
-            fine = [self.terms.equal(wanted, given) for wanted, given in pairs]
+            fine = [a == b if self.exact else not self.terms.added((1, -1), (a, b)) for a, b in pairs]
             _hold(fine, f"generator {generator}: entry {{}} is not moved as claimed")
 
 
-def _apply_law(step: str, law: Callable[[], None]) -> None:
-    try:
-        law()
-    except Exception as error:  # what is not as it should be is no proof, whatever breaks
-        malformed = "" if isinstance(error, RejectedError) else f"malformed: {type(error).__name__}: "
-        raise RejectedError(f"{step}: {malformed}{error}") from error
+def _compute(node: dict[str, Any], x: Array) -> Array:
+    pointwise, name = {"reduce": False, "pointwise": True}[node["op"]], node["function"]
+    function, arguments = (FUNCTIONS[name][1], x.T) if pointwise else (REDUCTIONS[name], [x])
+    return np.asarray(function(*arguments, *map(float, node["parameters"])), dtype=np.float64)
 
 
 def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
@@ -414,15 +351,11 @@ def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
                 new = checker.numbers(node["value"]).reshape(-1)
             elif node["op"] == "input":
                 new = np.asarray(x, dtype=np.float64).reshape(-1)
-            elif node["op"] != "linear":
-                x, parameters = values[unpack(node["x"])], [*map(float, node["parameters"])]
-                if node["op"] == "reduce":
-                    new = REDUCTIONS[node["function"]](x, *parameters)
-                else:
-                    new = FUNCTIONS[node["function"]][1](*x.T, *parameters).astype(np.float64)
-            else:
+            elif node["op"] == "linear":
                 weight, bias = checker.layer(node)
                 new = (values[unpack(node["x"])] @ weight.T + bias).reshape(-1)
+            else:
+                new = _compute(node, values[unpack(node["x"])])
             values = np.append(values, new)
     return {output["path"]: values[unpack(output["entries"])] for output in document["outputs"]}
 
@@ -430,17 +363,23 @@ def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
 def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> None:
     """Check a certificate, and that its weights are the given ones; raises `RejectedError` at the first wrong step."""
     _hold(document.get("digest") == digest(document), "digest: the file is not as it was written")
-    made: list[Checker] = []
-    _apply_law("head", lambda: made.append(Checker(document)))
-    for name, stored in made[0].weights.items():
-        given = stored if weights is None else weights.get(name, np.zeros(0))
-        same = given.dtype == stored.dtype and given.shape == stored.shape and given.tobytes() == stored.tobytes()
-        _hold(same, f"weights: {name} differs from the given one")
-    for place, node in enumerate(document["nodes"]):
-        words = " ".join(filter(None, [str(node.get(key, "")) for key in ("op", "function", "name")]))
-        _apply_law(f"node {place} ({words})", partial(made[0].node, node))
-    for output in document["outputs"]:
-        _apply_law(f"output {output.get('path')!r}", partial(made[0].output, output))
+    step = "head"
+    try:
+        checker = Checker(document)
+        step = "weights"
+        for name, stored in checker.weights.items():
+            given = stored if weights is None else weights.get(name, np.zeros(0))
+            same = given.dtype == stored.dtype and given.shape == stored.shape and given.tobytes() == stored.tobytes()
+            _hold(same, f"{name} differs from the given one")
+        for place, node in enumerate(checker.nodes):
+            step = f"node {place} ({node.get('op')} {node.get('name') or node.get('function')})"
+            checker.node(node)
+        for output in document["outputs"]:
+            step = f"output {output.get('path')!r}"
+            checker.output(output)
+    except Exception as error:  # what is not as it should be is no proof, whatever breaks
+        malformed = "" if isinstance(error, RejectedError) else f"malformed: {type(error).__name__}: "
+        raise RejectedError(f"{step}: {malformed}{error}") from error
 
 
 def main(arguments: list[str]) -> int:
@@ -448,14 +387,13 @@ def main(arguments: list[str]) -> int:
     try:
         document = read(arguments[0])
         check(document, dict(np.load(arguments[2])) if arguments[1:2] == ["--weights"] else None)
-    except UNREADABLE as error:
-        sys.stderr.write(f"unreadable: {error}\n")
-        return 2
+        code, words = 0, f"accepted: {document['claim'].get('statement')}; {document['claim']['tolerance']}"
     except RejectedError as error:
-        sys.stdout.write(f"rejected: {error}\n")
-        return 1
-    sys.stdout.write(f"accepted: {document['claim'].get('statement')}; {document['claim']['tolerance']}\n")
-    return 0
+        code, words = 1, f"rejected: {error}"
+    except UNREADABLE as error:
+        code, words = 2, f"unreadable: {error}"
+    (sys.stderr if code == 2 else sys.stdout).write(words + "\n")
+    return code
 
 
 if __name__ == "__main__":

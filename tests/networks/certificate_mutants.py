@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import copy
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import RejectedError, check, digest, evaluate, unpack
+from symcheck.engine.networks.capture import Capture
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.graph.making import certify
+from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.making import accepted_certificate, certify
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -22,6 +26,17 @@ def certificate_of(net: Any, symmetry: Symmetry, **options: Any) -> dict[str, An
     context = NetContext(net, symmetry, NetOptions(**options), lambda event: None)
     context.check_fit()
     return certify(context)
+
+
+def is_certified(captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
+    """Whether the checker accepts a certificate of a captured network, weights equal bit by bit."""
+    stored = {name: tensor.detach().numpy() for name, tensor in captured.state.items()}
+    about = {"generators": [str(place) for place in range(len(inputs.motions))]}
+    try:
+        accepted_certificate(follow(captured, inputs.shape), inputs, outputs, stored, about, rounded=False)
+    except NoCertificateError:
+        return False
+    return True
 
 
 def arrays_of(item: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -19,6 +19,7 @@ from torch import nn
 
 import symcheck.certificate_checker
 from symcheck.certificate_checker import RejectedError, check, evaluate, unpack
+from symcheck.engine.networks.graph.certificate import packed
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
@@ -115,15 +116,16 @@ def node(document: dict[str, Any], **wanted: str) -> dict[str, Any]:
 
 EDITS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a function that is not odd": lambda d: node(d, function="tanh").update(function="exp"),
-    "bounds that differ": lambda d: node(d, function="clamp").update(parameters=[-0.5, 0.25]),
-    "bounds in the wrong order": lambda d: node(d, function="clamp").update(parameters=[0.5, -0.5]),
+    "the least of a number and its bounds": lambda d: node(d, function="place").update(parameters=[0.0]),
+    "a place that is none": lambda d: node(d, function="place").update(parameters=[3.0]),
+    "a parameter too many": lambda d: node(d, function="tanh").update(parameters=[0.5]),
     "an unknown function": lambda d: node(d, function="relu").update(function="os.system"),
-    "an argument too many": lambda d: node(d, function="relu")["x"].append(node(d, function="relu")["x"][0]),
+    "arguments too many": lambda d: node(d, function="relu").update(x=node(d, function="place")["x"]),
     "no bias": lambda d: node(d, name="first").update(bias=None),
     "a node left out": lambda d: d["nodes"].remove(node(d, function="relu")),
     "a node twice": lambda d: d["nodes"].insert(2, node(d, op="input")),
     "no output": lambda d: d.update(outputs=[]),
-    "an action left out": lambda d: node(d, function="relu").update(actions=[]),
+    "an action left out": lambda d: node(d, op="input").update(actions=[]),
     "another generator": lambda d: d["claim"]["generators"].append("second"),
     "a claim that nobody made": lambda d: d["claim"].update(tolerance="none"),
     "another shape": lambda d: d["weights"]["first.weight"].update(shape=[4, 6]),
@@ -140,7 +142,7 @@ def test_edited_certificates_are_rejected_unless_they_stay_equivariant(small: di
     mutant = change(small, EDITS[name])
     assert mutant["digest"] != small["digest"]
     if is_accepted(mutant):
-        assert name in ("a function that is not odd", "bounds that differ", "bounds in the wrong order", "no bias")
+        assert name in ("a function that is not odd", "the least of a number and its bounds", "no bias")
         assert residual(mutant, INPUTS) < VISIBLE
 
 
@@ -150,9 +152,13 @@ def test_odd_functions_of_signed_entries_must_stay_odd() -> None:
     odd = Symmetry("odd", catalog.cyclic(2), observation=[[-1, -1, -1, -1]], action=[[-1, -1]])
     document = certificate_of(net, odd)
     assert is_accepted(document)
-    for parameters in ([-0.5, 0.25], [0.5, -0.5], [-0.5]):
-        mutant = change(document, lambda d, p=parameters: node(d, function="clamp").update(parameters=p))
+    for parameters in ([0.0], [2.0], []):
+        mutant = change(document, lambda d, p=parameters: node(d, function="place").update(parameters=p))
         assert not is_accepted(mutant), parameters
+    for bounds in ([0.25, -0.5], [0.5, -0.25]):
+        value = packed(np.array(bounds), small=False)
+        mutant = change(document, lambda d, v=value: node(d, op="constant").update(value=v))
+        assert not is_accepted(mutant), bounds
 
 
 def test_a_weight_off_by_a_millionth_has_no_certificate_and_is_rejected_in_one() -> None:
@@ -160,14 +166,13 @@ def test_a_weight_off_by_a_millionth_has_no_certificate_and_is_rejected_in_one()
     document = certificate_of(net, mirror())
     with torch.no_grad():
         net[2].weight[3, 5] *= 1 + 1e-6
-    with pytest.raises(NoCertificateError):
+    with pytest.raises(NoCertificateError) as caught:
         certificate_of(net, mirror())
+    assert (caught.value.reason.code, caught.value.reason.fields) == ("SYM194", {"layer": "2"})
     weights = np.array(unpack(document["weights"]["2.weight"]))
     weights[3, 5] *= np.float32(1 + 1e-6)
-    from symcheck.engine.networks.graph.certificate import packed
-
     mutant = change(document, lambda d: d["weights"].update({"2.weight": packed(weights, small=False)}))
-    with pytest.raises(RejectedError, match=r"node \d+ \(linear 2\): generator 0: the weights of unit"):
+    with pytest.raises(RejectedError, match="output 'output': generator 0: entry 0 is not moved as claimed"):
         check(mutant)
 
 

@@ -37,7 +37,7 @@ def measured(relative: float = 0.0, **changes: Any) -> Measured:
     return replace(found, **changes)
 
 
-EXACT = Proof("exact", [LayerRecord("hidden", "Linear", "exact", 0.0, 0.0, 0.0)])
+EXACT = Proof("exact", [LayerRecord("hidden", "Linear", "exact", 0.0, 0.0, 0.0)], certificate={})
 CONSTANT = {"output": Spread(np.ones(2), np.ones(2))}
 COARSE = Deployed(noise=1e-3, decisions=1000)
 

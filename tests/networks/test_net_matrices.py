@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from certificate_mutants import is_certified
 from torch import Tensor, nn
 
 from symcheck import nn as layers
 from symcheck.engine.networks.capture import capture_network
 from symcheck.engine.networks.claims import AffineMap, InputClaim, OutputClaim
-from symcheck.engine.networks.matrix_comparison import compare_by_matrices
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.groups import catalog
@@ -106,7 +106,7 @@ BROKEN: dict[str, Callable[[Mixed, Tensor, Tensor], Tensor]] = {
 def is_carried(function: Callable[[Mixed, Tensor, Tensor], Tensor], *, off: float = 0.0) -> bool:
     net = Mixed(function).double()
     net.off = off
-    return compare_by_matrices(capture_network(net, (7,)), *in_space()) is not None
+    return is_certified(capture_network(net, (7,)), *in_space())
 
 
 @pytest.mark.parametrize("name", CARRIED)
@@ -128,12 +128,8 @@ def exchanged(function: Callable[[Tensor], Tensor]) -> bool:
     swap = np.array([[0.6, 0.8], [0.8, -0.6]])
     mirrored = (AffineMap(swap, np.zeros(2)),)
     net = Basis(function).double()
-    return (
-        compare_by_matrices(
-            capture_network(net, (2,)), InputClaim((2,), mirrored), (OutputClaim("output", "given", 2, mirrored),)
-        )
-        is not None
-    )
+    claim = InputClaim((2,), mirrored), (OutputClaim("output", "given", 2, mirrored),)
+    return is_certified(capture_network(net, (2,)), *claim)
 
 
 class Basis(nn.Module):
@@ -188,10 +184,10 @@ def test_a_finite_group_of_turns_is_followed_through_gates() -> None:
     with torch.no_grad():
         net[0].weight.copy_(torch.tensor([[0.3, -1.2], [1.2, 0.3]]))
     claim = InputClaim((2,), moved), (OutputClaim("output", "given", 2, moved),)
-    assert compare_by_matrices(capture_network(net, (2,)), *claim) is not None
+    assert is_certified(capture_network(net, (2,)), *claim)
     with torch.no_grad():
         net[0].weight[0, 1] += 1e-7
-    assert compare_by_matrices(capture_network(net, (2,)), *claim) is None
+    assert not is_certified(capture_network(net, (2,)), *claim)
 
 
 class Gate(nn.Module):

@@ -43,7 +43,7 @@ class Comparison:
     Attributes:
         terms: how many there are.
         ties: equations of input entries; where one holds, nothing was shown.
-        kind: "terms", or "matrices" where linear forms were compared (`matrix_comparison`).
+        kind: "terms", or "matrices" where polynomials in terms were compared.
     """
 
     terms: int

@@ -13,19 +13,21 @@ import numpy as np
 from torch import nn
 
 from symcheck.array_types import Floats
+from symcheck.certificate_checker import PRODUCT_CLAIM
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.comparison import compare_images
+from symcheck.engine.networks.comparison import Comparison, compare_images
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
 from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
 from symcheck.engine.networks.domain import Domain, domain_of
-from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not_all
+from symcheck.engine.networks.gate import capture_every_call
 from symcheck.engine.networks.gathering import gather_evidence
+from symcheck.engine.networks.graph.making import certify, size_of
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.matrix_comparison import compare_by_matrices
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -36,7 +38,7 @@ from symcheck.engine.networks.sampling import typical_inputs
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.networks.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
@@ -223,39 +225,56 @@ class NetContext:
             names=self.subject.name,
             given=self._certificate,
         )
-        if proof.level not in ("exact", "rounded"):
-            # permutations that were given are checked, and nothing else is tried
-            return proof if self._certificate else self._compared(proof, followed, example, usual)
-        # One run was followed; that it stands for every run is shown apart.
-        reason = why_one_run_is_not_all(
-            followed, self.subject.runs_torch, self.subject.shape, self.options.seed, alone=self.subject.one_by_one
-        )
-        return proof if reason is None else replace(proof, level=None, reason=reason)
+        followed_through = proof.level in ("exact", "rounded")
+        # permutations that were given are checked, and nothing else is tried
+        if not followed_through and (self._certificate or not self._holds_on(example, usual)):
+            return proof
+        captured = self.captured
+        if isinstance(captured, Opaque):
+            # one run was followed; that it stands for every run was not shown
+            return replace(proof, level=None, reason=captured) if followed_through else proof
+        return proof if proof.level == "rounded" else self._certified(proof, captured)
 
-    def _compared(self, proof: Proof, net: nn.Module, example: Floats, usual: Mapping[str, Floats]) -> Proof:
-        """The proof by comparing the graphs of f(Lx) and K f(x) where following layers shows nothing; else as it is."""
+    @cached_property
+    def captured(self) -> Capture | Opaque:
+        """The graph that every call runs; else why there is none."""
+        subject = self.subject
+        net = followable(subject.exact, subject.shape)
+        return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
+
+    def _holds_on(self, example: Floats, usual: Mapping[str, Floats]) -> bool:
+        """Whether the claim holds on the first input."""
         for generator in range(len(self.inputs.motions)):
             image = self.subject.run(self.inputs.apply(generator, example), exact=True)
             for claim in self.outputs:
                 expected = claim.apply(generator, usual[claim.path], example)
                 if not same_numbers(expected.reshape(-1), image[claim.path].reshape(-1)):
-                    return proof  # it does not hold on the first input
-        captured = capture_every_call(
-            net, self.subject.runs_torch, self.subject.shape, self.options.seed, alone=self.subject.one_by_one
-        )
-        if not isinstance(captured, Capture):
-            return proof
+                    return False
+        return True
+
+    def _certified(self, proof: Proof, captured: Capture) -> Proof:
+        """The proof with a certificate that the checker accepts; of a level that proves nothing where there is none."""
+        try:
+            document = certify(self, rounded=False)
+        except NoCertificateError as error:
+            if proof.level == "exact":
+                return replace(proof, level=None, reason=Opaque(error.reason))
+            compared = self._compared_off_ties(captured)
+            return replace(proof, compared=compared) if compared is not None else proof
+        if proof.level == "exact":
+            return replace(proof, certificate=document)
+        # a weight that is wrong and reaches no output is worth a mention
+        silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
+        kind = "matrices" if document["claim"]["tolerance"] == PRODUCT_CLAIM else "terms"
+        compared = Comparison(size_of(document), kind=kind)
+        return Proof("exact", proof.records if silent else [], box=BOX, compared=compared, certificate=document)
+
+    def _compared_off_ties(self, captured: Capture) -> Comparison | None:
+        """For which inputs the graphs of f(Lx) and K f(x) agree, where they may differ on ties."""
         seconds = seconds_from(self._started, self.options.max_time)
         deadline = None if seconds is None else self._started + seconds
         compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
-        motions = [*self.inputs.motions, *(motion for claim in self.outputs for motion in claim.motions)]
-        if compared is None and any(isinstance(motion, AffineMap) for motion in motions):
-            compared = compare_by_matrices(captured, self.inputs, self.outputs)
-        if compared is None or compared.ties:
-            return replace(proof, compared=compared)
-        # a weight that is wrong and reaches no output is worth a mention
-        silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
-        return Proof("exact", proof.records if silent else [], box=BOX, compared=compared)
+        return compared if compared is not None and compared.ties else None
 
     @cached_property
     def measured(self) -> Measured:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,6 +62,7 @@ class Proof:
         bound: largest |K f(x) - f(Lx)| over the box of inputs, where it is known.
         box: the box: |x| at most this, entry by entry.
         compared: what the graphs of f(Lx) and K f(x) showed where layers did not; None where they were not asked.
+        certificate: the document that the checker accepted; without it nothing is proved.
     """
 
     level: Level | None
@@ -69,6 +71,7 @@ class Proof:
     bound: float | None = None
     box: float = 1.0
     compared: Comparison | None = None
+    certificate: dict[str, Any] | None = None
 
     @property
     def is_by_comparison(self) -> bool:

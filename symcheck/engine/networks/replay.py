@@ -125,7 +125,7 @@ def _check_permutations(proof: Proof) -> PropertyResult:
         # A network without layers claims nothing of weights: its certificate is the chain itself.
         checked=max(1, len(proof.records)),
         violations=violations,
-        exhaustive=proof.level == "exact",
+        exhaustive=proof.level == "exact" and proof.certificate is not None,
         quantity=LAYER.noun,
     )
     verdict, reason = decide(facts)

@@ -175,8 +175,8 @@ def _assess_structure(
         ground = state("layers_exact")
         if proof.compared is not None:
             ground = state("graphs_equal", terms=proof.compared.terms, kind=proof.compared.kind)
-        # The weights vouch for the float64 copy; code that rounds by itself is tested.
-        facts = replace(facts, exhaustive=not measured.deployed.coarser)
+        # The certificate vouches for the float64 copy; code that rounds by itself is tested.
+        facts = replace(facts, exhaustive=proof.certificate is not None and not measured.deployed.coarser)
         return Assessment(facts, EXACT, grounds=(ground,))
     if proof is not None and proof.level == "rounded":
         return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))

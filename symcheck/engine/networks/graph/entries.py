@@ -23,7 +23,7 @@ _MOVING_NAMES = (
 )
 MOVING = frozenset(_MOVING_NAMES.split())
 """Operators whose result holds entries of their arguments."""
-INDEXED = frozenset(["index", "_unsafe_index", "index_select", "gather", "repeat_interleave", "index_put"])
+INDEXED = frozenset(["index", "_unsafe_index", "index_select", "gather", "repeat_interleave"])
 """Those that take whole numbers as tensors."""
 ZEROING = frozenset(["tril", "triu", "diag_embed", "im2col"])
 """Those that put zeros."""
@@ -88,18 +88,21 @@ def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: di
         NoCertificateError: where entries go depends on the input.
     """
     given = leaves((args, kwargs))
-    dtype = _cast(given[0], kwargs) if name == "_to_copy" else given[0].dtype
+    dtype = given[0].dtype
     kwargs = {key: item for key, item in kwargs.items() if key not in ("dtype", "layout", "device", "pin_memory")}
     if name == "_to_copy":
         return Entries(given[0].ids.clone(), dtype)
 
     def ids(entries: Entries) -> torch.Tensor:
-        if entries.dtype.is_floating_point or entries is given[0]:
-            return entries.ids
+        if entries.dtype == dtype or entries.dtype.is_floating_point or entries is given[0]:
+            whole = name in INDEXED and entries is not given[0]
+            return as_tensor(graph, entries) if whole and entries.is_constant else entries.ids
         if name in INDEXED and entries.is_constant:
             return as_tensor(graph, entries)
         raise NoCertificateError(state("SYM190", operation=name))
 
+    if name == "view" and not graph.writes:  # nothing will be written through it, so that a copy will do
+        target = torch.ops.aten.reshape.default
     result = target(*mapped(args, ids), **mapped(kwargs, ids))
     if name in ZEROING:
         zero = float(graph.constants(np.zeros(1))[0])
@@ -117,10 +120,3 @@ def _wrapped(result: Any, dtype: torch.dtype) -> Any:
     if isinstance(result, torch.Tensor):
         return Entries(result, dtype)
     return type(result)(_wrapped(item, dtype) for item in result)
-
-
-def _cast(entries: Entries, kwargs: dict[str, Any]) -> torch.dtype:
-    wanted: torch.dtype = kwargs.get("dtype") or entries.dtype
-    if (not wanted.is_floating_point and entries.dtype.is_floating_point) or wanted == torch.bool != entries.dtype:
-        raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
-    return wanted

@@ -13,12 +13,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map
 
 import symcheck.engine.networks.graph.pools
-import symcheck.engine.networks.graph.products  # noqa: F401
+import symcheck.engine.networks.graph.products
+import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
-from symcheck.engine.networks.graph.operators import OPERATORS
+from symcheck.engine.networks.graph.operators import OPERATORS, cast
+from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
 from symcheck.engine.networks.precision import float64_default
 from symcheck.statements.statement import state
 
@@ -67,14 +69,19 @@ def follow(captured: Capture, shape: tuple[int, ...]) -> Followed:
         NoCertificateError: naming the operator that is not understood.
     """
     graph = Graph()
+    targets = [node.target for node in captured.module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    graph.writes = any(target._schema.is_mutable and not _only_views(target) for target in targets)
     samples = BATCH if captured.size is not None else 1
     held = {name: constant(graph, tensor, name) for name, tensor in captured.state.items()}
     x = Entries(torch.from_numpy(graph.input(shape, samples)), torch.float64)
     with torch.no_grad(), float64_default():
         results = _run(graph, captured.module, tree_flatten((held, x))[0])
     outputs = {}
-    for path, result in zip(captured.outputs, results, strict=True):
+    for path, result in zip(captured.outputs, results, strict=False):
         outputs[path] = _entries_of_one(result, samples, captured.size is not None)
+    for check in results[len(captured.outputs) :]:
+        if not check.is_constant or not graph.numbers(check.array).all():
+            raise NoCertificateError(state("SYM180", operation="a check of arguments"))
     return Followed(graph, outputs)
 
 
@@ -135,6 +142,8 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
         return target(*mapped(args, lambda item: item.ids))
     if args and args[0] is None:
         return None  # places of the largest entries, which nothing may use
+    if name == "_to_copy" and not entries[0].is_constant and kwargs.get("dtype") is not None:
+        return cast(graph, entries[0], kwargs["dtype"])
     if name == "_to_copy" and entries[0].is_constant:
         return _constants(graph, target(as_tensor(graph, entries[0]), **kwargs)) if kwargs.get("dtype") else entries[0]
     if not entries or name in SHAPED:
@@ -153,7 +162,13 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     known = OPERATORS.get(name)
     if known is not None:
         return known(graph, *args, **kwargs)
+    if name in RESAMPLING:
+        return resample(graph, target, args, kwargs)
     return _decomposed(graph, name, target, args, kwargs)
+
+
+def _only_views(target: Any) -> bool:
+    return torch.Tag.inplace_view in target.tags
 
 
 def _number(graph: Graph) -> Callable[[Entries], torch.Tensor]:
@@ -181,9 +196,12 @@ def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwarg
         filled = value if isinstance(value, Entries) else constant(graph, torch.tensor(float(value)))
         args[0].ids.copy_(filled.ids)
         return args[0]
-    overload = getattr(functional, target._overloadname, functional.default)
+    overload = getattr(functional, target._overloadname, None) or functional.default
     result = compute(graph, overload, args, kwargs)
-    args[0].ids.copy_(result.ids)
+    if _only_views(target):
+        args[0].ids = result.ids
+    else:
+        args[0].ids.copy_(result.ids)
     return args[0]
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, RejectedError, check, evaluate
+from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
 from symcheck.engine.equations import NETWORK
-from symcheck.engine.networks.capture import RefusedCaptureError, capture_network
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.graph.certificate import write_certificate
-from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
-from symcheck.engine.networks.precision import copy_network, followable
-from symcheck.engine.networks.values import AffineMap
+from symcheck.engine.networks.values import AffineMap, Opaque
 from symcheck.engine.results import PropertyResult
 from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
@@ -26,15 +26,20 @@ from symcheck.statements.statement import Statement, state
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
 
+FAR = 1e3
+"""Scale of the second input on which both are compared, beyond thresholds that clip typical inputs."""
 AGREEMENT = 1e-9
 """How far the nodes may be from the network, over the size of the output: rounding in deep networks, no more."""
+MOST_IN_PRODUCTS = 20_000
+"""Products of weights and entries up to which matrices are multiplied out: a second."""
 
 
-def certify(context: NetContext) -> dict[str, Any]:
-    """The certificate of a network whose weights were proved to carry the action.
+def certify(context: NetContext, *, rounded: bool = True) -> dict[str, Any]:
+    """The certificate of a network whose graph carries the action.
 
     Args:
         context: the network under its symmetry.
+        rounded: whether weights that are off by rounding will do.
 
     Returns:
         The document; the checker accepts it, and its nodes compute what the network computes.
@@ -43,29 +48,79 @@ def certify(context: NetContext) -> dict[str, Any]:
         NoCertificateError: naming what ended it.
     """
     subject = context.subject
-    net = copy_network(followable(subject.exact, subject.shape), device=torch.device("cpu"))
-    try:
-        captured = capture_network(net, subject.shape, alone=subject.one_by_one)
-    except RefusedCaptureError as error:
-        raise NoCertificateError(error.reason) from error
+    captured = context.captured
+    if isinstance(captured, Opaque):
+        raise NoCertificateError(captured.reason)
     followed = follow(captured, subject.shape)
     deployed = {**dict(subject.deployed.named_parameters()), **dict(subject.deployed.named_buffers())}
     stored = {name: _as_stored(tensor, deployed.get(name)) for name, tensor in captured.state.items()}
     symmetry = context.symmetry
     about = {"symmetry": symmetry.name, "group": symmetry.group.name, "generators": list(context.elements)}
-    motions = [*context.inputs.motions, *(motion for claim in context.outputs for motion in claim.motions)]
-    by_matrices = any(isinstance(motion, AffineMap) for motion in motions)
-    for tolerance in (PRODUCT_CLAIM,) if by_matrices else (EXACT_CLAIM, ULP_CLAIM):
-        document = write_certificate(followed, context.inputs, context.outputs, stored, about, tolerance)
-        try:
-            check(document)
-            break
-        except RejectedError as error:
-            rejected = error
-    else:
-        raise NoCertificateError(state("SYM198", step=str(rejected)))
+    document = accepted_certificate(followed, context.inputs, context.outputs, stored, about, rounded=rounded)
     _compare(document, context)
     return document
+
+
+def accepted_certificate(
+    followed: Followed,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    stored: Mapping[str, Any],
+    about: Mapping[str, Any],
+    *,
+    rounded: bool,
+) -> dict[str, Any]:
+    """The certificate with the least tolerance that the checker accepts.
+
+    Args:
+        followed: the network as nodes.
+        inputs: how the input moves.
+        outputs: how each output should move.
+        stored: parameters and buffers by name, as arrays of the dtype in which they are deployed.
+        about: what the claim is called.
+        rounded: whether weights that are off by rounding will do.
+
+    Returns:
+        The document.
+
+    Raises:
+        NoCertificateError: with what the checker says of the first tolerance.
+    """
+    motions = [*inputs.motions, *(motion for claim in outputs for motion in claim.motions)]
+    tolerances = [PRODUCT_CLAIM] if any(isinstance(motion, AffineMap) for motion in motions) else [EXACT_CLAIM]
+    tolerances += [ULP_CLAIM] if rounded and tolerances[0] == EXACT_CLAIM else []
+    if tolerances[0] == EXACT_CLAIM and followed.graph.size <= MOST_IN_PRODUCTS:
+        tolerances.append(PRODUCT_CLAIM)
+    refusals = []
+    for tolerance in tolerances:
+        document = write_certificate(followed, inputs, outputs, stored, about, tolerance)
+        try:
+            check(document)
+        except RejectedError as error:
+            refusals.append(str(error))
+        else:
+            return document
+    raise NoCertificateError(_first_stray(document) or state("SYM198", step=refusals[0]))
+
+
+def _first_stray(document: dict[str, Any]) -> Statement | None:
+    """The first node of which an entry at L x is none at x, in words; None where all are, or where matrices act."""
+    checker = Checker({**document, "claim": {**document["claim"], "tolerance": EXACT_CLAIM}})
+    for node in checker.nodes:
+        start = checker.at.shape[1]
+        try:
+            checker.node(node)
+        except Exception:  # what the checker said of it
+            return None
+        if not np.isin(np.abs(checker.at[1:, start:]), np.abs(checker.at[0])).all():
+            name = node["name"] or node.get("function")
+            return state("SYM194", layer=name) if node["op"] == "linear" else state("SYM197", operation=name)
+    return None
+
+
+def size_of(document: Mapping[str, Any]) -> int:
+    """How many rows of arguments the nodes of a certificate have."""
+    return sum(int(node["x"]["shape"][0]) for node in document["nodes"] if "x" in node)
 
 
 def _as_stored(tensor: torch.Tensor, deployed: torch.Tensor | None) -> Any:
@@ -83,13 +138,14 @@ def _compare(document: Mapping[str, Any], context: NetContext) -> None:
     Raises:
         NoCertificateError: they answer otherwise.
     """
-    rng = np.random.default_rng((context.options.seed, 9))
-    inputs = np.stack([scale * rng.normal(size=context.subject.shape) for scale in (1.0, 1e3)])
+    usual = context.draw_inputs(9, 2)
+    inputs = usual if context.domain is not None else usual * np.array([1.0, FAR]).reshape(-1, *[1] * (usual.ndim - 1))
     wanted = context.subject.run(inputs, exact=True)
     for row, x in enumerate(inputs):
         for path, numbers in evaluate(dict(document), x).items():
-            gap = np.abs(numbers - wanted[path][row]).max(initial=0.0)
-            if not gap <= AGREEMENT * (1.0 + np.abs(wanted[path][row]).max(initial=0.0)):
+            given = wanted[path][row].reshape(-1)
+            gap = difference(numbers, given)
+            if not (gap <= AGREEMENT * (1.0 + output_scale(given))).all():
                 raise NoCertificateError(state("SYM199"))
 
 
@@ -117,8 +173,9 @@ def _written(results: Sequence[PropertyResult], context: NetContext, path: str |
     verdict = next((result.verdict for result in results if result.name == NETWORK.name), "undecided")
     if verdict not in ("proved", "passed") or context.proof is None or context.proof.level is None:
         return state("certificate_not_proved")
+    document = context.proof.certificate
     try:
-        document = certify(context)
+        document = certify(context) if document is None else document
     except NoCertificateError as error:
         return state("certificate_none", why=error.reason)
     write_text(path, json.dumps(document))

@@ -27,6 +27,9 @@ MOST_SUMMANDS = 20_000
 """Summands, of all entries of one node, up to which sums within sums are taken apart."""
 
 
+_POSITIVE = frozenset(["exp", "sigmoid", "softplus"])
+
+
 class NoCertificateError(Exception):
     """A network without a certificate; carries the reason."""
 
@@ -74,6 +77,7 @@ class Graph:
         self.places = 0
         self._codes: dict[float, int] = {}
         self.parameters: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self.writes = False  # whether something is written into a tensor that others may share
 
     # Constants
 
@@ -110,6 +114,11 @@ class Graph:
                 return name.rpartition(".")[0] or name
         return otherwise
 
+    @property
+    def size(self) -> int:
+        """How many products of weights and entries there are."""
+        return sum(node.x.size * (1 if node.weight is None else len(node.weight)) for node in self.nodes)
+
     # Values
 
     def input(self, shape: tuple[int, ...], samples: int) -> Floats:
@@ -118,6 +127,14 @@ class Graph:
         start = self._add(Node("input", self.entries, size, np.zeros((size, 0), dtype=np.int64)))
         ids = (start + np.arange(size))[None, :] * BATCH + np.arange(samples)[:, None]
         return ids.reshape(samples, *shape).astype(np.float64)
+
+    def are_positive(self, ids: Floats) -> bool:
+        """Whether entries are known to be positive for every input."""
+        whole = ids.astype(np.int64).reshape(-1)
+        starts = [node.start for node in self.nodes]
+        owners = np.unique(np.searchsorted(starts, whole[whole >= 0] // BATCH, side="right") - 1)
+        fixed = whole[whole < 0]
+        return all(self.nodes[k].function in _POSITIVE for k in owners) and bool((self.numbers(fixed) > 0).all())
 
     def _add(self, node: Node) -> int:
         self.nodes.append(node)
@@ -132,6 +149,10 @@ class Graph:
     def reduce(self, function: str, x: Floats, name: str, parameters: Sequence[float] = ()) -> Floats:
         """Ids of a function of all entries along the last axis, in any order."""
         return self._rows_of("reduce", function, parameters, x, name)
+
+    def largest(self, x: Floats, name: str) -> Floats:
+        """Ids of the largest of all entries along the last axis."""
+        return self.reduce("place", x, name, (x.shape[-1] - 1.0,))
 
     def _rows_of(self, op: str, function: str, parameters: Sequence[float], x: Floats, name: str) -> Floats:
         entries, owner = _split(x.reshape(-1, x.shape[-1]).astype(np.int64))

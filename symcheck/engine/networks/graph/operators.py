@@ -88,9 +88,14 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
     if function == "negative":
         return graph.add(x, (-1.0,), function)
     if function == "maximum":
-        return graph.reduce("max", np.stack(x, axis=-1), function)
+        return graph.largest(np.stack(x, axis=-1), function)
     if function == "minimum":
-        return of("negative", of("maximum", *(of("negative", ids) for ids in x)))
+        return graph.reduce("place", np.stack(x, axis=-1), function, (0.0,))
+    if function == "clamp":  # of three numbers the middle one, which is odd in all of them
+        return graph.reduce("place", np.stack(np.broadcast_arrays(*x), axis=-1), function, (1.0,))
+    if function == "gelu":
+        half, error = graph.constants(np.full(x[0].shape, 0.5)), of("erf", product(x[0], _root_of_half(graph)))
+        return product(half, x[0], graph.add((error, ids_of(graph, 1.0)), (1.0, 1.0), function))
     if function == "multiply":
         return product(*x)
     if function == "divide":
@@ -102,11 +107,19 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
     if function in ("logical_and", "logical_or"):
         absent = [of("zero", ids) for ids in x]
         return of("zero", of("maximum", *absent) if function == "logical_and" else product(*absent))
+    if function == "equal" and np.array_equal(x[0], x[1]):
+        return graph.constants(np.ones(x[0].shape))
+    if function == "greater" and (x[1] < 0).all() and (graph.numbers(x[1]) <= 0).all() and graph.are_positive(x[0]):
+        return graph.constants(np.ones(x[0].shape))
     if function in _COMPARISONS:
         name, swapped, negated = _COMPARISONS[function]
         made = of(name, graph.add(x, (-1.0, 1.0) if swapped else (1.0, -1.0), function))
         return of("zero", made) if negated else made
     return graph.pointwise(function, parameters, x, function)
+
+
+def _root_of_half(graph: Graph) -> Floats:
+    return ids_of(graph, math.sqrt(0.5))
 
 
 _COMPARISONS = {
@@ -136,7 +149,7 @@ def compose(graph: Graph, x: Entries, *steps: tuple[Any, ...]) -> Entries:
     return result
 
 
-_LINEAR_PART = (("divide", (), "x", 6.0), ("add", (), "it", 0.5), ("clamp", (0.0, 1.0), "it"))
+_LINEAR_PART = (("divide", (), "x", 6.0), ("add", (), "it", 0.5), ("clamp", (), "it", 0.0, 1.0))
 _COMPOSED: dict[str, tuple[tuple[Any, ...], ...]] = {
     "silu": (("sigmoid", (), "x"), ("multiply", (), "x", "it")),
     "mish": (("softplus", (1.0, 20.0), "x"), ("tanh", (), "it"), ("multiply", (), "x", "it")),
@@ -263,12 +276,10 @@ def _power(graph: Graph, x: Any, exponent: Any) -> Entries:
 
 @operator("clamp", "hardtanh")
 def _clamp(graph: Graph, x: Entries, low: Any = None, high: Any = None) -> Entries:
-    bounds = [None if bound is None else ids_of(graph, bound) for bound in (low, high)]
-    known = all(ids is not None and (ids < 0).all() for ids in bounds)
+    bounds = [ids_of(graph, bound) for bound in (low, high) if bound is not None]
+    known = len(bounds) == 2 and all((ids < 0).all() for ids in bounds)
     if known and (graph.numbers(bounds[0]) <= graph.numbers(bounds[1])).all():
-        # of three numbers the middle one, which is odd in all of them
-        three = np.stack(np.broadcast_arrays(x.array, *bounds), axis=-1)
-        return x.like(graph.reduce("place", three, "clamp", (1.0,)))
+        return x.like(express(graph, "clamp", (), (x.array, *bounds)))
     x = x if low is None else pointwise(graph, "maximum", (), x, low, like=x)
     return x if high is None else pointwise(graph, "minimum", (), x, high, like=x)
 
@@ -283,6 +294,17 @@ OPERATORS["clamp_max"] = lambda graph, x, high: _clamp(graph, x, None, high)
 def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
     positive = pointwise(graph, "greater", (), x, 0.0, like=x)
     return pointwise(graph, "where", (), positive, x, pointwise(graph, "multiply", (), x, slope, like=x), like=x)
+
+
+def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
+    """Another dtype: real numbers stay, of whole ones there is the whole part, of booleans whether it is not 0."""
+    if dtype == torch.bool and x.dtype != torch.bool:
+        return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
+    if x.dtype.is_floating_point and not dtype.is_floating_point:
+        if dtype not in (torch.int64, torch.int32):
+            refuse("a cast to short whole numbers")
+        return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
+    return Entries(x.ids.clone(), dtype)
 
 
 @operator("where")

@@ -76,12 +76,13 @@ def _cumsum(graph: Graph, x: Entries, dim: int, *, dtype: Any = None) -> Entries
 
 
 def _extreme(function: str) -> Operator:
+    def reduced(graph: Graph, rows: Floats) -> Floats:
+        if function == "prod":
+            return graph.reduce(function, rows, function)
+        return graph.largest(rows, function) if function == "max" else graph.reduce("place", rows, function, (0.0,))
+
     def compute(graph: Graph, x: Entries, dim: Any = None, keepdim: bool = False) -> Entries:
-        turned = function == "min"
-        if turned:
-            x = pointwise(graph, "negative", (), x, like=x)
-        result = _along(x, dim, keepdim, lambda rows: graph.reduce("max" if turned else function, rows, function))
-        return pointwise(graph, "negative", (), result, like=x) if turned else result
+        return _along(x, dim, keepdim, lambda rows: reduced(graph, rows))
 
     return compute
 
@@ -159,7 +160,7 @@ def _max_pool(
     fill = float(ids_of(graph, -math.inf))
     kernel = list(kernel) * (2 // len(kernel))
     windows = _pool_windows(graph, x, kernel, stride, padding, dilation, ceil, fill)
-    return _pooled(x, graph.reduce("max", windows, "max_pool2d")), None
+    return _pooled(x, graph.largest(windows, "max_pool2d")), None
 
 
 @operator("avg_pool2d")
@@ -183,7 +184,7 @@ def _average_pool(
 def _adaptive(compute: Callable[[Graph, Floats], Floats]) -> Callable[[Graph, Entries, Sequence[int]], Entries]:
     def pool(graph: Graph, x: Entries, size: Sequence[int]) -> Entries:
         ids = x.array
-        windows: dict[int, list[tuple[tuple[int, ...], Floats]]] = {}
+        windows: dict[int, list[tuple[Any, Floats]]] = {}
         for place in np.ndindex(*size):
             window = ids
             for axis, (cell, cells) in enumerate(zip(place, size, strict=True)):
@@ -195,14 +196,14 @@ def _adaptive(compute: Callable[[Graph, Floats], Floats]) -> Callable[[Graph, En
         result = np.empty((*ids.shape[: -len(size)], *size))
         for group in windows.values():  # windows of one size are one node
             made = compute(graph, np.stack([window for _, window in group]))
-            for (place, _), values in zip(group, made, strict=True):
-                result[(..., *place)] = values
+            for k, (cells_of_one, _) in enumerate(group):
+                result[(..., *cells_of_one)] = made[k]
         return x.like(result)
 
     return pool
 
 
-_adaptive_max = _adaptive(lambda graph, rows: graph.reduce("max", rows, "adaptive_max_pool"))
+_adaptive_max = _adaptive(lambda graph, rows: graph.largest(rows, "adaptive_max_pool"))
 _adaptive_mean = _adaptive(lambda graph, rows: total(graph, rows, 1.0 / rows.shape[-1]))
 OPERATORS["adaptive_max_pool2d"] = lambda graph, x, size: (_adaptive_max(graph, x, size), None)
 OPERATORS["_adaptive_avg_pool2d"] = _adaptive_mean

@@ -1,0 +1,73 @@
+"""Entries written, or added, at places that are known: scatter, index_add and index_put."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.array_types import Floats, Ints
+from symcheck.engine.networks.graph.entries import Entries, as_tensor
+from symcheck.engine.networks.graph.nodes import Graph
+from symcheck.engine.networks.graph.operators import ids_of, operator, refuse
+
+
+def _places_of(x: Entries) -> torch.Tensor:
+    return torch.arange(x.ids.numel()).reshape(x.ids.shape)
+
+
+def _known(graph: Graph, index: Any) -> torch.Tensor:
+    if not isinstance(index, Entries) or not index.is_constant:
+        refuse("writing at places that depend on the input")
+    return as_tensor(graph, index)
+
+
+@operator("index_add")
+def _add_rows(graph: Graph, x: Entries, dim: int, index: Any, source: Entries, *, alpha: float = 1) -> Entries:
+    if alpha != 1:
+        refuse("index_add with a factor")
+    return _written(graph, x, _places_of(x).index_select(dim, _known(graph, index)), source, adds=True)
+
+
+@operator("scatter")
+def _scatter(graph: Graph, x: Entries, dim: int, index: Any, source: Any, *, adds: bool = False) -> Entries:
+    places = _known(graph, index)
+    cut = tuple(slice(0, n) if axis != dim % x.ids.ndim else slice(None) for axis, n in enumerate(places.shape))
+    if isinstance(source, Entries):
+        source = Entries(source.ids[tuple(slice(0, n) for n in places.shape)], source.dtype)
+    return _written(graph, x, _places_of(x)[cut].gather(dim, places), source, adds=adds)
+
+
+@operator("scatter_add")
+def _scatter_add(graph: Graph, x: Entries, dim: int, index: Any, source: Entries) -> Entries:
+    return _scatter(graph, x, dim, index, source, adds=True)
+
+
+@operator("index_put", "_index_put_impl")
+def _put(
+    graph: Graph, x: Entries, indices: Sequence[Any], source: Entries, accumulate: bool = False, *_: Any
+) -> Entries:
+    places = [None if index is None else _known(graph, index) for index in indices]
+    return _written(graph, x, torch.ops.aten.index(_places_of(x), places), source, adds=accumulate)
+
+
+def _written(graph: Graph, x: Entries, places: torch.Tensor, source: Any, *, adds: bool) -> Entries:
+    """What is written at each place takes the place of what was there, or is added to it."""
+    ids = ids_of(graph, source)
+    written: Floats = np.broadcast_to(ids, places.shape).reshape(-1)
+    result = x.array.reshape(-1).copy()
+    targets: Ints = places.numpy().reshape(-1)
+    order = np.argsort(targets, kind="stable")
+    distinct, starts, counts = np.unique(targets[order], return_index=True, return_counts=True)
+    if not adds and counts.max(initial=0) > 1:
+        refuse("several entries written at one place")
+    for count in np.unique(counts):  # places that as many entries are written to are one node
+        chosen = counts == count
+        columns = [written[order[starts[chosen] + k]] for k in range(count)]
+        own = [result[distinct[chosen]]] if adds else []
+        result[distinct[chosen]] = (
+            graph.add([*own, *columns], [1.0] * (len(own) + count), "scatter") if adds else columns[0]
+        )
+    return x.like(result.reshape(x.ids.shape))
