@@ -18,10 +18,11 @@ from net_catalogue import Draw, GridNet, linear, mirror, mirror_mlp, turn
 from torch import nn
 
 import symcheck.certificate_checker
-from symcheck.certificate_checker import RejectedError, check, evaluate, unpack
+from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, RejectedError, check, evaluate, unpack
 from symcheck.engine.networks.graph.certificate import packed
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.groups import catalog
+from symcheck.representations import constructors
 from symcheck.symmetry.symmetry import Symmetry
 
 INPUTS = np.random.default_rng(0).normal(size=(6, 4)) * np.array([1.0, 1.0, 3.0, 3.0, 10.0, 30.0])[:, None]
@@ -87,6 +88,62 @@ def judge_flips(document: dict[str, Any], count: int | None, inputs: Any) -> int
 
 def test_flipped_bits_are_rejected_unless_what_they_leave_is_equivariant(small: dict[str, Any]) -> None:
     assert judge_flips(small, 250, INPUTS[:4]) > 230
+
+
+class Averaged(nn.Module):
+    """Any network, averaged over the mirror: no layer carries the action by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        draw = Draw(5)
+        self.inner = nn.Sequential(linear(draw(5, 4), draw(5)), nn.GELU(), linear(draw(2, 5)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        largest = self.inner(x).sort(-1).values[:, -1:] + self.inner(-x).sort(-1).values[:, -1:]
+        return 0.5 * (self.inner(x) + self.inner(-x).flip(1)) * largest
+
+
+class Lengths(nn.Module):
+    """A vector in the plane times a function of its length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(0.75))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.tanh(self.scale * x.square().sum(1, keepdim=True))
+
+
+def fifth() -> Symmetry:
+    """A fifth of a turn, in the plane of the input and of the output."""
+    matrix = constructors.rotation(catalog.cyclic(5)).matrix(catalog.cyclic(5).generators[0])
+    return Symmetry("fifth", catalog.cyclic(5), observation=[matrix.tolist()], action=[matrix.tolist()])
+
+
+@pytest.mark.parametrize(
+    ("build", "symmetry", "tolerance"),
+    [(Averaged, mirror, EXACT_CLAIM), (Lengths, fifth, PRODUCT_CLAIM)],
+    ids=["an average", "a matrix"],
+)
+def test_flipped_bits_where_no_layer_carries_the_action_by_itself(
+    build: Callable[[], nn.Module], symmetry: Callable[[], Symmetry], tolerance: str
+) -> None:
+    document = certificate_of(build(), symmetry())
+    assert document["claim"]["tolerance"] == tolerance
+    size = document["input"]["shape"][0]
+    assert residual(document, INPUTS[:, :size]) < VISIBLE
+    # most bits of a weight inside an average may be flipped: what is left is an average
+    assert judge_flips(document, 60, INPUTS[:3, :size]) > 15
+
+
+@pytest.mark.parametrize("off", [1e-9, 0.25])
+def test_a_vector_that_is_scaled_by_one_component_has_no_certificate(off: float) -> None:
+    class Wrong(Lengths):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) * (1 + off * x[:, :1])
+
+    with pytest.raises(NoCertificateError):
+        certificate_of(Wrong(), fifth())
 
 
 @pytest.mark.slow

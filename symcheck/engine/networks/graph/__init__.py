@@ -1,1 +1,1 @@
-"""Networks as graphs of a few kinds of nodes, what a group does at each of them, and certificates of that."""
+"""Networks as graphs of a few kinds of nodes, and certificates of what groups do to them."""
