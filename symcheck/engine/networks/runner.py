@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from symcheck.engine.clock import TimeUp
+from symcheck.engine.equations import NETWORK
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, ignore
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.graph.making import with_certificate
+from symcheck.engine.networks.graph.making import certify
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
@@ -23,6 +28,7 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
 from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import TargetError
+from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry import text
 from symcheck.symmetry.symmetry import Symmetry
@@ -75,7 +81,7 @@ def run_net(
         )
         results, interrupted = _check(properties, context, emit)
         if options.certificate is not None and not interrupted:
-            results = with_certificate(results, context, options.certificate)
+            results = _with_certificate(results, context, options.certificate)
     result = RunResult(
         kind="net",
         target=target or type(net).__name__,
@@ -123,6 +129,27 @@ def _unchecked_result(item: Property, *, time_up: bool = False) -> PropertyResul
     facts = Facts(checked=0, interrupted=not time_up, time_up=time_up)
     verdict, reason = decide(facts)
     return describe(PropertyResult(item.name, verdict, "sampled", checked=0, reason=reason, facts=facts), item)
+
+
+def _with_certificate(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> list[PropertyResult]:
+    """The results, and beside the verdict where the certificate was written, or why there is none."""
+    note = _written(results, context, path)
+    return [
+        replace(result, notes=(*result.notes, note)) if result.name == NETWORK.name else result for result in results
+    ]
+
+
+def _written(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> Statement:
+    verdict = next((result.verdict for result in results if result.name == NETWORK.name), "undecided")
+    if verdict not in ("proved", "passed") or context.proof is None or context.proof.level is None:
+        return state("certificate_not_proved")
+    document = context.proof.certificate
+    try:
+        document = certify(context) if document is None else document
+    except NoCertificateError as error:
+        return state("certificate_none", why=error.reason)
+    write_text(path, json.dumps(document))
+    return state("certificate_written", file=str(path), nodes=len(document["nodes"]))
 
 
 def _claim(context: NetContext) -> dict[str, list[str]]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from symcheck.array_types import Floats
 from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
-from symcheck.engine.equations import NETWORK
+from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.domain import Domain
 from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
+from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, Opaque
-from symcheck.engine.results import PropertyResult
-from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
-
-if TYPE_CHECKING:
-    from symcheck.engine.networks.context import NetContext
+from symcheck.symmetry.symmetry import Symmetry
 
 FAR = 1e3
 """Scale of the second input on which both are compared, beyond thresholds that clip typical inputs."""
@@ -34,7 +30,40 @@ MOST_IN_PRODUCTS = 20_000
 """Products of weights and entries up to which matrices are multiplied out: a second."""
 
 
-def certify(context: NetContext, *, rounded: bool = True) -> dict[str, Any]:
+class Claimed(Protocol):
+    """A network under its symmetry, as far as a certificate needs it."""
+
+    symmetry: Symmetry
+
+    @property
+    def subject(self) -> Subject:
+        """The network to run."""
+
+    @property
+    def captured(self) -> Capture | Opaque:
+        """Its graph; else why there is none."""
+
+    @property
+    def inputs(self) -> InputClaim:
+        """How inputs move."""
+
+    @property
+    def outputs(self) -> tuple[OutputClaim, ...]:
+        """How outputs should move."""
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """The names of the generators."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """In which inputs lie."""
+
+    def draw_inputs(self, stream: int, count: int) -> Floats:
+        """Ordinary inputs."""
+
+
+def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
     """The certificate of a network whose graph carries the action.
 
     Args:
@@ -132,7 +161,7 @@ def _as_stored(tensor: torch.Tensor, deployed: torch.Tensor | None) -> Any:
     return numbers if np.array_equal(numbers.astype(np.float64), exact.double().numpy()) else exact.numpy()
 
 
-def _compare(document: Mapping[str, Any], context: NetContext) -> None:
+def _compare(document: Mapping[str, Any], context: Claimed) -> None:
     """Run the nodes beside the network on two inputs, one of them far from typical ones.
 
     Raises:
@@ -147,36 +176,3 @@ def _compare(document: Mapping[str, Any], context: NetContext) -> None:
             gap = difference(numbers, given)
             if not (gap <= AGREEMENT * (1.0 + output_scale(given))).all():
                 raise NoCertificateError(state("SYM199"))
-
-
-def with_certificate(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> list[PropertyResult]:
-    """Write the certificate of a network that was proved, and say so, or why there is none, beside the verdict.
-
-    Args:
-        results: of the run.
-        context: the network under its symmetry.
-        path: where to write the certificate.
-
-    Returns:
-        The results, with a note.
-
-    Raises:
-        SymcheckError: the file cannot be written.
-    """
-    note = _written(results, context, path)
-    return [
-        replace(result, notes=(*result.notes, note)) if result.name == NETWORK.name else result for result in results
-    ]
-
-
-def _written(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> Statement:
-    verdict = next((result.verdict for result in results if result.name == NETWORK.name), "undecided")
-    if verdict not in ("proved", "passed") or context.proof is None or context.proof.level is None:
-        return state("certificate_not_proved")
-    document = context.proof.certificate
-    try:
-        document = certify(context) if document is None else document
-    except NoCertificateError as error:
-        return state("certificate_none", why=error.reason)
-    write_text(path, json.dumps(document))
-    return state("certificate_written", file=str(path), nodes=len(document["nodes"]))
