@@ -88,7 +88,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    court = _court(target, lab, options, emit, tried=tried)
+    court = _court(target, lab, options, emit, tried=tried, least=proposals.least_samples)
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
@@ -96,7 +96,9 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     return _with_family(result, families[0], judged.group, court) if families else result
 
 
-def _court(target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int) -> Court:
+def _court(
+    target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int, least: int = 0
+) -> Court:
     numbered = is_numbered(lab.observation_space, lab.action_space)
     has_state = not (lab.kind == "black box" or lab.shows_state or numbered)
     return Court(
@@ -111,6 +113,7 @@ def _court(target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: E
         options.seed,
         lab.seconds_left,
         emit,
+        least,
     )
 
 
