@@ -24,7 +24,6 @@ from symcheck.discovery.numbered import MOST_STATES, is_numbered, search_numbere
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
-from symcheck.discovery.tabular import search_table
 from symcheck.discovery.turning import verify_rotation, verify_spatial
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
@@ -186,6 +185,8 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
 
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
+    from symcheck.discovery.tabular import search_table  # loads scipy
+
     run = EnvOptions(max_time=options.max_time, alpha=options.alpha, seed=options.seed)
     findings = search_table(target.single, target.label, run, emit)
     group = findings.claim.group if findings.claim is not None else None
