@@ -33,6 +33,7 @@ from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
 _MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
+_MOST_RANDOM = 48  # maps tried about one centre where steps are random: each costs some two thousand steps
 _UNSEEN = "it moves nothing that an agent sees or does"
 _REFUSES = "the environment refuses images"
 _PAIRS = "two coordinates together do something else where they go"
@@ -194,11 +195,18 @@ class _Search:
         for at, state_map in enumerate(fresh):
             self.seen.add(self._moving(state_map))
             self.lab.progress(at, len(fresh), "comparing single transitions")
-            if not self.lab.in_time(_SEARCHING):
+            if limit := self._limit_of(at):
                 self.found.complete = self.found.forms[form] = False
-                self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
+                self.found.remarks.append(f"{limit} left {len(fresh) - at} maps untried")
                 break
             self._try(state_map, form)
+
+    def _limit_of(self, tried: int) -> str:
+        """What ends the trying of maps one by one, in words; "" for nothing."""
+        if not self.lab.in_time(_SEARCHING):
+            return "the time budget"
+        many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
+        return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
 
     def _about_half_numbers(self) -> None:
         """Whole numbers with a middle between two of them, which no state shows: all maps about it, where few."""

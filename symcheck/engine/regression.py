@@ -40,6 +40,8 @@ def polynomial(covariates: Floats) -> Floats:
 def second_order(covariates: Floats) -> Floats:
     """Squares and products of the first covariates, as many as the rows afford.
 
+    What depends on two coordinates at once may show in none of them alone: a distance, after one place is negated.
+
     Args:
         covariates: standardised, shape (n, k).
 

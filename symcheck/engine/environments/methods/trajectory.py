@@ -412,11 +412,9 @@ class TrajectoryEvidence:
         # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
-        products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
         steps = step_columns(step_numbers(features.starts, len(kept)))
-        # What depends on two coordinates at once shows in none of them alone: a distance, after one is negated.
-        joint = second_order(covariates)
-        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products, steps, joint], axis=1)
+        joint = [*(kept * actions[:, [j]] for j in range(actions.shape[1])), second_order(covariates)]
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
 
     def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
         """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
