@@ -65,7 +65,7 @@ def test_what_is_no_certificate_is_unreadable(folder):
         code, output = run("check-certificate", "c.json")
         assert code == 2, (text, output)
         assert "verify-net --certificate" in output
-    Path("c.json").write_text('{"schema": "symcheck-certificate/1", "nodes": 3}')
+    Path("c.json").write_text('{"schema": "symcheck-certificate/2", "nodes": 3}')
     assert run("check-certificate", "c.json")[0] == 1
 
 
@@ -74,7 +74,7 @@ def test_a_network_that_is_not_proved_has_no_certificate_and_the_reason_is_said(
         "import torch\n"
         "class Net(torch.nn.Module):\n"
         "    def forward(self, x):\n"
-        "        return torch.sort(x.abs(), dim=-1).values[:, :1]\n"
+        "        return torch.special.i0(torch.tanh(x))[:, :1]\n"
     )
     words = ["--symmetry", "cartpole/mirror", "--samples", "50", "--outputs", "invariant"]
     code, output = run("verify-net", "net.py:Net", *words, "--certificate", "c.json")
