@@ -1,7 +1,8 @@
-"""Networks as trainers have them: policies in files, dictionaries of groups, whole numbers; right ones and with a fault."""
+"""Networks as trainers have them: policies in files, groups of observations, whole numbers; right and with a fault."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -247,3 +248,33 @@ def test_a_file_of_an_actor_acts_without_noise_and_a_bias_in_it_fails(algorithm,
     wrong = sc.verify_net(str(tmp_path / "wrong.zip"), mirror, trust=True, samples=48)
     assert wrong.verdict == "failed"
     assert wrong["network_equivariance"].location.startswith("actor.")
+
+
+WEIGHTS = np.random.default_rng(0).normal(size=(3, 2))
+
+
+@pytest.mark.parametrize("one_input", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_function_of_arrays_is_sampled_and_the_reason_is_named(one_input, dtype):
+    def net(x, bias=0.0):
+        if one_input and np.ndim(x) != 1:
+            raise ValueError("one input at a time")
+        return np.tanh(x.astype(dtype) @ WEIGHTS.astype(dtype)) + dtype(bias)
+
+    right = sc.verify_net(net, POINT, samples=48)
+    assert right.verdict == "passed", right.to_text()
+    reason = right.results[0].method_reason
+    assert reason.code == ("method_coarse" if dtype is np.float32 else "method_not_followed")
+    assert sc.verify_net(lambda x: net(x, 0.01), POINT, samples=48).verdict == "failed"
+
+
+def test_a_network_of_equinox_and_a_bias_in_it():
+    jax = pytest.importorskip("jax")
+    eqx = pytest.importorskip("equinox")
+    net = eqx.nn.MLP(3, 2, 4, 1, activation=jax.numpy.tanh, use_bias=False, key=jax.random.PRNGKey(0))
+    right = sc.verify_net(net, POINT, samples=48)
+    assert right.verdict == "passed", right.to_text()
+    assert (
+        right.results[0].method_reason.code == "method_not_followed"
+    )  # in float64, whatever the weights are stored in
+    assert sc.verify_net(lambda x: net(x) + 1e-3, POINT, samples=48).verdict == "failed"

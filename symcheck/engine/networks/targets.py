@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.adapters import adapt_agent
+from symcheck.engine.networks.array_functions import ArrayFunction, is_array_function
 from symcheck.engine.networks.stable_baselines import load_policy
 from symcheck.errors import SymcheckError, TargetError, described
 from symcheck.loading import is_reference, load_attribute
@@ -25,8 +26,8 @@ def resolve_network(
     """The network that a target names.
 
     Args:
-        target: a module; a zero-argument factory of one; or the name of either: `pkg.mod:attr`, `path/file.py:attr`,
-            or a saved network (`.pt2` by torch.export, TorchScript).
+        target: a module; a function of one array (JAX); a zero-argument factory of either; or the name of any of them:
+            `pkg.mod:attr`, `path/file.py:attr`, or a saved network (`.pt2` by torch.export, TorchScript).
         checkpoint: a state dict to load into it.
         trust: whether files whose loading may run code are loaded.
 
@@ -71,6 +72,8 @@ def _from_name(target: str, trust: bool) -> nn.Module:
 def _build_network(item: Any, name: str) -> nn.Module:
     if isinstance(item, nn.Module):
         return item
+    if is_array_function(item):
+        return ArrayFunction(item)
     if not callable(item):
         raise TargetError(
             f"expected a torch.nn.Module or a factory of one, got {type(item).__name__}.",
@@ -87,6 +90,8 @@ def _build_network(item: Any, name: str) -> nn.Module:
             if isinstance(error, SymcheckError)  # it says itself what to do
             else "It is called without arguments and returns a torch.nn.Module.",
         ) from error
+    if is_array_function(net):
+        return ArrayFunction(net)
     if not isinstance(net, nn.Module):
         raise TargetError(
             f"expected the factory to return a torch.nn.Module, got {type(net).__name__}.",
