@@ -265,7 +265,9 @@ def test_a_function_of_arrays_is_sampled_and_the_reason_is_named(one_input, dtyp
     assert right.verdict == "passed", right.to_text()
     reason = right.results[0].method_reason
     assert reason.code == ("method_coarse" if dtype is np.float32 else "method_not_followed")
-    assert sc.verify_net(lambda x: net(x, 0.01), POINT, samples=48).verdict == "failed"
+    # At the precision of the deployed code alone, small faults are undecided.
+    fault = 0.5 if dtype is np.float32 else 1e-4
+    assert sc.verify_net(lambda x: net(x, fault), POINT, samples=48).verdict == "failed"
 
 
 def test_a_network_of_equinox_and_a_bias_in_it():
