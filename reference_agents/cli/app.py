@@ -66,6 +66,7 @@ def train(
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
     tensorboard: options.TensorBoard = False,
+    wandb: options.Wandb = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train all seeds of one network (5 if left out) at all learning rates, as one program.
@@ -95,6 +96,7 @@ def train(
         executor=executor,
         scheduler=scheduler,
         tensorboard=tensorboard,
+        wandb=wandb,
         quiet=quiet,
         command=_command_line(),
     )
@@ -134,6 +136,7 @@ def sweep(
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
     tensorboard: options.TensorBoard = False,
+    wandb: options.Wandb = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train several networks, with the paper's seeds and learning rates where none are given.
@@ -163,6 +166,7 @@ def sweep(
         executor=executor,
         scheduler=scheduler,
         tensorboard=tensorboard,
+        wandb=wandb,
         quiet=quiet,
         command=_command_line(),
     )

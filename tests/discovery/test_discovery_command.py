@@ -128,7 +128,7 @@ def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
 
 def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
     tried = _model().candidates[0]
-    still = dataclasses.replace(tried, verdict="refused", why="it moves nothing", kind="it moves nothing")
+    still = dataclasses.replace(tried, verdict="refused", why="it changes neither", kind="it changes neither")
     stream = io.StringIO()
     print_discovery(_model(candidates=[still] * 499 + [tried]), Console(file=stream, width=100, color_system=None))
     lines = stream.getvalue().splitlines()
