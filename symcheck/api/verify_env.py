@@ -66,7 +66,7 @@ def verify_env(
     accepted = as_baseline(chosen.baseline)
     if chosen.fail_fast and accepted is not None:
         raise OptionError(
-            "what a baseline accepts is known only when all properties were checked.",
+            "a baseline can be applied only after all properties were checked.",
             where="--fail-fast with --baseline",
             remedy="Leave one of them out.",
         )
@@ -81,7 +81,7 @@ def verify_env(
         result = run_env(target.make, claim, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         given = options_that_differ(chosen, VerifyEnvOptions()) | {"seed": chosen.seed}
-        call = python_call("verify_env", env, item.spec, given)
+        call = python_call("verify_env", env, item.spec or item.symmetry, given)
         results.append(with_baseline(with_reproduction(drawn, call=call), accepted))
         if result.interrupted:
             break
@@ -110,7 +110,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any)
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
         raise SpecError(
-            f"expected a symmetry to check, got none; the atlas knows Gymnasium ids only, not {target.label}.",
+            f"expected a symmetry to check, got none; the atlas lists Gymnasium ids only, not {target.label}.",
             where="symmetry",
             remedy=THREE_WAYS,
         )

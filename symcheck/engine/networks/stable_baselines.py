@@ -141,7 +141,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
         raise TargetError(
             "a Stable-Baselines3 file runs code when it is loaded.",
             where=str(path),
-            remedy="Load it only if you trust where it comes from: --trust.",
+            remedy="Load it only if you trust its source: --trust.",
         )
     # The file does not say which algorithm wrote it, only of which class the policy is.
     for algorithm in _algorithms(path):

@@ -52,7 +52,8 @@ def _from_name(target: str, trust: bool) -> nn.Module:
     path = Path(target)
     if not path.exists():
         raise TargetError(
-            f"expected module:name, file.py:name or a saved network, got {target!r}, which is no file in {Path.cwd()}.",
+            f"expected module:name, file.py:name or a saved network, got {target!r}, which is not a file in "
+            f"{Path.cwd()}.",
             where=WHERE,
             remedy="Name a factory, for instance my_networks.py:make.",
         )
@@ -146,7 +147,7 @@ def _load_saved(path: Path, trust: bool) -> nn.Module:
     loaded = load_file(path, trust=trust)
     if not isinstance(loaded, nn.Module):
         raise TargetError(
-            f"holds {type(loaded).__name__}, which is no network.",
+            f"holds {type(loaded).__name__}, which is not a network.",
             where=str(path),
             remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
         )
