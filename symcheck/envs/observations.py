@@ -25,7 +25,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         Observations, shape (count, *observation_space.shape), in the space's dtype.
 
     Raises:
-        TargetError: observations are no arrays of one shape, and cannot be stacked.
+        TargetError: observations are not arrays of one shape, so that they cannot be stacked.
 
     Example:
         >>> collect_observations(lambda: gym.make("CartPole-v1"), 3, seed=0).shape
