@@ -25,7 +25,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         Observations, shape (count, *observation_space.shape), in the space's dtype.
 
     Raises:
-        TargetError: the observation space is no Box, so that observations cannot be stacked.
+        TargetError: the observation space is not a Box, so that observations cannot be stacked.
 
     Example:
         >>> collect_observations(lambda: gym.make("CartPole-v1"), 3, seed=0).shape

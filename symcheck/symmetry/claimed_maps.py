@@ -36,7 +36,7 @@ def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
     """One permutation of agents for each generator.
 
     Raises:
-        SpecError: another number of mappings, or one that is no permutation.
+        SpecError: another number of mappings, or one that is not a permutation.
 
     Example:
         >>> read_agents([{"a": "b", "b": "a"}], 1)
@@ -299,7 +299,7 @@ def signed_images(entry: AffineEntry) -> list[int]:
     """The signed one-based images of a signed permutation entry; entry j is where component j goes.
 
     Raises:
-        SpecError: the entry is no signed permutation.
+        SpecError: the entry is not a signed permutation.
     """
     if entry.index is None or entry.sign is None:
         raise SpecError("expected a signed permutation, got a dense matrix.")
@@ -322,7 +322,7 @@ def corner_images(entry: Entry) -> list[int]:
 
 
 def _in_words(entry: Entry) -> tuple[str, str]:
-    """What an entry is, and what layers take in place of one that is no linear map of a vector."""
+    """What an entry is, and what layers take in place of one that is not a linear map of a vector."""
     if isinstance(entry, SpatialEntry):
         return f"{entry.operator!r}", "For images use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):

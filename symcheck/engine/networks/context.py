@@ -1,4 +1,4 @@
-"""What the properties of a network share: its copies, claims, proof and samples, each made when first asked for."""
+"""What the properties of a network share: its copies, claims, proof and samples, each made when first requested."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class _CopyResultsDetached(TorchFunctionMode):
     """Deep copies of tensors that hang in a graph are detached copies of their values.
 
     Agents keep results of their last step among their attributes (the distribution of a policy, for one); torch refuses
-    to copy those, and nothing that a forward pass computes anew depends on their history.
+    to copy those, and nothing that a forward pass computes again depends on their history.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -174,7 +174,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
         shape: of one input, without the batch axis.
 
     Returns:
-        The network itself where it is no TorchScript, or this torch cannot convert it.
+        The network itself where it is not a TorchScript, or this torch cannot convert it.
     """
     if not isinstance(net, torch.jit.ScriptModule):
         return net

@@ -68,7 +68,7 @@ def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
 def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:
     """Whether a network takes a `TensorDict`: it names the keys that it reads, or does not run on a plain dictionary.
 
-    The package is only looked at where the network's own code has loaded it.
+    The package is only examined where the network's own code has loaded it.
     """
     if "tensordict" not in sys.modules:
         return False
