@@ -93,9 +93,9 @@ class _Law:
             self._set("fixed", "none", _first(number("gain", float(self.gain[0]))))
         elif tag == "muscle":
             # Two muscles are alike where all of their numbers are.
-            numbers = [number(key, 0.0) for key in _MUSCLE]
-            self._set("muscle", "muscle", np.array(numbers))
-            self.bias, self.dynamics = np.array(numbers), "muscle"
+            muscle = np.array([number(key, 0.0) for key in _MUSCLE])
+            self._set("muscle", "muscle", muscle)
+            self.bias, self.dynamics = muscle.copy(), "muscle"
 
     def _serve(self, kp: float, values: dict[str, str], number: Any) -> None:
         damping = -number("kv", -float(self.bias[2])) if "dampratio" not in values else number("dampratio", 0.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -149,9 +148,9 @@ class MjcfModel:
         for start, (body, joint), turn in zip(self.jnt_qposadr, self._joints, turns, strict=True):
             kind = JOINT_TYPES[joint.attributes.text("type", "hinge")]
             if kind in (_FREE, _BALL):
-                place = [] if kind == _BALL else self.poses[body].position
-                rotation = np.eye(3) if kind == _BALL else self.poses[body].rotation
-                pose = np.concatenate([place, _quaternion(rotation)])
+                ball = np.array([1.0, 0.0, 0.0, 0.0])
+                free = np.concatenate([self.poses[body].position, _quaternion(self.poses[body].rotation)])
+                pose = ball if kind == _BALL else free
                 self.qpos0[start : start + len(pose)] = self.qpos_spring[start : start + len(pose)] = pose
             else:
                 self.qpos0[start] = joint.attributes.number("ref") * turn

@@ -73,7 +73,7 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
 def _spring(attributes: Attributes, path: list[tuple[int, int, float]], named: Placed) -> Floats:
     """The lengths between which the spring is slack: where the file gives none, the reference length of joints.
 
-    A tendon over sites keeps -1, which stands for its length in the reference configuration: lengths have no sign there.
+    A tendon over sites keeps -1, which stands for its length in the reference configuration.
     """
     given = attributes.numbers("springlength", (-1.0,))
     if given[0] == -1 and path and path[0][0] == _WRAP_JOINT:
@@ -171,7 +171,7 @@ def _weld(data: Floats, attributes: Attributes, here: Pose, there: Pose) -> None
         data[3:6] = _seen_from(here, there.position + there.rotation @ anchor)
     else:
         relative = matrix_of(pose[3:])
-        data[3:6] = pose[:3] + relative @ anchor
+        data[3:6] = pose[:3]
     from scipy.spatial.transform import Rotation
 
     x, y, z, w = Rotation.from_matrix(relative).as_quat()
