@@ -84,7 +84,7 @@ def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype:
     if given is None or given.shape != answer.seen[module].shape or given.shape[1] != size:
         return None
     single = not isinstance(observations, dict)
-    keys = _keys_in(given, {None: observations} if single else observations, dtype)
+    keys = _keys_in(given, {"": observations} if single else observations, dtype)
     if keys is None:
         return None
     if single:
