@@ -59,18 +59,20 @@ def log_residual(
             remedy="Build the OnPolicyRunner first, then attach the hook, then call learn.",
         )
     update = algorithm.update
-    updates = 0
+    updates, first = 0, 0
 
     def update_and_measure(*arguments: Any, **options: Any) -> Any:
-        nonlocal updates
+        nonlocal updates, first
+        if updates == 0:
+            # Read once: runners set it before the update of an iteration, or after it (rsl_rl 2).
+            first = int(getattr(runner, "current_learning_iteration", 0))
         # Before the update: storages are cleared by it.
         states = _states(algorithm.storage, group) if updates % every == 0 else None
         result = update(*arguments, **options)
         if states is not None:
-            iteration = int(getattr(runner, "current_learning_iteration", updates))
             policy, states = _behind_normaliser(runner, _policy(algorithm), states)
             for name, value in measure_residual(policy, symmetry, states, group).items():
-                _write(runner, f"{prefix}/{name}", value, iteration, log)
+                _write(runner, f"{prefix}/{name}", value, first + updates, log)
         updates += 1
         return result
 
