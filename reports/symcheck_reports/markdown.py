@@ -15,8 +15,8 @@ from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import clean, one_line, plural, scientific
 
 # GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
-_COLUMNS_SHOWN = 60  # rows of wrong columns; a robot has 12 to 60 joints
 BUDGET_BYTES = 900_000
+_COLUMNS_SHOWN = 60  # rows of wrong columns; a robot has 12 to 60 joints
 _WORDS_OF_VERDICT = {"proved": "proved", "passed": "passed", "failed": "**failed**", "undecided": "**undecided**"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&])")
 
