@@ -124,6 +124,8 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
         flips = {"flips": deployed.flips, "decisions": deployed.decisions}
         noise = {"residual": deployed.residual, "noise": deployed.noise, **flips}
         notes.append(state("deployed_precision", deployed=subject.deployed_as, **noise))
+    if measured.left_out:
+        notes.append(state("images_outside_space", left=measured.left_out, kept=measured.pairs))
     if measured.time_up:
         notes.append(state("stopped_early", pairs=measured.pairs))
     if subject.runtime_problem is not None:

@@ -201,7 +201,7 @@ class NetContext:
     @property
     def claimed(self) -> ClaimedNetwork:
         """The network with what is claimed of it."""
-        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements)
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
 
     @cached_property
     def proof(self) -> Proof | None:

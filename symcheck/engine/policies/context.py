@@ -134,7 +134,7 @@ class PolicyContext:
         normalised: Floats | None = None
         if self.normalised:
             replaced = {
-                n.module: n.moved(self.observations, self.symmetry, word, here.seen[n.module]) for n in self.normalised
+                n.module: n.move(self.observations, self.symmetry, word, here.seen[n.module]) for n in self.normalised
             }
             after_normaliser = policy.run(moved_states, replaced).action
             normalised = moved.action - after_normaliser

@@ -40,7 +40,7 @@ class Normalised:
     keys: tuple[Any, ...] | None
     shapes: tuple[tuple[int, ...], ...]
 
-    def moved(self, observations: Any, symmetry: Symmetry, word: tuple[int, ...], values: Floats) -> Floats:
+    def move(self, observations: Any, symmetry: Symmetry, word: tuple[int, ...], values: Floats) -> Floats:
         """The image of normalised values, (N, width), as that of the observations that they stand for."""
         if self.keys is None:
             return np.asarray(image_of(symmetry.observation, word, values, "observation"))
@@ -58,7 +58,7 @@ class Normalised:
             self.keys or (None,), zip(self._parts(mean), self._parts(variance), strict=True), strict=True
         ):
             try:
-                found = _compare(means[0], variances[0], entries_of(symmetry, key), symmetry)
+                found = _find_one_sided(means[0], variances[0], entries_of(symmetry, key), symmetry)
             except SpecError:
                 continue  # statistics by column are not averaged under this map
             columns += [column if key is None else {"key": key, **column} for column in found]
@@ -114,7 +114,7 @@ def _keys_in(given: Floats, observations: Mapping[Any, Floats], dtype: torch.dty
     return tuple(keys)
 
 
-def _compare(mean: Floats, variance: Floats, entries: list[Any], symmetry: Symmetry) -> list[dict[str, Any]]:
+def _find_one_sided(mean: Floats, variance: Floats, entries: list[Any], symmetry: Symmetry) -> list[dict[str, Any]]:
     new_mean, new_variance = average(mean, variance, entries, symmetry)
     deviation = np.sqrt(np.maximum(new_variance, np.finfo(np.float64).tiny))
     off = np.maximum(np.abs(mean - new_mean) / deviation, np.abs(np.sqrt(variance) / deviation - 1))

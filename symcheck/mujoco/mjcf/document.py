@@ -72,9 +72,9 @@ class Attributes:
         Raises:
             TargetError: there are more or fewer.
         """
-        return self.fixed(key, default)
+        return self.row(key, default)
 
-    def fixed(self, key: str, default: Sequence[float]) -> Floats:
+    def row(self, key: str, default: Sequence[float]) -> Floats:
         """As many numbers as the default has.
 
         Raises:
@@ -85,7 +85,7 @@ class Attributes:
             raise TargetError(f"expected {len(default)} numbers in {key}, got {len(numbers)}.", where=self.where)
         return numbers
 
-    def limited(self, key: str, bounds: Floats, auto: bool) -> bool:
+    def is_limited(self, key: str, bounds: Floats, auto: bool) -> bool:
         """Whether a range counts: said by `key`, or with autolimits by there being a range."""
         said = self.text(key, "auto")
         return said == "true" or (said == "auto" and auto and bool(np.any(bounds != 0)))
@@ -121,7 +121,7 @@ class Document:
 
     def __init__(self, text: str, label: str, folder: Path | None) -> None:
         self.label = label
-        self.root = _parse(text, label)
+        self.root = _parse_xml(text, label)
         if self.root.tag != "mujoco":
             raise TargetError(f"expected an MJCF file with a <mujoco>, got <{self.root.tag}>.", where=label)
         self._include(self.root, folder or Path(), folder or Path(), ())
@@ -197,7 +197,7 @@ class Document:
                 text = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise TargetError(f"{path} cannot be read: {error}.", where=self.label) from error
-            part = _parse(text, str(path))
+            part = _parse_xml(text, str(path))
             self._include(part, top, path.parent, (*above, path.resolve()))
             children.extend(part)
         element[:] = children
@@ -217,7 +217,7 @@ def _kind(tag: str) -> str:
     return "actuator" if tag in ACTUATOR_TAGS else tag
 
 
-def _parse(text: str, label: str) -> Any:
+def _parse_xml(text: str, label: str) -> Any:
     try:
         # An encoding declaration is of the file, not of text that was decoded.
         return ElementTree.fromstring(text.encode("utf-8") if "encoding" in text[:100] else text)

@@ -39,7 +39,7 @@ class Named(Protocol):
         """The number of a named element."""
 
 
-def _first(number: float) -> Floats:
+def _with_first(number: float) -> Floats:
     return np.concatenate([[number], np.zeros(_PARAMETERS - 1)])
 
 
@@ -50,9 +50,9 @@ class _Law:
     gain_type: str = "fixed"
     bias_type: str = "none"
     dynamics: str = "none"
-    gain: Floats = field(default_factory=lambda: _first(1.0))
+    gain: Floats = field(default_factory=lambda: _with_first(1.0))
     bias: Floats = field(default_factory=lambda: np.zeros(_PARAMETERS))
-    dynamics_numbers: Floats = field(default_factory=lambda: _first(1.0))
+    dynamics_numbers: Floats = field(default_factory=lambda: _with_first(1.0))
 
     def apply(self, tag: str, values: dict[str, str], where: str) -> None:
         """Apply the attributes of one element or default class."""
@@ -77,7 +77,7 @@ class _Law:
             self._serve(number("kp", float(self.gain[0])), values, number)
             self.dynamics = "integrator" if tag == "intvelocity" else self.dynamics
         elif tag == "velocity":
-            self._set("fixed", "affine", _first(number("kv", float(self.gain[0]))))
+            self._set("fixed", "affine", _with_first(number("kv", float(self.gain[0]))))
             self.bias[:3] = 0.0, 0.0, -self.gain[0]
         elif tag == "damper":
             self._set("affine", "none", np.zeros(_PARAMETERS))
@@ -85,12 +85,12 @@ class _Law:
         elif tag == "cylinder":
             area = number("area", float(self.gain[0]))
             area = np.pi / 4 * number("diameter", 0.0) ** 2 if "diameter" in values else area
-            self._set("fixed", "affine", _first(area))
-            self.dynamics, self.dynamics_numbers = "filter", _first(number("timeconst", 1.0))
+            self._set("fixed", "affine", _with_first(area))
+            self.dynamics, self.dynamics_numbers = "filter", _with_first(number("timeconst", 1.0))
             given = read_numbers(values.get("bias", ""), "bias", where)
             self.bias[: len(given)] = given
         elif tag == "adhesion":
-            self._set("fixed", "none", _first(number("gain", float(self.gain[0]))))
+            self._set("fixed", "none", _with_first(number("gain", float(self.gain[0]))))
         elif tag == "muscle":
             # Two muscles are alike where all of their numbers are.
             muscle = np.array([number(key, 0.0) for key in _MUSCLE])
@@ -99,11 +99,11 @@ class _Law:
 
     def _serve(self, kp: float, values: dict[str, str], number: Any) -> None:
         damping = -number("kv", -float(self.bias[2])) if "dampratio" not in values else number("dampratio", 0.0)
-        self._set("fixed", "affine", _first(kp))
+        self._set("fixed", "affine", _with_first(kp))
         self.bias[:3] = 0.0, -kp, damping
         if "timeconst" in values:
             constant = number("timeconst", 0.0)
-            self.dynamics, self.dynamics_numbers = ("filterexact" if constant else "none"), _first(constant)
+            self.dynamics, self.dynamics_numbers = ("filterexact" if constant else "none"), _with_first(constant)
 
     def _set(self, gain_type: str, bias_type: str, gain: Floats) -> None:
         self.gain_type, self.bias_type, self.gain = gain_type, bias_type, gain
@@ -134,28 +134,28 @@ def read_actuators(document: Document, named: Named) -> dict[str, Any]:
     of = [document.attributes(element, element.get("class", "")) for element in elements]
     named.names["actuator"] = [attributes.text("name") for attributes in of]
     laws = [_law(attributes) for attributes in of]
-    drives = [_driven(attributes, named) for attributes in of]
+    drives = [_target_of(attributes, named) for attributes in of]
     arrays: dict[str, Any] = {
         "nu": len(of),
         "na": sum(law.dynamics != "none" for law in laws),
         "actuator_trntype": np.array([kind for kind, _ in drives], dtype=int),
         "actuator_trnid": np.array([ids for _, ids in drives], dtype=int).reshape(-1, 2),
-        "actuator_gear": _table([a.fixed("gear", (1.0, 0, 0, 0, 0, 0)) for a in of], 6),
-        "actuator_gainprm": _table([law.gain for law in laws], _PARAMETERS),
-        "actuator_biasprm": _table([law.bias for law in laws], _PARAMETERS),
-        "actuator_dynprm": _table([law.dynamics_numbers for law in laws], _PARAMETERS),
-        "actuator_gaintype": np.array([_code(_GAINS, law.gain_type) for law in laws], dtype=int),
-        "actuator_biastype": np.array([_code(_BIASES, law.bias_type) for law in laws], dtype=int),
-        "actuator_dyntype": np.array([_code(_DYNAMICS, law.dynamics) for law in laws], dtype=int),
+        "actuator_gear": _stack([a.row("gear", (1.0, 0, 0, 0, 0, 0)) for a in of], 6),
+        "actuator_gainprm": _stack([law.gain for law in laws], _PARAMETERS),
+        "actuator_biasprm": _stack([law.bias for law in laws], _PARAMETERS),
+        "actuator_dynprm": _stack([law.dynamics_numbers for law in laws], _PARAMETERS),
+        "actuator_gaintype": np.array([_number_of_type(_GAINS, law.gain_type) for law in laws], dtype=int),
+        "actuator_biastype": np.array([_number_of_type(_BIASES, law.bias_type) for law in laws], dtype=int),
+        "actuator_dyntype": np.array([_number_of_type(_DYNAMICS, law.dynamics) for law in laws], dtype=int),
         "actuator_armature": np.array([a.number("armature") for a in of]),
         "actuator_damping": np.array([a.number("damping") for a in of]),
     }
     for name in ("ctrl", "force", "act"):
-        rows = [a.fixed(f"{name}range", (0.0, 0.0)) for a in of]
+        rows = [a.row(f"{name}range", (0.0, 0.0)) for a in of]
         if name == "ctrl":
-            rows = [_inherited(a, row, drive, named) for a, row, drive in zip(of, rows, drives, strict=True)]
-        limited = [a.limited(f"{name}limited", row, named.autolimits) for a, row in zip(of, rows, strict=True)]
-        arrays[f"actuator_{name}range"] = _table(rows, 2)
+            rows = [_take_over_range(a, row, drive, named) for a, row, drive in zip(of, rows, drives, strict=True)]
+        limited = [a.is_limited(f"{name}limited", row, named.autolimits) for a, row in zip(of, rows, strict=True)]
+        arrays[f"actuator_{name}range"] = _stack(rows, 2)
         arrays[f"actuator_{name}limited"] = np.array(limited, dtype=int)
     return arrays
 
@@ -167,7 +167,7 @@ def _law(attributes: Attributes) -> _Law:
     return law
 
 
-def _driven(attributes: Attributes, named: Named) -> tuple[int, tuple[int, int]]:
+def _target_of(attributes: Attributes, named: Named) -> tuple[int, tuple[int, int]]:
     for key, kind in _TRANSMISSIONS.items():
         if key in attributes:
             first = named.number_of(_SECTIONS.get(key, key), attributes.text(key), attributes.where)
@@ -176,7 +176,7 @@ def _driven(attributes: Attributes, named: Named) -> tuple[int, tuple[int, int]]
     raise TargetError("drives no joint, tendon, site or body.", where=attributes.where)
 
 
-def _inherited(attributes: Attributes, row: Floats, drive: tuple[int, tuple[int, int]], named: Named) -> Floats:
+def _take_over_range(attributes: Attributes, row: Floats, drive: tuple[int, tuple[int, int]], named: Named) -> Floats:
     """The range of the joint that a servo takes over with inheritrange."""
     share = attributes.number("inheritrange")
     if not share or drive[0] != _TRANSMISSIONS["joint"]:
@@ -186,9 +186,9 @@ def _inherited(attributes: Attributes, row: Floats, drive: tuple[int, tuple[int,
     return np.array([middle - half, middle + half])
 
 
-def _code(codes: dict[str, int], name: str) -> int:
+def _number_of_type(codes: dict[str, int], name: str) -> int:
     return codes.get(name, len(codes))
 
 
-def _table(rows: list[Floats], width: int) -> Floats:
+def _stack(rows: list[Floats], width: int) -> Floats:
     return np.array(rows, dtype=float).reshape(-1, width)

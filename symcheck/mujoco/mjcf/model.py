@@ -127,7 +127,7 @@ class MjcfModel:
         self.jnt_range = _rows(of, "range", (0.0, 0.0)) * np.array(turns).reshape(-1, 1)
         self.jnt_actfrcrange = _rows(of, "actuatorfrcrange", (0.0, 0.0))
         self.jnt_limited, self.jnt_actfrclimited = (
-            np.array([a.limited(key, row, self.autolimits) for a, row in zip(of, rows, strict=True)], dtype=int)
+            np.array([a.is_limited(key, row, self.autolimits) for a, row in zip(of, rows, strict=True)], dtype=int)
             for key, rows in (("limited", self.jnt_range), ("actuatorfrclimited", self.jnt_actfrcrange))
         )
         stiffness, damping = (_rows(of, key, (0.0, 0.0, 0.0)) for key in ("stiffness", "damping"))
@@ -184,7 +184,9 @@ class MjcfModel:
         names = sorted({name for listed in self._tree.unread.values() for name in listed})
         if names:
             texts.append(f"meshes and height fields were not read: {_shorten(names)}")
-        served = [name for name, (_, joint) in zip(self.names["joint"], self._joints, strict=True) if _served(joint)]
+        served = [
+            name for name, (_, joint) in zip(self.names["joint"], self._joints, strict=True) if _has_springdamper(joint)
+        ]
         if served:
             texts.append(f"springs and dampers given as springdamper were not compared: {_shorten(served)}")
         if self._incomplete:
@@ -209,7 +211,7 @@ class MjcfModel:
             start = int(self.jnt_qposadr[joint])
             qpos[start : start + 3] = isometry.through
             moved[body] = isometry.through - position[body]
-        axis = _table([rotation[body] @ _axis(joint) for body, joint in self._joints])
+        axis = _three_columns([rotation[body] @ _axis(joint) for body, joint in self._joints])
         if slide_home:
             for body, slides, steps in slides_home(self, axis, position + moved, isometry):
                 qpos[self.jnt_qposadr[slides]] += steps
@@ -235,9 +237,9 @@ class MjcfModel:
             centre,
             np.array(inertia),
             axis,
-            _table(anchor),
-            *_places(geoms),
-            *_places(sites),
+            _three_columns(anchor),
+            *_poses_as_arrays(geoms),
+            *_poses_as_arrays(sites),
             # As for compiled models: no model is smaller than 1e-6.
             max(spread, float(self.geom_rbound.max(initial=0.0)), 1e-6),
         )
@@ -260,20 +262,22 @@ def _anchor(joint: Part) -> Pose:
     return joint.frame.inside(Pose(joint.attributes.triple("pos"), np.eye(3)))
 
 
-def _served(joint: Part) -> bool:
+def _has_springdamper(joint: Part) -> bool:
     return bool(joint.attributes.numbers("springdamper", (0.0,)).any())
 
 
-def _places(poses: list[Pose]) -> tuple[Floats, Floats]:
-    return _table([pose.position for pose in poses]), np.array([pose.rotation for pose in poses]).reshape(-1, 3, 3)
+def _poses_as_arrays(poses: list[Pose]) -> tuple[Floats, Floats]:
+    return _three_columns([pose.position for pose in poses]), np.array([pose.rotation for pose in poses]).reshape(
+        -1, 3, 3
+    )
 
 
-def _table(rows: Sequence[Floats]) -> Floats:
+def _three_columns(rows: Sequence[Floats]) -> Floats:
     return np.array(rows).reshape(-1, 3)
 
 
 def _rows(elements: list[Attributes], key: str, default: Sequence[float]) -> Floats:
-    return np.array([a.fixed(key, default) for a in elements]).reshape(-1, len(default))
+    return np.array([a.row(key, default) for a in elements]).reshape(-1, len(default))
 
 
 def _column(elements: list[Attributes], key: str, default: float = 0.0) -> Floats:

@@ -68,12 +68,12 @@ class Angles:
         for _, values in reversed(attributes.chain):
             for key in ("quat", "axisangle", "euler", "xyaxes", "zaxis"):
                 if key in values:
-                    return self._read(key, attributes)
+                    return self._read_orientation(key, attributes)
         return np.eye(3)
 
-    def _read(self, key: str, attributes: Attributes) -> Floats:
+    def _read_orientation(self, key: str, attributes: Attributes) -> Floats:
         widths = {"quat": 4, "axisangle": 4, "euler": 3, "xyaxes": 6, "zaxis": 3}
-        numbers = attributes.fixed(key, (0.0,) * widths[key])
+        numbers = attributes.row(key, (0.0,) * widths[key])
         if key == "quat":
             return matrix_of(_unit(numbers, key, attributes))
         if key == "axisangle":

@@ -150,7 +150,7 @@ def read_inertial(element: Attributes, angles: Angles) -> Mass:
     """The mass that an `<inertial>` gives."""
     pose = angles.pose(element)
     if "fullinertia" in element:
-        xx, yy, zz, xy, xz, yz = element.fixed("fullinertia", (0.0,) * 6)
+        xx, yy, zz, xy, xz, yz = element.row("fullinertia", (0.0,) * 6)
         tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     else:
         tensor = np.diag(element.triple("diaginertia"))

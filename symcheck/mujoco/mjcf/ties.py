@@ -48,7 +48,7 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
     paths = [[_step(step, document, named) for step in element] for element in elements]
     lengths = np.array([len(path) for path in paths], dtype=int)
     steps = np.array([step for path in paths for step in path]).reshape(-1, 3)
-    ranges = np.array([a.fixed("range", (0.0, 0.0)) for a in of]).reshape(-1, 2)
+    ranges = np.array([a.row("range", (0.0, 0.0)) for a in of]).reshape(-1, 2)
     arrays: dict[str, Any] = {
         "ntendon": len(of),
         "nwrap": len(steps),
@@ -59,7 +59,7 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
         "wrap_prm": steps[:, 2],
         "tendon_range": ranges,
         "tendon_limited": np.array(
-            [a.limited("limited", row, named.autolimits) for a, row in zip(of, ranges, strict=True)], dtype=int
+            [a.is_limited("limited", row, named.autolimits) for a, row in zip(of, ranges, strict=True)], dtype=int
         ),
         "tendon_lengthspring": np.array([_spring(a, path, named) for a, path in zip(of, paths, strict=True)]).reshape(
             -1, 2
@@ -131,8 +131,8 @@ def read_equalities(document: Document, named: Placed) -> dict[str, Any]:
         "eq_obj2id": np.array([tie[2] for tie in ties], dtype=int),
         "eq_data": np.array([tie[3] for tie in ties]).reshape(-1, 11),
         "eq_active0": np.array([a.text("active", "true") == "true" for a in of], dtype=int),
-        "eq_solref": np.array([a.fixed("solref", _SOLREF) for a in of]).reshape(-1, 2),
-        "eq_solimp": np.array([a.fixed("solimp", _SOLIMP) for a in of]).reshape(-1, 5),
+        "eq_solref": np.array([a.row("solref", _SOLREF) for a in of]).reshape(-1, 2),
+        "eq_solimp": np.array([a.row("solimp", _SOLIMP) for a in of]).reshape(-1, 5),
     }
 
 
@@ -146,7 +146,7 @@ def _tie(kind: int, attributes: Attributes, named: Placed) -> tuple[int, int, in
     alone = 0 if section == "body" else -1
     second = named.number_of(section, names[1], attributes.where) if names[1] else alone
     if kind in (_JOINT, _TENDON):
-        data[:5] = attributes.fixed("polycoef", (0.0, 1.0, 0.0, 0.0, 0.0))
+        data[:5] = attributes.row("polycoef", (0.0, 1.0, 0.0, 0.0, 0.0))
         return 0, first, second, data
     if kind == _WELD:
         data[10] = attributes.number("torquescale", 1.0)
@@ -163,7 +163,7 @@ def _tie(kind: int, attributes: Attributes, named: Placed) -> tuple[int, int, in
 
 def _weld(data: Floats, attributes: Attributes, here: Pose, there: Pose) -> None:
     """The anchor on the second body, then the pose of the second body in the first."""
-    anchor, pose = attributes.triple("anchor"), attributes.fixed("relpose", (0, 1, 0, 0, 0, 0, 0))
+    anchor, pose = attributes.triple("anchor"), attributes.row("relpose", (0, 1, 0, 0, 0, 0, 0))
     data[:3] = anchor
     if not pose[3:].any():
         # Held as they stand in the file.
@@ -214,10 +214,10 @@ def read_contacts(document: Document, named: Placed) -> dict[str, Any]:
         "pair_geom1": ends[:, 0],
         "pair_geom2": ends[:, 1],
         "exclude_signature": np.array(excluded, dtype=int),
-        "pair_friction": np.array([p.fixed("friction", (1, 1, 0.005, 0.0001, 0.0001)) for p in pairs]).reshape(-1, 5),
+        "pair_friction": np.array([p.row("friction", (1, 1, 0.005, 0.0001, 0.0001)) for p in pairs]).reshape(-1, 5),
         "pair_dim": np.array([p.number("condim", 3) for p in pairs], dtype=int),
         "pair_margin": np.array([p.number("margin") for p in pairs]),
         "pair_gap": np.array([p.number("gap") for p in pairs]),
-        "pair_solref": np.array([p.fixed("solref", _SOLREF) for p in pairs]).reshape(-1, 2),
-        "pair_solimp": np.array([p.fixed("solimp", _SOLIMP) for p in pairs]).reshape(-1, 5),
+        "pair_solref": np.array([p.row("solref", _SOLREF) for p in pairs]).reshape(-1, 2),
+        "pair_solimp": np.array([p.row("solimp", _SOLIMP) for p in pairs]).reshape(-1, 5),
     }

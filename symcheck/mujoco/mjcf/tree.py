@@ -85,7 +85,7 @@ class Tree:
             return body.inertial, False
         if rule == "false":
             return Mass(0.0, HERE.position, HERE.rotation * 0.0), False
-        low, high = self._document.compiler.fixed("inertiagrouprange", (0, 5))
+        low, high = self._document.compiler.row("inertiagrouprange", (0, 5))
         inside = [part for part in body.geoms if low <= part.attributes.number("group") <= high]
         weighed = [part.shape.weigh(part.attributes) for part in inside if part.shape is not None]
         return join_masses([mass for mass in weighed if mass is not None]), number in self.unread
