@@ -251,7 +251,7 @@ class NetContext:
         motions = [*self.inputs.motions, *(motion for claim in self.outputs for motion in claim.motions)]
         if compared is None and any(isinstance(motion, AffineMap) for motion in motions):
             compared = compare_by_matrices(captured, self.inputs, self.outputs)
-        if compared is None or compared.ties:
+        if compared is None or compared.ties or compared.missing:
             return replace(proof, compared=compared)
         # a weight that is wrong and reaches no output is worth a mention
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
