@@ -35,6 +35,7 @@ _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _FEW_ACTIONS, _FEW_COMPONENTS = 4, 2
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
+_LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
 _FORM = "signed permutations of the observation that keep its regression on the step before"
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
@@ -63,14 +64,33 @@ def propose(lab: Laboratory) -> Proposals:
     rollouts = roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
-        return Proposals(complete=False, remarks=[f"{taken}, too few to search; allow more with --max-time"])
+        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; allow more with --max-time"])
     proposals = propose_pictures(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes decide, which sees less than setting states does; "
+        f"{lab.why}: whole episodes decide, which detects less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
+
+
+def least_samples(rollouts: Rollouts) -> int:
+    """The samples, for each generator, with which whole episodes can refute what depends on several numbers at once.
+
+    Half of the pairs of episodes teach what differs, and n others reject at no less than 2 / 2^n: of fewer pairs none
+    could, whatever they showed, and what is not rejected then is no symmetry yet.
+
+    Args:
+        rollouts: episodes of the environment.
+
+    Returns:
+        As many as `verify-env` needs for 40 pairs of such episodes.
+    """
+    _, lengths = np.unique(rollouts.episode, return_counts=True)
+    lengths = np.minimum(lengths, _LONGEST)
+    # The length of the episode that a step belongs to: those that the search itself cut short count little.
+    return math.ceil(_LEAST_PAIRS * float((lengths**2).sum() / lengths.sum()))
 
 
 def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
@@ -207,7 +227,7 @@ class _QuadraticModel:
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
         """Median over steps of |f(L s, K a) - L f(s, a)|, its largest coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
-        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the middle of the box
+        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
         expected = state_map.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
         scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
@@ -217,6 +237,8 @@ class _QuadraticModel:
 def _keep_best(found: Proposals) -> None:
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) > _MOST_CANDIDATES:
-        found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
+        found.remarks.append(
+            f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified"
+        )
         found.candidates = found.candidates[:_MOST_CANDIDATES]
         found.complete = False

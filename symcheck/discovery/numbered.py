@@ -20,7 +20,6 @@ from symcheck.discovery.result import Discovery, Form, Trial, is_accepted, why_o
 from symcheck.discovery.tabular import fields_of
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.errors import SymcheckError, TargetError
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.symmetry import Symmetry
 
 MOST_STATES = 1000
@@ -75,7 +74,7 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
     met = collect(lab)
     states = {s for s, _ in met.outcomes}
     complete = met.repeats and met.whole
-    counted = f"states met, {len(met.outcomes):,} pairs of state and action tried"
+    counted = f"visited states, {len(met.outcomes):,} pairs of state and action tried"
     result = Discovery(
         target=lab.label,
         route="rollouts" if lab.kind == "black box" else "states",
@@ -95,8 +94,8 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
 
 def _why_open(met: Transitions) -> str:
     if not met.whole:
-        return "some actions were not met in some states: what is not seen there is taken to be unavailable"
-    return "steps are random: outcomes too rare to be seen may hide a symmetry, or break one"
+        return "some actions were never taken in some states and count as unavailable there"
+    return "steps are random: outcomes too rare to be observed may hide a symmetry or break one"
 
 
 def collect(lab: Laboratory) -> Transitions:
@@ -166,6 +165,8 @@ def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
 
 def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
     """The automorphisms of what may follow, as a claim; None for none but the identity."""
+    from symcheck.mdp.tabular import TabularMDP  # loads scipy
+
     n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]
     rows = [(s, a, r, t, e) for (s, a), outcomes in met.outcomes.items() for t, r, e in sorted(outcomes)]
     if not rows:
@@ -198,7 +199,11 @@ def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
         return _join(result, trial, is_open=True)
     made = fields_of(claim)
     group = {"name": claim.group.name, "order": claim.group.order}
-    remarks = result.remarks if made else (*result.remarks, "the action map depends on the state: no SPEC file says it")
+    remarks = (
+        result.remarks
+        if made
+        else (*result.remarks, "the action map depends on the state, which a SPEC file cannot express")
+    )
     joined = _join(result, trial, is_open=False)
     return replace(joined, group=group, claim=claim, fields=made, verified=run, remarks=remarks)
 

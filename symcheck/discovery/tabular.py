@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
@@ -17,10 +17,11 @@ from symcheck.engine.results import RunResult
 from symcheck.entries.forms import AffineEntry
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.group import Group
-from symcheck.mdp.homomorphism import Homomorphism
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from symcheck.mdp.homomorphism import Homomorphism  # loads scipy
 
 _DISCOUNT = 0.99  # symmetries do not depend on it
 
@@ -71,6 +72,8 @@ def search_table(
 
     Cost: see `symcheck.mdp.TabularMDP.automorphism_group`.
     """
+    from symcheck.mdp.tabular import TabularMDP  # loads scipy
+
     mdp = TabularMDP.from_gymnasium(make_env(), discount=_DISCOUNT)
     automorphisms = mdp.automorphism_group()
     findings = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)
@@ -83,7 +86,7 @@ def search_table(
         findings.remarks.append(error.problem.rstrip("."))
         return findings
     if mdp.initial is None:
-        findings.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
+        findings.remarks.append("the start distribution is not known, so the claim leaves it out (initial = false)")
     result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
     accepted = is_accepted(result)
     moves, actions = describe_entries(claim)
@@ -93,7 +96,7 @@ def search_table(
         findings.fields = fields_of(claim)
         if not findings.fields:
             findings.remarks.append(
-                "the action map depends on the state, which no SPEC file can say; in Python: "
+                "the action map depends on the state, which a SPEC file cannot express; in Python: "
                 "TabularMDP.from_gymnasium(env, discount=...).automorphism_group().symmetry()"
             )
     return findings
