@@ -44,13 +44,11 @@ class Comparison:
         terms: how many there are.
         ties: equations of input entries; where one holds, nothing was shown.
         kind: "terms", or "matrices" where linear forms were compared (`matrix_comparison`).
-        missing: the operator of which no law says how the action passes; where there is one, nothing was shown.
     """
 
     terms: int
     ties: tuple[str, ...] = ()
     kind: str = "terms"
-    missing: str = ""
 
 
 def compare_images(

@@ -68,8 +68,6 @@ class Form:
 def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> Comparison | None:
     """Whether the graph carries the action, by the laws for matrices; None where they do not show it.
 
-    Where a law is missing for an operator, the comparison names it and shows nothing.
-
     Args:
         captured: the graph, of which the gate has shown that it holds for every value, batch and call.
         inputs: how the input moves; as data.
@@ -78,8 +76,21 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
     Returns:
         What was compared.
     """
+    return compare_or_name(captured, inputs, outputs)[0]
+
+
+def compare_or_name(
+    captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]
+) -> tuple[Comparison | None, str]:
+    """What `compare_by_matrices` returns, and the operator at which the laws end; "" where they reach the outputs.
+
+    Args:
+        captured: as there.
+        inputs: as there.
+        outputs: as there.
+    """
     if captured.size is None or captured.assumptions or any(callable(m) for c in outputs for m in c.motions):
-        return None
+        return None, ""
     maps = [as_affine(motion) for motion in inputs.motions]
     pairs = [(affine.matrix, affine.offset) for affine in maps]
     for room in _SIZES:
@@ -87,20 +98,17 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
             continue
         atoms = Atoms(pairs, room)
         try:
-            return (
-                Comparison(atoms.count, kind="matrices")
-                if _outputs_move_as_claimed(_Follower(captured, atoms), inputs, outputs)
-                else None
-            )
+            shown = _outputs_move_as_claimed(_Follower(captured, atoms), inputs, outputs)
         except NoRoomError:
             continue
         except NotCarriedError as error:
-            return Comparison(atoms.count, kind="matrices", missing=str(error))
+            return None, str(error)
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, NotImplementedError):
-            return None  # an operator with arguments that its rule does not know
+            return None, ""  # an operator with arguments that its rule does not know
         except np.linalg.LinAlgError:
-            return None
-    return None
+            return None, ""
+        return (Comparison(atoms.count, kind="matrices") if shown else None), ""
+    return None, ""
 
 
 def _outputs_move_as_claimed(follower: _Follower, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:

@@ -150,7 +150,7 @@ def _method_reason(context: NetContext, interrupted: bool) -> Statement:
         return state("method_not_followed", where=end.where, module=end.module, source=end.source, why=end.reason)
     if proof.level not in ("exact", "rounded"):
         return state("method_layer_fails")
-    if proof.compared is not None and not proof.compared.missing:
+    if proof.compared is not None:
         return state("method_compared", kind=proof.compared.kind, one_by_one=context.batch_residual is not None)
     return state("method_certificate", one_by_one=context.batch_residual is not None)
 
