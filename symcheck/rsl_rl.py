@@ -40,7 +40,7 @@ def log_residual(
         log: called with name, value and iteration in place of the writer.
 
     Raises:
-        OptionError: `every` is no whole number of 1 or more.
+        OptionError: `every` is not a whole number of 1 or more.
         TargetError: the runner has no algorithm with `update` and a storage.
 
     Example:

@@ -56,7 +56,7 @@ def is_image(lab: Laboratory) -> bool:
 
 
 def look_around(lab: Laboratory) -> Sightings:
-    """Observe after a step from states of the pool and, where states are no integers, from wider ones.
+    """Observe after a step from states of the pool and, where states are not integers, from wider ones.
 
     Components that rarely leave their usual value (contacts) are looked for until each was seen a dozen times.
 

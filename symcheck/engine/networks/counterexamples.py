@@ -102,7 +102,7 @@ def shrink_worst(
 
 
 def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
-    """The input of a clear decision that does not move along, shrunk, at the precision at which it does not."""
+    """The input of a clear decision that does not transform with it, shrunk, at the precision at which it does not."""
     claim = claimed.output(flip.path)
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
