@@ -29,6 +29,7 @@ from symcheck.engine.networks.graph.making import certify, size_of
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.integers import of_whole_numbers
 from symcheck.engine.networks.location import first_nonfinite_module
+from symcheck.engine.networks.matrix_comparison import name_missing_law
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -214,7 +215,7 @@ class NetContext:
     @property
     def claimed(self) -> ClaimedNetwork:
         """The network with what is claimed of it."""
-        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements)
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -270,8 +271,8 @@ class NetContext:
         except NoCertificateError as error:
             if proof.level == "exact":
                 return replace(proof, level=None, reason=Opaque(error.reason))
-            compared = self._compared_off_ties(captured)
-            return replace(proof, compared=compared) if compared is not None else proof
+            missing = name_missing_law(captured, self.inputs, self.outputs)
+            return replace(proof, compared=self._compared_off_ties(captured), missing=missing)
         if proof.level == "exact":
             return replace(proof, certificate=document)
         # a weight that is wrong and reaches no output is worth a mention
