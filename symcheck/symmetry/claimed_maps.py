@@ -98,9 +98,14 @@ class ClaimedMaps:
         self.action = self._entries(action, "action")
         self.state = None if state is None else self._entries(state, "state")
         for part, entries in (("observation", self.observation), ("action", self.action), ("state", self.state or ())):
-            if part not in self.algebra:
+            if part not in self.algebra and not self._is_by_agent(entries):
                 check_relations(group, entries, part)
         self._check_start()
+
+    def _is_by_agent(self, entries: Sequence[Entry]) -> bool:
+        """Whether entries are given by agent, of agents that move: relations then hold for all of them together."""
+        named = {name for mapping in self.agents or () for name in mapping}
+        return any(isinstance(entry, TreeEntry) and bool(named & set(entry.children)) for entry in entries)
 
     def _check_start(self) -> None:
         """Refuse a start distribution that is claimed to be invariant under shifts, which none is."""

@@ -157,7 +157,9 @@ def copy_network(
         with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
-            return change(copy.deepcopy(net)).to(device=device, dtype=dtype)
+            # One argument a call: modules of torchrl take no more.
+            placed = change(copy.deepcopy(net)).to(device)
+            return placed if dtype is None else placed.to(dtype)
     except Exception as error:
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
