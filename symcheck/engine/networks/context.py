@@ -26,7 +26,7 @@ from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.integers import of_whole_numbers
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.matrix_comparison import compare_by_matrices
+from symcheck.engine.networks.matrix_comparison import compare_or_name
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -212,7 +212,7 @@ class NetContext:
     @property
     def claimed(self) -> ClaimedNetwork:
         """The network with what is claimed of it."""
-        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements)
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -258,12 +258,12 @@ class NetContext:
             return proof
         seconds = seconds_from(self._started, self.options.max_time)
         deadline = None if seconds is None else self._started + seconds
-        compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
+        compared, missing = compare_images(captured, self.inputs, self.outputs, deadline=deadline), ""
         motions = [*self.inputs.motions, *(motion for claim in self.outputs for motion in claim.motions)]
         if compared is None and any(isinstance(motion, AffineMap) for motion in motions):
-            compared = compare_by_matrices(captured, self.inputs, self.outputs)
+            compared, missing = compare_or_name(captured, self.inputs, self.outputs)
         if compared is None or compared.ties:
-            return replace(proof, compared=compared)
+            return replace(proof, compared=compared, missing=missing)
         # a weight that is wrong and reaches no output is worth a mention
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
         return Proof("exact", proof.records if silent else [], box=BOX, compared=compared)
