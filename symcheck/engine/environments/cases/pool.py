@@ -28,9 +28,8 @@ from symcheck.statements.statement import Statement, state
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
 _ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
-_STARTS = 32  # where episodes do not end by themselves
-_SHORTEST = 10  # steps that follow a start
-_WHOLE_SHARE = 0.9  # of the steps, at most, for two whole episodes
+_STARTS = 32  # where fewer episodes have begun, short ones begin besides
+_SHORTEST = 10  # steps that follow such a start
 _FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
 
 
@@ -103,33 +102,31 @@ def gather(
 def roll_out(
     stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
 ) -> None:
-    """Add the states of uniform-policy episodes, starts included; at least one."""
-    taken = longest_ended = 0
-    while taken < steps and (not taken or in_time()):
-        most = min(steps - taken, _most_steps(steps, taken, longest_ended))
-        played = stepper.play(most, in_time, read=placement.reads_states)
-        pool.episodes += 1
-        for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
-            # The origin "start" is also the mark that this visit does not follow the one before.
-            situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
-            pool.situations.append(situation)
-            pool.visits.append(Visit(situation, action, step))
-            pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
-        taken += len(played.steps)
-        if played.steps[-1].terminated or played.steps[-1].truncated:
-            longest_ended = max(longest_ended, len(played.steps))
+    """Add the states of uniform-policy episodes, starts included; at least one.
 
-
-def _most_steps(steps: int, taken: int, longest_ended: int) -> int:
-    """How far the next episode is followed: an episode that never ends would take all steps from a single start.
-
-    Half of the steps go to episodes as long as they like, more where two whole ones need it (a time limit shows at its
-    end). The other half begins often, and is cut short unless episodes are short themselves.
+    The steps go to episodes as long as they like, so that what happens late is met. An episode that never ends takes
+    all of them from a single start: where few have begun, others begin besides, and are left after a few steps.
     """
-    whole = 2 * longest_ended if 2 * longest_ended <= _WHOLE_SHARE * steps else 0
-    cut = max(_SHORTEST, steps // (2 * _STARTS))
-    short = 2 * longest_ended if longest_ended * _STARTS <= 2 * steps else 0
-    return max(max(steps // 2, whole) - taken, cut, short)
+    taken = 0
+    while taken < steps and (not taken or in_time()):
+        taken += _play_episode(stepper, placement, steps - taken, pool, in_time)
+    # Half as many steps again at most.
+    beginnings = min(_STARTS, steps // (2 * _SHORTEST))
+    while pool.episodes < beginnings and in_time():
+        _play_episode(stepper, placement, max(_SHORTEST, steps // (2 * _STARTS)), pool, in_time)
+
+
+def _play_episode(stepper: Stepper, placement: Placement, most: int, pool: Pool, in_time: Callable[[], bool]) -> int:
+    """Add the states of one episode, or of its first steps; how many they are."""
+    played = stepper.play(most, in_time, read=placement.reads_states)
+    pool.episodes += 1
+    for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
+        # The origin "start" is also the mark that this visit does not follow the one before.
+        situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
+        pool.situations.append(situation)
+        pool.visits.append(Visit(situation, action, step))
+        pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
+    return len(played.steps)
 
 
 def _propose(

@@ -45,7 +45,6 @@ _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
 _MOST_NAMED = 64  # and tested one by one
 _FEWEST_ON_A_SIDE = 20
-_REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
 
 
 class DistributionEvidence:
@@ -54,21 +53,24 @@ class DistributionEvidence:
     Args:
         bench: the environment, the pool and the options.
         repeating: the parts that repeated in the determinism check; they are judged pair by pair.
+        mostly: those that repeated in most of the pairs; single pairs may refute them, and pass nothing.
     """
 
     method = "distribution"
 
-    def __init__(self, bench: Workbench, repeating: frozenset[Part]) -> None:
+    def __init__(self, bench: Workbench, repeating: frozenset[Part], mostly: frozenset[Part] = frozenset()) -> None:
         self.bench = bench
-        self.paired = PairedEvidence(bench, repeats=_REPEATS, enough=self._clear)
+        self.paired = PairedEvidence(bench, random=True, enough=self._clear)
         self._repeating = repeating
+        # Where setting loses something, a pair may repeat what was lost.
+        self._refutable = mostly - repeating if bench.caution is None else frozenset()
         self._pairwise: dict[Part, PropertyResult] = {}
         self._tests: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
         # What repeats is decided by all pairs; early looks at the rest would save nothing, except to fail fast.
         fast = bench.options.fail_fast
         self._looks = looks(bench.options.samples // len(bench.words) if fast or not repeating else 0)
         self._waiting = list(self._looks[:-1])
-        self._violation = FirstViolation(bench, sorted(repeating), repeats=_REPEATS) if fast else None
+        self._violation = FirstViolation(bench, sorted(repeating), random=True) if fast else None
         for part in STEP_PARTS:
             bench.budget.add(part, functools.partial(self._hand_in, part), planned=len(bench.words))
 
@@ -87,8 +89,11 @@ class DistributionEvidence:
         return {word: Handed(test.p_value, test.live) for word, test in self._tests_of(part)[1].items()}
 
     def _judge_pairwise(self, part: Part) -> PropertyResult | None:
-        """The verdict pair by pair, where the part repeats; swaps do not change whether it is decided."""
-        if part not in self._repeating and part != "observation":
+        """The verdict pair by pair, where the part repeats or a pair that does refutes it, whatever swaps show."""
+        if part in self._refutable:
+            if not self.bench.clock.while_in_time(lambda: self.paired.refutes([part]), False):
+                return None
+        elif part not in self._repeating and part != "observation":
             return None
         if part not in self._pairwise:
             self._pairwise[part] = self.paired.judge(part, part)
