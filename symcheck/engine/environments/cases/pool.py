@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.exploring import explore_together
@@ -257,32 +256,3 @@ def _rim_index(flats: Floats, rng: np.random.Generator) -> int:
     low, high = centred.min(axis=0), centred.max(axis=0)
     target = rng.uniform(low - 0.5 * (high - low), high + 0.5 * (high - low))
     return int(np.argmin(((centred - target) ** 2).sum(axis=1)))
-
-
-def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
-    """Actions to test: uniform draws, and for Box spaces every eighth one zero or at a finite bound.
-
-    Args:
-        space: the action space; its own generator draws (it was seeded by the run).
-        count: how many.
-        rng: decides which are moved to an edge.
-
-    Returns:
-        A list of `count` actions.
-    """
-    if isinstance(space, spaces.Discrete):
-        first = int(space.start)
-        return list(space.np_random.integers(first, first + int(space.n), size=count))
-    if not isinstance(space, spaces.Box):
-        return [space.sample() for _ in range(count)]
-    if space.is_bounded() and np.issubdtype(space.dtype, np.floating):
-        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
-        actions = list(uniform.astype(space.dtype))
-    else:
-        actions = [space.sample() for _ in range(count)]
-    edges = [np.zeros(space.shape, space.dtype), np.array(space.low), np.array(space.high)]
-    usable = [edge for edge in edges if np.isfinite(edge).all() and space.contains(edge)]
-    for i in range(0, count, 8):
-        if usable:
-            actions[i] = usable[int(rng.integers(len(usable)))].copy()
-    return actions
