@@ -25,7 +25,7 @@ from symcheck.nn import (
 )
 from symcheck.nn.basis_layer import BasisLayer
 
-LIMITS = {"linear 512": 1.3, "linear 16": 2.0, "conv 64": 1.15, "no_grad": 1.05}
+LIMITS = {"wide C2": 0.65, "wide D4": 0.4, "linear 512": 1.3, "linear 16": 2.0, "conv 64": 1.15, "no_grad": 1.05}
 
 
 def seconds(run: Callable[[], object], repetitions: int) -> float:
@@ -124,6 +124,11 @@ def main() -> None:
         compare(f"CartPole hidden, batch {batch}", BasisLinear(two, two, 64, 64), torch.randn(batch, 64, 2), limit)
         compare(f"CartPole input, batch {batch}", BasisLinear(mirror, two, 1, 64), torch.randn(batch, 1, 4), limit)
         compare(f"grid world head, batch {batch}", BasisLinear(four, four, 16, 256), torch.randn(batch, 16, 4), limit)
+    eight = reps.regular(groups.dihedral(4))
+    compare("512 units, C2, batch 512", BasisLinear(two, two, 256, 256), torch.randn(512, 256, 2), LIMITS["wide C2"])
+    compare("1,024 units, C2, batch 512", BasisLinear(two, two, 512, 512), torch.randn(512, 512, 2), LIMITS["wide C2"])
+    wide = BasisLinear(eight, eight, 128, 128)
+    compare("1,024 units, D4, batch 512", wide, torch.randn(512, 128, 8), LIMITS["wide D4"])
     first = BasisConv2d(reps.trivial(C4), four, 1, 8, 7, spatial=["rot90"], stride=2)
     second = BasisConv2d(four, four, 8, 16, 5, spatial=["rot90"])
     pong = BasisConv2d(reps.trivial(C2), two, 4, 11, 8, spatial=["flip_ud"], stride=4)

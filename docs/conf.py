@@ -20,7 +20,14 @@ version = release = importlib.metadata.version("symcheck")
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-extensions = ["accessible_pages", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "accessible_pages",
+    "example_pages",
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_generated"]
 myst_enable_extensions = ["colon_fence"]
@@ -39,6 +46,7 @@ smartquotes = False  # "--html" is an option, not a dash
 html_theme = "furo"
 html_title = f"symcheck {release}"
 html_theme_options = {"top_of_page_buttons": []}
+html_extra_path = ["_generated/extra"]  # the example pages, which `example_pages` writes
 
 
 def escape_mathematics(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -147,7 +147,7 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("random", "random", (64, 64), 0.001, "the same sizes, weights in a random full-rank basis"),
     NetworkPlan("mlp", "dense", (64, 128), 0.001, "plain multilayer perceptron, 64 and 128 units"),
     NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, twice 128 units"),
-    NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers under free heads", free_heads=True),
+    NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers, unconstrained heads", free_heads=True),
     NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on mirrored pairs at random", views="augmented"),
     NetworkPlan("averaged", "dense", (64, 128), 0.001, "mlp, policies of all views averaged", views="averaged"),
     NetworkPlan("symmetrized", "dense", (64, 128), 0.001, "mlp, averaged over the group", views="symmetrized"),
@@ -170,8 +170,8 @@ _GRID_NETWORKS = _plans(
         "cnn-code", "dense", (16, 32, 512), 0.003, "cnn of the paper's code: average pool, PyTorch's initial weights",
         _WINDOWS, pool="average", init="torch",
     ),
-    NetworkPlan("extractor", "equivariant", (8, 16, 256), 0.001, "C4 layers under free heads", _WINDOWS, "", True),
-    NetworkPlan("augmented", "dense", (16, 32, 512), 0.003, "cnn, trained on turned pairs", _WINDOWS, "augmented"),
+    NetworkPlan("extractor", "equivariant", (8, 16, 256), 0.001, "C4 layers, unconstrained heads", _WINDOWS, "", True),
+    NetworkPlan("augmented", "dense", (16, 32, 512), 0.003, "cnn, trained on rotated pairs", _WINDOWS, "augmented"),
     NetworkPlan("averaged", "dense", (16, 32, 512), 0.003, "cnn, policies of all views averaged", _WINDOWS, "averaged"),
     NetworkPlan("symmetrized", "dense", (16, 32, 512), 0.003, "cnn, averaged over the group", _WINDOWS, "symmetrized"),
 )  # fmt: skip
@@ -240,22 +240,22 @@ TASKS: dict[str, Task] = {
             (0.01, 0.05, 0.001, 0.005, 0.0001, 0.0003, 0.0005), 25,
         ),
         _CARTPOLE_NETWORKS,
-        "balance a pole on a cart; mirrored states and swapped actions are alike",
+        "balance a pole on a cart; symmetric under mirroring with exchanged actions",
     ),
     "gridworld": Task(
         "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rotations", 0.70, "a2c", (1, 21, 21), 5,
         Sweep(("equivariant", "nullspace", "random", "cnn"), (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3), 20),
         _GRID_NETWORKS,
-        "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",
+        "catch a prey on a torus, seen from above; symmetric under rotations by 90 degrees of image and moves",
     ),
     "acrobot": Task(
         "acrobot", "Acrobot-v1", "acrobot/mirror", -100.0, "ppo", (6,), 3, TUNED_SWEEP, control_networks(0.001),
-        "swing up two links by the joint between them; reflected states and opposite torques are alike",
+        "swing up two links by the joint between them; symmetric under reflection with opposite torques",
     ),
     "pendulum": Task(
         "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, TUNED_SWEEP,
         control_networks(0.001, continuous=True),
-        "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
+        "swing up a pendulum by a bounded torque; symmetric under reflection with opposite torques", continuous=True,
     ),
     **{
         # Pong's last two actions, up and down with fire, repeat two others and are masked.
@@ -265,7 +265,7 @@ TASKS: dict[str, Task] = {
             _screen_networks(0.0001), summary, masked=(4, 5),
         )
         for name, environment, symmetry, summary in (
-            ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT alike under flips"),
+            ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT symmetric"),
             (
                 "pong-symmetrized", "symcheck/SymmetrizedPong-v0", "pong/symmetrized",
                 "the same, each game upside down or not at random, so that the flip is exact",
@@ -281,7 +281,7 @@ TASKS: dict[str, Task] = {
             _screen_networks(0.0002), summary,
         )
         for name, environment, symmetry, summary in (
-            ("breakout", "symcheck/Breakout-v0", "breakout/flip", "break bricks; left and right are nearly alike"),
+            ("breakout", "symcheck/Breakout-v0", "breakout/flip", "break bricks; nearly symmetric under reflection"),
             (
                 "breakout-symmetrized", "symcheck/SymmetrizedBreakout-v0", "breakout/symmetrized",
                 "the same, each life mirrored or not at random, so that the flip is exact",

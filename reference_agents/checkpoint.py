@@ -41,7 +41,7 @@ SECONDS = 10.0
 DIGEST, LOCK_FILE = "digest", ".lock"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 _SOURCES = ("network_source", "environment_source", "symmetry_source")
-_UNREADABLE = "A run folder has been there since its training began: give the folder that it said it was saved in."
+_UNREADABLE = "Give the folder in which the training said it was saved; it exists from the start of the training."
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Checkpointer:
             self._told = False
         except OSError as error:
             if not self._told:
-                self._tell(f"no checkpoint could be written ({error}); the last one is kept and the training goes on")
+                self._tell(f"no checkpoint could be written ({error}); the last one is kept and training continues")
             self._told = True
         # Also after a failure, so that a full disk is tried once an interval and not after every update.
         self._last = time.monotonic()

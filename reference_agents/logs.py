@@ -1,15 +1,22 @@
-"""TensorBoard logs: one folder a run, and one for each learning rate with quartiles over its seeds.
+"""Logs of a training that other programs read: every evaluation, for each run and in quartiles over seeds.
+
+TensorBoard: one folder a run, and one for each learning rate.
 
     FOLDER/tensorboard/lr0.001-seed0     return
     FOLDER/tensorboard/lr0.001           return/25%, return/50%, return/75%
 
 Files are opened, written and closed at every evaluation, without threads, so that hundreds of runs are no burden. A
 resumed training writes its curves anew from the start, so that nothing is there twice.
+
+Weights & Biases: one W&B run for a training, whatever the number of seeds, with `lr0.001-seed0/return` and
+`lr0.001/return/50%` over `env_steps`. What W&B itself is told by WANDB_MODE, WANDB_PROJECT and so on holds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -24,6 +31,35 @@ from symcheck.errors import MissingExtraError, OptionError
 
 _QUARTILES = {"return/25%": 0.25, "return/50%": 0.5, "return/75%": 0.75}
 _FILE = "events.out.tfevents.0.reference-agents"
+
+
+class _Evaluations:
+    """The scalars of each evaluation, once.
+
+    Args:
+        job: what is trained.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._runs, self._last = job.runs, -1
+        # One entry for each run, for selecting those of a rate.
+        self._rates = np.array([rate for rate, _ in job.runs])
+
+    def scalars(self, progress: Progress) -> dict[str, dict[str, float]]:
+        """By run or learning rate and then by tag; nothing where the message repeats an evaluation."""
+        # Messages without a new evaluation repeat the last one.
+        if not progress.returns.size or progress.evaluated_at <= self._last:
+            return {}
+        self._last = progress.evaluated_at
+        scalars = {
+            run_name(*run): {"return": float(value)} for run, value in zip(self._runs, progress.returns, strict=True)
+        }
+        for rate in np.unique(self._rates):
+            # Quartiles over seeds; NaN marks runs that stopped.
+            returns = progress.returns[self._rates == rate]
+            if not np.isnan(returns).all():
+                scalars[f"lr{rate:g}"] = {tag: float(np.nanquantile(returns, q)) for tag, q in _QUARTILES.items()}
+        return scalars
 
 
 class TensorBoardLog:
@@ -45,9 +81,7 @@ class TensorBoardLog:
         except ImportError as error:
             raise MissingExtraError("logs", needed_for="--tensorboard") from error
         self._events, self._summaries, self._records = event_pb2, summary_pb2, record_writer
-        self._folder, self._runs, self._last = folder / "tensorboard", job.runs, -1
-        # One entry for each run, for selecting those of a rate.
-        self._rates = np.array([rate for rate, _ in job.runs])
+        self._folder, self._evaluations, self._last = folder / "tensorboard", _Evaluations(job), 0
         try:
             # Logs of an earlier session would mix with those written again from the first evaluation on.
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -63,17 +97,12 @@ class TensorBoardLog:
 
     def __call__(self, progress: Progress) -> None:
         """Write the evaluation that a message brings, if it is a new one."""
-        # Messages without a new evaluation repeat the last one.
-        if not progress.returns.size or progress.evaluated_at <= self._last:
-            return
-        self._last = progress.evaluated_at
-        for run, value in zip(self._runs, progress.returns, strict=True):
-            self._scalars(run_name(*run), {"return": float(value)})
-        for rate in np.unique(self._rates):
-            # Quartiles over seeds; NaN marks runs that stopped.
-            returns = progress.returns[self._rates == rate]
-            if not np.isnan(returns).all():
-                self._scalars(f"lr{rate:g}", {tag: float(np.nanquantile(returns, q)) for tag, q in _QUARTILES.items()})
+        for name, scalars in self._evaluations.scalars(progress).items():
+            self._last = progress.evaluated_at
+            self._scalars(name, scalars)
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _scalars(self, name: str, scalars: Mapping[str, float]) -> None:
         values = [
@@ -90,3 +119,62 @@ class TensorBoardLog:
         # Opened for each event: a training of many runs would hold too many files open.
         with (self._folder / name / _FILE).open("ab") as file:
             self._records.RecordWriter(file).write(event.SerializeToString())
+
+
+class WandbLog:
+    """Sends every evaluation of a training to Weights & Biases as it is made.
+
+    Args:
+        folder: the run's folder, in which W&B keeps its own files.
+        job: what is trained.
+
+    Raises:
+        MissingExtraError: without the extra `wandb`.
+        OptionError: where W&B refuses to start, with its reason: no account, no network, a folder that is read-only.
+    """
+
+    def __init__(self, folder: Path, job: Job) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise MissingExtraError("wandb", needed_for="--wandb") from error
+        self._evaluations = _Evaluations(job)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "reference-agents"),
+                name=folder.name,
+                dir=str(folder),
+                config={
+                    "task": job.task.name,
+                    "network": job.network.name,
+                    "seeds": list(job.seeds),
+                    "learning_rates": list(job.learning_rates),
+                    **dataclasses.asdict(job.settings),
+                },
+            )
+        except Exception as error:  # of W&B's own kinds, which differ between its versions
+            message = " ".join(str(error).split())
+            raise OptionError(
+                f"expected Weights & Biases to start a run, got {type(error).__name__}: {message}.",
+                where="--wandb",
+                remedy="Log in with `wandb login`, or set WANDB_MODE=offline.",
+            ) from error
+        self._run.define_metric("env_steps")
+        self._run.define_metric("*", step_metric="env_steps")
+
+    def __call__(self, progress: Progress) -> None:
+        """Send the evaluation that a message brings, if it is a new one."""
+        scalars = {
+            f"{name}/{tag}": value
+            for name, tagged in self._evaluations.scalars(progress).items()
+            for tag, value in tagged.items()
+            # NaN marks a run that stopped; it has no point.
+            if math.isfinite(value)
+        }
+        if scalars:
+            self._run.log({"env_steps": progress.evaluated_at, **scalars})
+
+    def close(self) -> None:
+        """Tell W&B that nothing follows."""
+        self._run.finish()

@@ -91,7 +91,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
-            raise ValueError("a key stands twice in one object")
+            raise ValueError("an object has a key twice")
         return dict(pairs)
 
     document = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=each_once)

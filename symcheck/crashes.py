@@ -57,7 +57,7 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
     if place is not None:
         return f"{name}: your code raised {text} ({place}). {kept}", UNUSABLE
     if isinstance(error, MemoryError):
-        return f"{name}: out of memory: {text}. Ask for less (--samples), or use a larger machine. {kept}", BROKEN
+        return f"{name}: out of memory: {text}. Use fewer --samples, or a larger machine. {kept}", BROKEN
     return f"{name}: internal error: {text}. {kept} Please report it, with what `symcheck doctor` prints.", BROKEN
 
 

@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
     mode = path.stat().st_mode
     # A pipe that a shell made for this process has a writer, or it ends.
     if stat.S_ISFIFO(mode) and not path.absolute().is_relative_to("/dev"):
-        raise UnreadableError("a named pipe, which is waited for without end; give a regular file")
+        raise UnreadableError("a named pipe, which may block forever; give a regular file")
     with path.open("rb") as stream:
         content = stream.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
@@ -49,7 +49,7 @@ def read_text(path: Path) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         expected = "UTF-16" if encoding == "utf-16" else "UTF-8"
-        raise UnreadableError(f"bytes that are no {expected} text ({error.reason}); save it as UTF-8") from error
+        raise UnreadableError(f"bytes that are not {expected} text ({error.reason}); save it as UTF-8") from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:

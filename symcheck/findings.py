@@ -16,8 +16,8 @@ from symcheck.statements.pattern import pattern_of
 from symcheck.statements.statement import TABLES, table
 
 _MEANINGS = {
-    "reasons": "A reason: why a verdict is no plain pass or failure.",
-    "notes": "A note: on what evidence a verdict stands.",
+    "reasons": "A reason: why a verdict is not a plain pass or failure.",
+    "notes": "A note: the evidence for a verdict.",
 }
 
 
@@ -118,7 +118,7 @@ def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
 
 
 _SUBJECTS = ((1, "a claim and an environment"), (101, "networks"), (201, "mirror functions and models of robots"))
-_WORDS = "Say in words what you saw, as in `symcheck explain wrong sign`; `symcheck explain` lists all."
+_WORDS = "Describe in words what you saw, as in `symcheck explain wrong sign`; `symcheck explain` lists all codes."
 
 
 def _what_else(wanted: str) -> str:

@@ -125,7 +125,7 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
         where=where,
         remedy=None
         if isinstance(error, SymcheckError)  # it says itself what to do
-        else f"Mend it so that it imports on its own: python -c 'import {module}'.",
+        else f"Fix it so that it can be imported alone: python -c 'import {module}'.",
     )
 
 

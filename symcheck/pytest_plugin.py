@@ -73,7 +73,7 @@ def _shortened(error: BaseException, report: Report) -> Iterator[None]:
     """While the traceback is made, the error says in one line what is not as it should be."""
     whole = error.args
     names = [item.name for item in report.properties if item.verdict not in ("proved", "passed")]
-    error.args = (f"symmetry {report.verdict}: {', '.join(names)}; the report is in the section symcheck",)
+    error.args = (f"symmetry {report.verdict}: {', '.join(names)}; see the report in section symcheck",)
     try:
         yield
     finally:

@@ -60,12 +60,13 @@ def train(
     out: options.Out = Path("runs"),
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.", show_default=False),
+        typer.Option("--resume", metavar="RUN", help="Resume a training that was stopped.", show_default=False),
     ] = None,
     processes: options.Processes = None,
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
     tensorboard: options.TensorBoard = False,
+    wandb: options.Wandb = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train all seeds of one network (5 if left out) at all learning rates, as one program.
@@ -95,6 +96,7 @@ def train(
         executor=executor,
         scheduler=scheduler,
         tensorboard=tensorboard,
+        wandb=wandb,
         quiet=quiet,
         command=_command_line(),
     )
@@ -109,7 +111,7 @@ def sweep(
         typer.Option(
             "--network",
             metavar="A,B,...",
-            help="Which; the paper's if left out.",
+            help="Which grid; the paper's if left out.",
             show_default=False,
             autocompletion=completion.network_list,
         ),
@@ -128,12 +130,13 @@ def sweep(
     out: options.Out = Path("runs"),
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", metavar="DIR", help="Go on with a sweep that was stopped.", show_default=False),
+        typer.Option("--resume", metavar="DIR", help="Resume a sweep that was stopped.", show_default=False),
     ] = None,
     processes: options.Processes = None,
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
     tensorboard: options.TensorBoard = False,
+    wandb: options.Wandb = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train several networks, with the paper's seeds and learning rates where none are given.
@@ -163,6 +166,7 @@ def sweep(
         executor=executor,
         scheduler=scheduler,
         tensorboard=tensorboard,
+        wandb=wandb,
         quiet=quiet,
         command=_command_line(),
     )
@@ -173,11 +177,13 @@ def sweep(
 def evaluate(
     run: options.RunFolder,
     episodes: Annotated[int, typer.Option("--episodes", help="How many episodes of each network.")] = 100,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, not a sampled one.")] = False,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Take the most likely action instead of a sampled one.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the episodes.")] = 0,
     video: Annotated[
         Path | None,
-        typer.Option("--video", metavar="FILE", help="Film the best network: a .gif or .mp4.", show_default=False),
+        typer.Option("--video", metavar="FILE", help="Record the best network: a .gif or .mp4.", show_default=False),
     ] = None,
 ) -> None:
     """Play episodes with every trained network of a run.
@@ -194,9 +200,9 @@ def export(
     run: options.RunFolder,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: policy.pt2, .onnx or .pt.")],
     learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", help="Which; the first if left out.")
+        float | None, typer.Option("--learning-rate", help="Which run; the first if left out.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Which; the first if left out.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Which run; the first if left out.")] = None,
 ) -> None:
     """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt).
 

@@ -49,6 +49,7 @@ Changes = Annotated[
     ),
 ]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run (extra logs).")]
+Wandb = Annotated[bool, typer.Option("--wandb", help="Send evaluations to Weights & Biases (extra wandb).")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on.", show_default=False)]
 LearningRates = Annotated[

@@ -42,6 +42,7 @@ class Request:
     max_episode_steps: int | None = None
     changes: tuple[str, ...] = ()
     tensorboard: bool = False
+    wandb: bool = False
     resume: Path | None = None
     processes: int | None = None
     executor: str = "local"
@@ -69,7 +70,7 @@ def check_execution(request: Request) -> None:
 
     Raises:
         OptionError: naming the option.
-        MissingExtraError: a Dask cluster or TensorBoard logs without their packages.
+        MissingExtraError: a Dask cluster, TensorBoard logs or Weights & Biases without their packages.
     """
     if request.executor not in EXECUTORS:
         raise OptionError(
@@ -85,6 +86,8 @@ def check_execution(request: Request) -> None:
         _require("distributed", "distributed", needed_for="--executor dask")
     if request.tensorboard:
         _require("tensorboard", "logs", needed_for="--tensorboard")
+    if request.wandb:
+        _require("wandb", "wandb", needed_for="--wandb")
 
 
 def _require(package: str, extra: str, *, needed_for: str) -> None:

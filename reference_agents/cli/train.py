@@ -27,7 +27,7 @@ from reference_agents.cli.summary import summarise
 from reference_agents.dask_executor import cluster_threads, train_on_dask
 from reference_agents.device.loop import runs_on_device, train_on_device
 from reference_agents.encoding.environment import short_label
-from reference_agents.logs import TensorBoardLog
+from reference_agents.logs import TensorBoardLog, WandbLog
 from reference_agents.record import Record, is_finished, prepare_folder
 from reference_agents.settings import preset_name
 from reference_agents.shards import Report, split, train_in_processes
@@ -121,7 +121,8 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     title = f"{short_label(job.task.name)} {short_label(job.network.name)}"
     # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
-    listeners: list[Report] = [TensorBoardLog(folder, job)] if request.tensorboard else []
+    kinds = [kind for kind, asked in ((TensorBoardLog, request.tensorboard), (WandbLog, request.wandb)) if asked]
+    logs = [kind(folder, job) for kind in kinds]
     say = announce(console)
     with display(title, total, console, hidden=request.quiet) as shown:
         if (limit := unstated_limit(job)) is not None:
@@ -129,12 +130,15 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
                 f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
                 "(--max-episode-steps)"
             )
-        plan = _Plan(started, folder, request, tell_all([shown, *listeners]), say)
+        plan = _Plan(started, folder, request, tell_all([shown, *logs]), say)
         try:
             training = plan.train()
             record = save_training(training, folder, preset_name=started.preset, command=started.command)
         except OSError as error:
             raise _unwritable(folder, error) from error
+        finally:
+            for log in logs:
+                log.close()
     summarise(record, folder, Console())
     if record.interrupted:
         console.print(

@@ -56,8 +56,8 @@ def _sentence(model: BasisModel) -> str:
 def _empty_layers_sentence(model: BasisModel) -> str:
     empty = ", ".join(layer.name.replace("->", "→") for layer in model.layers if layer.rank == 0)
     if not empty:
-        return "Numbers are per pair of an input and an output channel."
-    return f"No weight is free in {one_line(empty, 200)}: only the zero layer commutes with the group there."
+        return "Numbers are for each pair of an input and an output channel."
+    return f"{one_line(empty, 200)} has no free weight: only the zero layer commutes with the group."
 
 
 def _facts(model: BasisModel) -> list[tuple[str, str]]:

@@ -89,7 +89,7 @@ def _name_rows_of_table(target: str, table: NumberTable) -> NumberTable:
 
 def _undrawn(result: PropertyResult, example: Counterexample) -> str:
     if example.observation is None and result.p_value is not None:
-        return "two distributions were compared, and no single step is at fault."
+        return "two distributions were compared, so no single step is shown."
     return example.undrawn
 
 
@@ -121,7 +121,7 @@ def _input_table(example: Counterexample, symbol: str) -> NumberTable:
     left_out = len(rows) - len(kept)
     if all(moved == "–" for _, _, moved in rows):
         return NumberTable("The input", ("entry", "given"), tuple(row[:2] for row in kept), left_out=left_out)
-    columns = ("entry", "given", "moved by g")
+    columns = ("entry", "given", "image under g")
     return NumberTable("The input and its image under g", columns, tuple(kept), left_out=left_out)
 
 
@@ -150,7 +150,7 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     marked = frozenset(named or (place for place, i in enumerate(order) if sizes[i] == worst and worst > 0))
     columns = ("entry", "expected", "measured", "difference")
     table = NumberTable(
-        "What the claim asks for, and what was measured" + (", on average" if result.p_value is not None else ""),
+        "What the claim requires, and what was measured" + (", on average" if result.p_value is not None else ""),
         columns,
         tuple(rows[i] for i in order),
         marked,
@@ -215,7 +215,7 @@ def _pictures(example: Counterexample, symbol: str) -> tuple[Picture, ...]:
     given = to_json_value(example.observation)
     named = (
         (f"{symbol}, given", given),
-        (f"g {symbol}, moved by g", to_json_value(example.image_observation)),
+        (f"g {symbol}, the image under g", to_json_value(example.image_observation)),
         ("expected", _as_shaped(example.expected, shape_of(given))),
         ("measured", _as_shaped(example.actual, shape_of(given))),
     )

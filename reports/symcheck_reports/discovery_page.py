@@ -58,7 +58,7 @@ def _refused_sentence(model: DiscoveryModel) -> str:
         return "The table was searched completely: no permutation of its states is a symmetry."
     if model.exhaustive:
         return "The table was searched completely: these are all symmetries of its states."
-    return f"{said}The search is no proof that there is no other symmetry: it covers the maps listed below."
+    return f"{said}The search does not prove that there is no other symmetry: it covers the maps listed below."
 
 
 def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def _candidates(model: DiscoveryModel) -> Section | None:
     return section(
         "discovery_candidates",
         "candidates",
-        "What was tried, and what became of it",
+        "Candidates and their results",
         rows=rows,
         more=sum(1 + more for _, more in rest),
         refused=all(candidate.verdict in words.REFUSALS for candidate, _ in rest),
@@ -120,7 +120,7 @@ def _effects(model: DiscoveryModel) -> Section | None:
     if not model.effects or len(model.names) > MOST_DRAWN:
         return None
     title = "Effect of each coordinate and action (columns) on each coordinate (rows)"
-    heading = "What pruned it: which coordinate acts on which"
+    heading = "What pruned the search: which coordinate acts on which"
     figure = _labelled(model.effects, [one_line(name, _LONGEST) for name in model.names], title)
     acting = [f"{place}: {name}" for place, name in enumerate(model.names)][len(model.effects) :]
     return section("discovery_effects", "effects", heading, figure=figure, acting=acting)

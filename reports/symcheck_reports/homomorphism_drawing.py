@@ -81,13 +81,13 @@ def _maps(model: HomomorphismModel) -> Pair:
     )
 
 
-_LINES = " Lines join what an action leads to; thick ones with probability one half or more."
+_LINES = " Lines connect a block to those that an action leads to; thick lines have probability one half or more."
 
 
 def _map_caption(model: HomomorphismModel, labelled: bool) -> str:
     what = "on its map" if model.place is not None else "in rows by number"
     signs = "number and colour say" if labelled else "colour says"
-    idle = " States that no episode acts in are crossed out." if any(model.idle) else ""
+    idle = " States in which no episode takes an action are crossed out." if any(model.idle) else ""
     return f"Every state {what}; the {signs} which block it belongs to.{idle}"
 
 

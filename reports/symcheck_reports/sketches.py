@@ -49,7 +49,7 @@ def knows(target: str) -> bool:
 
 
 def scenes(target: str, view: CounterexampleView) -> list[Scene]:
-    """The counterexample drawn: given, moved by g, and both next states where they are known.
+    """The counterexample drawn: given, its image under g, and both next states where they are known.
 
     Args:
         target: the environment's id.
@@ -64,7 +64,7 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
         return []
     scenes = [
         _scene("given: s and a", sketch, given, view.action, f"{view.anchor}-given"),
-        _scene("moved by g: g s and g a", sketch, moved, view.image_action, f"{view.anchor}-moved"),
+        _scene("images under g: g s and g a", sketch, moved, view.image_action, f"{view.anchor}-moved"),
     ]
     for index, (caption, observation) in enumerate(view.next_observations):
         after = _vector(observation, sketch)
@@ -73,7 +73,7 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")
-        asked, came = "next state asked for: g T(s, a)", "next state measured: T(g s, g a); the other pale"
+        asked, came = "expected next state: g T(s, a)", "measured next state: T(g s, g a); the expected one pale"
         scenes.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
         scenes.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
     return scenes

@@ -138,7 +138,7 @@ def _undecided_sentence(result: RunResult, target: str, claim: str) -> str:
     if not result.properties:
         return f"Whether {target} is {claim} is undecided: nothing was checked."
     if result.interrupted:
-        return f"Whether {target} is {claim} is undecided: the run was interrupted, and nothing had failed until then."
+        return f"Whether {target} is {claim} is undecided: the run was interrupted before anything failed."
     names = [p.name for p in result.properties if p.verdict == "undecided"]
     return f"Whether {target} is {claim} is undecided: {_enumerate_names(names)} could not be decided."
 

@@ -104,7 +104,7 @@ def _array(value: Any, where: str) -> Any:
         )
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
-        raise SpecError("expected finite numbers, got NaN or infinity.", where=where, remedy="Leave these states out.")
+        raise SpecError("expected finite numbers, got NaN or infinity.", where=where, remedy="Remove these states.")
     return array
 
 

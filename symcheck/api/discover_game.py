@@ -84,7 +84,7 @@ class DiscoveredGame:
             "import numpy as np",
             "",
             *(
-                [f"# {guessed} moves were legal at no position that was seen; where they go is a guess."]
+                [f"# {guessed} moves were never legal at the positions tested; their images are a guess."]
                 * bool(guessed)
             ),
             "# Entry a of the policy vector goes to place MOVES[k][a].",
@@ -122,10 +122,10 @@ class DiscoveredGame:
         lines = [f"{item.verdict:<10} {item.name.ljust(width)}  {item.why}".rstrip() for item in self.tried]
         end = f"{self.group['name']}, order {self.group['order']}: all images together"
         if self.report is None:
-            end = "no turn or flip of the board is verified as a symmetry of the rules"
+            end = "no rotation or flip of the board was verified as a symmetry of the rules"
         elif self.verdict not in ("passed", "proved"):
             end = "all images together: " + ", ".join(p.name for p in self.report if p.verdict == self.verdict)
-        tried = f"{len(self.tried)} turns and flips of the board were tried"
+        tried = f"{len(self.tried)} rotations and flips of the board were tried"
         return "\n".join([f"{self.target}: {tried}", "", *lines, "", f"{self.verdict:<10} {end}", ""])
 
 

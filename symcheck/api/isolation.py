@@ -116,7 +116,7 @@ def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: floa
         42
     """
     if platform.system() != "Linux":  # forking is not there, or not safe once a graphics library is loaded
-        raise SymcheckError("work cannot be kept apart from the verification on this system")
+        raise SymcheckError("this system cannot isolate the rendering from the verification")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

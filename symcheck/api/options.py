@@ -32,7 +32,8 @@ class VerifyEnvOptions(EnvOptions):
         None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
     )
     layout: Any = option(
-        None, "In place of a symmetry: what a robot's observation holds, a TOML file; the mirror is that of its model."
+        None,
+        "Instead of a symmetry: a TOML file with the terms of a robot's observation; its model gives the mirror.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
@@ -45,7 +46,7 @@ class VerifyNetOptions(NetOptions):
         None, "Take inputs from this environment's observations.", panel=NETWORK, completion="environments"
     )
     checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path, panel=NETWORK)
-    trust: bool = option(False, "Load files whose loading may run code.", kind=bool, panel=NETWORK)
+    trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool, panel=NETWORK)
     pytest_file: str | Path | None = option(
         None,
         "Write the counterexample as a plain test, if there is one.",
@@ -61,7 +62,7 @@ class VerifyMirrorOptions(MirrorOptions):
     """The options of `verify_mirror` and `symcheck verify-mirror`."""
 
     layout: Any = option(None, "Terms of observations and actions, joint orders, plane and group; a TOML file.")
-    env: Any = option(None, "Pass this environment to the function; None is passed when left out.")
+    env: Any = option(None, "Environment to pass to the function; None when left out.")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class AuditPolicyOptions(PolicyOptions):
     """The options of `audit_policy` and `symcheck audit-policy`."""
 
     checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path)
-    trust: bool = option(False, "Load files whose loading may run code.", kind=bool)
+    trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class VerifyGameOptions(GameOptions):
 
     adapter: str | None = option(
         None,
-        "Of which library the game is: alphazero, openspiel, pgx or pettingzoo; when left out, what it looks like.",
+        "The library of the game: alphazero, openspiel, pgx or pettingzoo; detected when left out.",
     )
 
 

@@ -133,7 +133,7 @@ class Studio:
         there = self._state(moved, image if self._bound.has_state else None)
         return [
             _Side(f"s{_which(obs)}, given", f"{one}after a from s", self._state(obs, state), example.action),
-            _Side(f"g s{_which(moved)}, moved by g", f"{one}after g a from g s", there, example.image_action),
+            _Side(f"g s{_which(moved)}, the image under g", f"{one}after g a from g s", there, example.image_action),
         ]
 
     def _put(self, state: Any) -> None:
@@ -208,7 +208,7 @@ def _checked(image: Any) -> npt.NDArray[Any]:
         raise SymcheckError(f"render() returned nothing in mode {_MODE!r}.")
     array = np.asarray(image)
     if array.ndim != 3 or array.shape[2] != 3 or min(array.shape) < 1:
-        raise SymcheckError(f"render() returned shape {array.shape}, not the shape (height, width, 3) of an image.")
+        raise SymcheckError(f"render() returned shape {array.shape}; expected an image of shape (height, width, 3).")
     return array.copy()  # some renderers fill one and the same buffer again
 
 

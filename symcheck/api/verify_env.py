@@ -66,7 +66,7 @@ def verify_env(
     accepted = as_baseline(chosen.baseline)
     if chosen.fail_fast and accepted is not None:
         raise OptionError(
-            "what a baseline accepts is known only when all properties were checked.",
+            "a baseline can be applied only after all properties were checked.",
             where="--fail-fast with --baseline",
             remedy="Leave one of them out.",
         )
@@ -110,7 +110,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any)
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
         raise SpecError(
-            f"expected a symmetry to check, got none; the atlas knows Gymnasium ids only, not {target.label}.",
+            f"expected a symmetry to check, got none; the atlas lists Gymnasium ids only, not {target.label}.",
             where="symmetry",
             remedy=THREE_WAYS,
         )

@@ -29,7 +29,7 @@ def command(
             autocompletion=completion.atlas_subjects,
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with every seed.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with each seed.")] = False,
     seeds: Annotated[int, typer.Option(help="How many seeds --check uses: 0, 1, ...")] = 3,
     write: Annotated[Path | None, typer.Option(help="Write the atlas as a Markdown page to this file.")] = None,
 ) -> None:

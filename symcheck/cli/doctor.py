@@ -21,6 +21,7 @@ _EXTRAS = {
     "onnx": (("onnx", "onnxruntime", "onnxscript"), "ONNX networks"),
     "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
     "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
+    "wandb": (("wandb",), "Weights & Biases logs of trainings"),
     "games": (("pgx", "pyspiel", "pettingzoo"), "games of Pgx, OpenSpiel and PettingZoo"),
     "jax": (("jax", "gymnax", "brax", "jumanji"), "environments in JAX"),
     "multiagent": (("pettingzoo",), "environments of several agents"),
@@ -61,7 +62,11 @@ def _required_packages() -> Iterator[tuple[str, str, bool]]:
             yield requirement.name, "MISSING: reinstall symcheck", False
         # Prereleases count: they were installed on purpose.
         elif not requirement.specifier.contains(version, prereleases=True):
-            yield requirement.name, f"{version}, but symcheck needs {requirement.specifier}: reinstall symcheck", False
+            yield (
+                requirement.name,
+                f"{version}, but symcheck requires {requirement.specifier}: reinstall symcheck",
+                False,
+            )
         else:
             yield requirement.name, version, True
 
@@ -126,7 +131,7 @@ def _environment() -> str:
 
     verdict = verify_env("CartPole-v1", "cartpole/mirror", samples=200).verdict
     if verdict != "passed":
-        raise RuntimeError(f"CartPole-v1 under cartpole/mirror is {verdict}, and should have passed")
+        raise RuntimeError(f"CartPole-v1 under cartpole/mirror is {verdict}, but should have passed")
     return "CartPole-v1 verified: passed"
 
 
@@ -141,7 +146,7 @@ def _network() -> str:
         net.weight[1] = -net.weight[0]
     verdict = verify_net(net, "cartpole/mirror", samples=100).verdict
     if verdict != "proved":
-        raise RuntimeError(f"an equivariant layer is {verdict}, and should be proved")
+        raise RuntimeError(f"an equivariant layer is {verdict}, but should be proved")
     device = f"CUDA: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no CUDA device"
     return f"a layer proved equivariant; {device}"
 
@@ -156,11 +161,11 @@ def _torch_build() -> str:
     built = (torch.version.cuda and f"CUDA {torch.version.cuda}") or (torch.version.hip and f"ROCm {torch.version.hip}")
     if not built:
         change = f"for a GPU: pip install --force-reinstall torch --index-url {_WHEELS}/cu126"
-        return f"{torch.__version__}, built for the CPU alone; {change}"
+        return f"{torch.__version__}, built for the CPU only; {change}"
     if torch.cuda.is_available():
         return f"{torch.__version__}, built for {built}; it runs on {torch.cuda.get_device_name()}"
     change = f"the CPU build is smaller: pip install --force-reinstall torch --index-url {_WHEELS}/cpu"
-    return f"{torch.__version__}, built for {built}, and no device of it is found here; {change}"
+    return f"{torch.__version__}, built for {built}, but no such device was found; {change}"
 
 
 _CHECKS = (("verify-env", _environment), ("verify-net", _network), ("torch build", _torch_build))

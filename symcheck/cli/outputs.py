@@ -24,15 +24,18 @@ class Outputs:
     """The report files that were asked for, and what exits non-zero."""
 
     fail_on: str = option(
-        "failed,undecided", "What exits non-zero: failed, undecided or failed,undecided.", panel=REPORTS, is_shared=True
+        "failed,undecided",
+        "Verdicts that give a non-zero exit code: failed, undecided or failed,undecided.",
+        panel=REPORTS,
+        is_shared=True,
     )
     html: Path | None = option(None, "Write one self-contained page.", kind=Path, panel=REPORTS, is_shared=True)
     json: Path | None = option(
         None, "Write the results as JSON, schema symcheck/2.", kind=Path, panel=REPORTS, is_shared=True
     )
-    junit: Path | None = option(None, "Write JUnit XML for a CI.", kind=Path, panel=REPORTS, is_shared=True)
+    junit: Path | None = option(None, "Write JUnit XML for CI.", kind=Path, panel=REPORTS, is_shared=True)
     markdown: Path | None = option(
-        None, "Append Markdown, as a step summary needs.", kind=Path, panel=REPORTS, is_shared=True
+        None, "Append Markdown, for a GitHub step summary.", kind=Path, panel=REPORTS, is_shared=True
     )
     quiet: bool = option(False, "Print the verdict only.", kind=bool, panel=REPORTS, is_shared=True)
 

@@ -14,7 +14,7 @@ from symcheck.cli.exit_codes import FailOn, code_of, reports_mistakes
 def command(
     file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")],
     trust: Annotated[
-        bool, typer.Option("--trust", help="Import what lies outside the current folder and that of the report too.")
+        bool, typer.Option("--trust", help="Also import code from outside the current folder and the report's folder.")
     ] = False,
 ) -> None:
     """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do.

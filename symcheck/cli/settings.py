@@ -39,7 +39,7 @@ from symcheck.errors import OptionError, suggestion
 
 _ENV, _NET, _REPORTS = (typed_fields(kind) for kind in (VerifyEnvOptions, VerifyNetOptions, Outputs))
 SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
-"""Settings of all checks at once that say how they run."""
+"""Settings for all checks that say how they run."""
 SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
 """All settings that may stand beside `checks`."""
 SHARED_FIELDS = tuple(field for field in (*_ENV, *_REPORTS) if field.is_shared)

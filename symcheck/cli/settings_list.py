@@ -35,9 +35,9 @@ def command() -> None:
         typer.echo(f"  {name} = {_as_toml(value)}")
     if table.checks:
         typer.echo(f"  [[checks]]: {len(table.checks)}")
-    typer.echo("\nOf all checks at once ([tool.symcheck], or the top of symcheck.toml):")
+    typer.echo("\nFor all checks ([tool.symcheck], or the top of symcheck.toml):")
     _print_fields(settings.SHARED_FIELDS)
-    typer.echo("\nOf one check ([[tool.symcheck.checks]], or [[checks]]), beside those:")
+    typer.echo("\nFor one check, in addition ([[tool.symcheck.checks]], or [[checks]]):")
     for kind, heading in _HEADINGS.items():
         typer.echo(f"\n {heading}:")
         for name in settings.OF_A_CHECK[kind]:

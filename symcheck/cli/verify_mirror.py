@@ -26,7 +26,7 @@ def command(
     ] = None,
     emit: Annotated[
         str | None,
-        typer.Option(help="Print a right function (rsl_rl, isaaclab, spec); the report goes to standard error."),
+        typer.Option(help="Print a correct function (rsl_rl, isaaclab, spec); the report goes to standard error."),
     ] = None,
     **given: Any,
 ) -> None:

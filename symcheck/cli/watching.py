@@ -74,7 +74,7 @@ def watched(
     except TimeUp as error:
         home.restore()
         publish(outputs, ledger, baseline, time_up=True)
-        echo_problem(f"symcheck: {max_time:g} s were over before the run could decide anything; raise --max-time.")
+        echo_problem(f"symcheck: {max_time:g} s passed before the run could decide anything; raise --max-time.")
         raise typer.Exit(ExitCode.UNDECIDED) from error
     except KeyboardInterrupt as error:
         home.restore()

@@ -63,11 +63,11 @@ def propose(lab: Laboratory) -> Proposals:
     rollouts = roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
-        return Proposals(complete=False, remarks=[f"{taken}, too few to search; allow more with --max-time"])
+        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; allow more with --max-time"])
     proposals = propose_pictures(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes decide, which sees less than setting states does; "
+        f"{lab.why}: whole episodes decide, which detects less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
@@ -207,7 +207,7 @@ class _QuadraticModel:
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
         """Median over steps of |f(L s, K a) - L f(s, a)|, its largest coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
-        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the middle of the box
+        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
         expected = state_map.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
         scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
@@ -217,6 +217,8 @@ class _QuadraticModel:
 def _keep_best(found: Proposals) -> None:
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) > _MOST_CANDIDATES:
-        found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
+        found.remarks.append(
+            f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified"
+        )
         found.candidates = found.candidates[:_MOST_CANDIDATES]
         found.complete = False

@@ -35,7 +35,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
         space = spaces.Box(0, 1, shape)
         size = " x ".join(map(str, shape))
         for name in picture_elements(space)[1:]:
-            yield f"turns and reflections of a board of {size}", SignedMap.of(turn_picture(name, shape, "first"))
+            yield f"rotations and reflections of a board of {size}", SignedMap.of(turn_picture(name, shape, "first"))
         for axis in (0, 1):
             if shape[axis] > 2:
                 yield f"shifts of a torus of {size}", shift(shape, axis)

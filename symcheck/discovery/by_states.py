@@ -32,9 +32,9 @@ from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
 _MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
-_UNSEEN = "it moves nothing that an agent sees or does"
+_UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
-_BY_NAME = "mirrors by the names of a model"
+_BY_NAME = "mirrors by the names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
 
@@ -132,8 +132,8 @@ class _Search:
             self._by_name(mirror)
         if not self.found.structured and not self.lab.shows_state:
             self.found.remarks.append(
-                "maps of the state were searched, not of the observation by itself: where they are known, write them "
-                "down and check them with verify-env"
+                "maps of the state were searched, not maps of the observation alone; if you know such a map, write it "
+                "down and check it with verify-env"
             )
 
     def _about(self, centre: Centre) -> None:
@@ -155,8 +155,8 @@ class _Search:
             listed = exchanges(structure)
             self.found.complete = False
             self.found.remarks.append(
-                f"the structure at {centre.what} leaves more maps than are tried; {len(listed)} were, one for each "
-                "image that a coordinate can have"
+                f"the structure at {centre.what} leaves too many maps to try; {len(listed)} were tried, "
+                "one for each possible image of a coordinate"
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]
@@ -267,7 +267,7 @@ class _Search:
         if fixed:
             listed = ", ".join(f"state[{j}]" for j in fixed[:_MOST_REMARKED])
             more = f" and {len(fixed) - _MOST_REMARKED} more" if len(fixed) > _MOST_REMARKED else ""
-            self.found.remarks.append(f"{listed}{more} never changed in the states met: left alone")
+            self.found.remarks.append(f"{listed}{more} never changed in the visited states: left fixed")
 
     def _remark_identical_actions(self) -> None:
         if self.lab.values is None or not self.lab.values.single or self.lab.kind != "deterministic":
@@ -278,7 +278,9 @@ class _Search:
         ]
         if alike:
             listed = ", ".join(f"{b} and {a}" for a, b in alike[:_MOST_REMARKED])
-            self.found.remarks.append(f"actions {listed} did the same wherever they were tried: not told apart")
+            self.found.remarks.append(
+                f"actions {listed} had the same effect wherever they were tried: not distinguished"
+            )
 
 
 def _unseen(candidate: Candidate) -> bool:

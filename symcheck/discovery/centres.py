@@ -73,7 +73,9 @@ def centres(lab: Laboratory) -> list[Centre]:
 
 def middle_of_whole(lab: Laboratory) -> Centre:
     """The middle of the range that each whole number takes in the states met: numbers may be turned over about it."""
-    return Centre((lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the middle of the states met", affine=True)
+    return Centre(
+        (lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the centre of the visited states", affine=True
+    )
 
 
 def _pose(lab: Laboratory) -> Centre | None:
@@ -83,7 +85,7 @@ def _pose(lab: Laboratory) -> Centre | None:
     if any(part is None for part in parts):
         return None
     point = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
-    return Centre(point, "the pose in which the model is built", affine=False) if len(point) == lab.dim else None
+    return Centre(point, "the pose in which the model is defined", affine=False) if len(point) == lab.dim else None
 
 
 def _zero(lab: Laboratory) -> Centre:
@@ -101,7 +103,7 @@ def _middle(lab: Laboratory) -> Centre | None:
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     if not (np.isfinite(low) & np.isfinite(high)).all() or (np.abs(high) > 1e30).any():
         return None
-    return Centre((low + high) / 2, "the middle of the box", affine=True)
+    return Centre((low + high) / 2, "the centre of the box", affine=True)
 
 
 def _equilibrium(lab: Laboratory) -> Centre | None:

@@ -25,7 +25,7 @@ _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most s
 _ONE_BY_ONE = 4  # members of a large group that are run alone before the group is
 _MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
 _FOLLOWS = "a product of accepted maps"
-_UNVERIFIED = "it was screened; the whole group could not be verified in time"
+_UNVERIFIED = "it passed the screening; the time budget did not allow to verify the whole group"
 
 
 @dataclass
@@ -230,7 +230,7 @@ class _Bench:
             self._set(candidate, "refused", candidate.refuted or why, "rewards or ends differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
-            why = f"with accepted maps it would give one that is refused: {described}"
+            why = f"its product with accepted maps is rejected: {described}"
             self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
@@ -253,7 +253,9 @@ class _Bench:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
             result = self.court.screen(self._name(group), group, samples=few)
         except RepresentationError as error:
-            self._set(candidate, "undecided", f"the states met do not settle what observations do: {error.problem}")
+            self._set(
+                candidate, "undecided", f"the visited states do not determine the map of observations: {error.problem}"
+            )
             return
         except SymcheckError as error:
             self._set(candidate, "refused", error.problem, "verification refuses the claim")
@@ -272,7 +274,7 @@ class _Bench:
             self._set(candidate, "refused", candidate.refuted, "rewards or ends differ")
             return
         if self._contradicts(candidate):
-            why = "it was not rejected, but with accepted maps it would exchange actions where nothing else moves"
+            why = "it was not rejected, but with accepted maps it generates a map that only exchanges actions"
             self._set(candidate, "undecided", why, result=result)
             return
         self.members.append(candidate)
@@ -322,8 +324,8 @@ class _Bench:
         if not dropped and self.members:
             weakest = min(self.members, key=lambda member: self._evidence(member, verdicts))
             said = why_of(joint) if joint is not None else "it could not be verified as a whole"
-            why = f"alone it is not rejected, but {group.name} with it and others is not accepted: {said}"
-            self._set(weakest, "undecided", why, "the group with it is not accepted", joint)
+            why = f"alone it is not rejected, but {group.name}, which it generates with others, is not accepted: {said}"
+            self._set(weakest, "undecided", why, "the group that contains it is not accepted", joint)
             dropped = [weakest]
         gone = {member.key for member in dropped}
         self.judgement.group = self.judgement.verified = None

@@ -126,7 +126,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
     since_new = 0
     for state, twin in _play_beside(game, board_map, possible, positions, rng):
         if board_key(board_map(game.board(state))) != board_key(game.board(twin)):
-            return "the image of a position is not reached by the images of its moves"
+            return "the images of its moves do not reach the image of a position"
         here, there = game.outcome(state), game.outcome(twin)
         if (here is None) != (there is None):
             return "a game ends, and its image does not"
@@ -142,7 +142,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
             break
     matched = maximum_bipartite_matching(csr_matrix(possible), perm_type="column")
     if (matched < 0).any():
-        return "no rearrangement of the moves does it"
+        return "no permutation of the moves makes it a symmetry"
     return FoundImage(board_map, np.asarray(matched, dtype=np.int64), legal_somewhere)
 
 

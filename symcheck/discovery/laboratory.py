@@ -229,7 +229,7 @@ class Laboratory:
             return "black box", str(self.placement.why_not)
         state = self.pool.situations[0].state
         if numeric(state) is None or (isinstance(state, np.ndarray) and type(state) is not np.ndarray):
-            return "black box", "its state is not made of numbers alone"
+            return "black box", "its state does not consist of numbers only"
         check = check_determinism(self.stepper, self.pool, self.rng)
         self.stepper.reset_first = check.reset_first
         return "black box" if check.behaviour == "leaky" else check.behaviour, str(check.finding)

@@ -75,7 +75,7 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
     met = collect(lab)
     states = {s for s, _ in met.outcomes}
     complete = met.repeats and met.whole
-    counted = f"states met, {len(met.outcomes):,} pairs of state and action tried"
+    counted = f"visited states, {len(met.outcomes):,} pairs of state and action tried"
     result = Discovery(
         target=lab.label,
         route="rollouts" if lab.kind == "black box" else "states",
@@ -95,8 +95,8 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
 
 def _why_open(met: Transitions) -> str:
     if not met.whole:
-        return "some actions were not met in some states: what is not seen there is taken to be unavailable"
-    return "steps are random: outcomes too rare to be seen may hide a symmetry, or break one"
+        return "some actions were never taken in some states and count as unavailable there"
+    return "steps are random: outcomes too rare to be observed may hide a symmetry or break one"
 
 
 def collect(lab: Laboratory) -> Transitions:
@@ -198,7 +198,11 @@ def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
         return _join(result, trial, is_open=True)
     made = fields_of(claim)
     group = {"name": claim.group.name, "order": claim.group.order}
-    remarks = result.remarks if made else (*result.remarks, "the action map depends on the state: no SPEC file says it")
+    remarks = (
+        result.remarks
+        if made
+        else (*result.remarks, "the action map depends on the state, which a SPEC file cannot express")
+    )
     joined = _join(result, trial, is_open=False)
     return replace(joined, group=group, claim=claim, fields=made, verified=run, remarks=remarks)
 

@@ -170,7 +170,7 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     if gaps.max(initial=0.0) > _FITS:
         worst = int(np.argmax(gaps))
         raise NoObservationMapError(
-            f"no signed permutation of the observation goes with it: {names[worst]} of the image has no partner."
+            f"no signed permutation of the observation goes with it: {names[worst]} of the image has no counterpart."
         )
     return SignedMap.about(index, sign, middle)
 

@@ -18,7 +18,7 @@ from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _FORM = "rotations and reflections of the image"
 _SMALL_PICTURE = 24  # pixels a side
-WHATEVER = "episodes look different after it, whatever actions go with it"
+WHATEVER = "episodes differ from their images, whatever the action map"
 
 
 def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
@@ -62,7 +62,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             )
         else:
             worst = list(fitting[0][0].index)
-            why = f"the action map that fits best, {worst}, does not have the order of the picture's map"
+            why = f"the best-fitting action map, {worst}, does not have the order of the map of images"
             kind = "no action map was found for it"
             trial = Trial(name, "", picture.order, "undecided", why, fitting[0][1], kind=kind, form=_FORM)
             proposals.refused.append(trial)

@@ -242,7 +242,7 @@ def why_of(result: RunResult) -> str:
         others = [each for each in result.properties if each.verdict != "failed"]
         only_start = [each.name for each in refused] == ["initial_invariance"]
         if only_start and all(each.verdict in ("passed", "proved") for each in others):
-            return f"{failures}; everything else passed: initial = false leaves the start out of the claim"
+            return f"{failures}; everything else passed: set initial = false to leave the start out of the claim"
         open_names = [each.name for each in others if each.verdict == "undecided"]
         return f"{failures}; undecided: {', '.join(open_names)}" if open_names else failures
     unsure = [each for each in result.properties if each.verdict == "undecided"]

@@ -31,7 +31,7 @@ class Rollouts:
     Attributes:
         before: flattened observations, shape (n, dim).
         after: the next ones, shape (n, dim).
-        actions: features of the actions, shape (n, features): indicators, or components about the middle of the box.
+        actions: features of the actions, shape (n, features): indicators, or components about the centre of the box.
         rewards: shape (n,).
         ended: whether the step terminated the episode, shape (n,).
         episode: number of the episode, shape (n,).

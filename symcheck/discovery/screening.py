@@ -202,5 +202,5 @@ def _compare_rare(
     differ = ((gaps > largest) | (images.ended != telling.outcomes.ended)) & images.settled
     if differ.mean() <= _RARE_MISFITS:
         return "", 0.0
-    said = f"reward or end differs on {differ.sum()} of {len(differ)} steps with a rare reward or an end"
+    said = f"reward or termination differs on {differ.sum()} of {len(differ)} steps with a rare reward or a termination"
     return said, float(np.median(gaps[differ]))

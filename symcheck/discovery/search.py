@@ -34,8 +34,8 @@ from symcheck.envs.targets import EnvTarget
 from symcheck.errors import SymcheckError, TargetError
 
 _NO_DATA = (
-    "the action map permutes values within a component, which no SPEC file can say; in Python, discover(...).symmetry "
-    "has it as a callable"
+    "the action map permutes values within a component, which a SPEC file cannot express; in Python, "
+    "discover(...).symmetry has it as a callable"
 )
 
 

@@ -83,7 +83,7 @@ def search_table(
         findings.remarks.append(error.problem.rstrip("."))
         return findings
     if mdp.initial is None:
-        findings.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
+        findings.remarks.append("the start distribution is not known, so the claim leaves it out (initial = false)")
     result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
     accepted = is_accepted(result)
     moves, actions = describe_entries(claim)
@@ -93,7 +93,7 @@ def search_table(
         findings.fields = fields_of(claim)
         if not findings.fields:
             findings.remarks.append(
-                "the action map depends on the state, which no SPEC file can say; in Python: "
+                "the action map depends on the state, which a SPEC file cannot express; in Python: "
                 "TabularMDP.from_gymnasium(env, discount=...).automorphism_group().symmetry()"
             )
     return findings

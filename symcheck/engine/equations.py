@@ -36,7 +36,7 @@ class Equation:
 OBSERVATION = Equation(
     "observation_equivariance",
     "obs(g s) = g obs(s)",
-    "the observation of the moved state is the moved observation",
+    "the observation of the transformed state is the transformed observation",
     "max norm over observation coordinates",
     "observation",
     "tolerance_rounding",
@@ -44,7 +44,7 @@ OBSERVATION = Equation(
 REWARD = Equation(
     "reward_invariance",
     "R(g s, g a) = R(s, a)",
-    "the moved step earns the same reward",
+    "the transformed step has the same reward",
     "absolute difference of rewards",
     "reward",
     "tolerance_nudged",
@@ -52,7 +52,7 @@ REWARD = Equation(
 TRANSITION = Equation(
     "transition_invariance",
     "T(g s, g a) = g T(s, a)",
-    "moving and then stepping is stepping and then moving",
+    "stepping from the transformed state gives the transformed next state",
     "max norm over next-state coordinates",
     "next observation",
     "tolerance_nudged",
@@ -60,7 +60,7 @@ TRANSITION = Equation(
 TERMINATION = Equation(
     "termination_invariance",
     "terminated(g s, g a) = terminated(s, a)",
-    "the moved episode ends at the same step",
+    "the transformed step terminates exactly when the original step does",
     "terminated on one side only",
     "end",
     "tolerance_none",
@@ -68,7 +68,7 @@ TERMINATION = Equation(
 START = Equation(
     "initial_invariance",
     "g s_0 ~ s_0",
-    "the start distribution is the same after moving",
+    "the start distribution is invariant under the group",
     "standardised difference of the two samples",
     "start",
 )
@@ -82,14 +82,14 @@ GROUP_AXIOMS = Equation(
 LAYER = Equation(
     "layer_certificate",
     "rho_out(g) W = W rho_in(g), rho_out(g) b = b",
-    "every layer commutes with the group, read off its weights",
+    "every layer commutes with the group action, by its weights",
     "max norm over weights and biases of a layer",
     "layer",
 )
 NETWORK = Equation(
     "network_equivariance",
     "f(g x) = g f(x)",
-    "moving the input moves the output in the way that the symmetry says",
+    "transforming the input transforms the output as the symmetry says",
     "max norm over output entries, relative to the output's scale",
     "output",
 )
@@ -104,7 +104,7 @@ PROPAGATION = Equation(
 OBSERVATION_COLUMNS = Equation(
     "observation_columns",
     "B_g(s) = L_g s",
-    "the function moves every observation column as the robot's model says",
+    "the function transforms every observation column as the robot's model requires",
     "max norm over observation columns",
     "column",
     "tolerance_columns",
@@ -112,7 +112,7 @@ OBSERVATION_COLUMNS = Equation(
 ACTION_COLUMNS = Equation(
     "action_columns",
     "B_g(a) = K_g a",
-    "the function moves every action column as the robot's model says",
+    "the function transforms every action column as the robot's model requires",
     "max norm over action columns",
     "column",
     "tolerance_columns",
@@ -120,15 +120,15 @@ ACTION_COLUMNS = Equation(
 MODEL_SYMMETRY = Equation(
     "model_symmetry",
     "g(model) = model",
-    "every number of the model is the image of its counterpart's",
-    "largest relative difference of a number",
+    "every parameter of the model is the image of its counterpart's",
+    "largest relative difference of a parameter",
     "number",
     "tolerance_model",
 )
 POLICY = Equation(
     "policy_equivariance",
     "pi(g s) = g pi(s)",
-    "on the states that the policy meets, its action in the moved state is the moved action",
+    "on the states that the policy visits, its action in the transformed state is the transformed action",
     "largest residual of an action",
     "action",
     "tolerance_policy",
@@ -137,28 +137,28 @@ POLICY = Equation(
 LEGAL_MOVES = Equation(
     "legal_moves",
     "legal(g s) = g legal(s)",
-    "the legal moves of the moved position are the moved legal moves",
+    "the legal moves of the transformed position are the transformed legal moves",
     "moves that disagree",
     "legal move",
 )
 NEXT_STATE = Equation(
     "next_state",
     "T(g s, g a) = g T(s, a)",
-    "moving and then playing is playing and then moving",
+    "playing the transformed move in the transformed position gives the transformed next position",
     "cells that differ",
     "next position",
 )
 OUTCOME = Equation(
     "outcome",
     "z(g s) = z(s)",
-    "the moved position is won, lost, drawn or open as the position is",
+    "the transformed position has the same outcome: won, lost, drawn or open",
     "outcomes that differ",
     "outcome",
 )
 POLICY_MAP = Equation(
     "policy_map",
     "(g pi)[g a] = pi[a]",
-    "the policy vector is rearranged as the moves are, in the same way at every position",
+    "the policy vector is permuted as the moves are, in the same way at every position",
     "entries that differ",
     "policy entry",
 )

@@ -24,7 +24,11 @@ class RunOptions:
 
     samples: int | None = option(None, "How much to test.", kind=int, panel=BUDGET, is_shared=True)
     max_time: float | None = option(
-        None, "Stop after this many seconds; what is unfinished is undecided.", kind=float, panel=BUDGET, is_shared=True
+        None,
+        "Stop after this many seconds; unfinished properties are undecided.",
+        kind=float,
+        panel=BUDGET,
+        is_shared=True,
     )
     alpha: float = option(
         0.01, "Probability of a false alarm over the whole run.", kind=float, panel=BUDGET, is_shared=True
@@ -66,13 +70,11 @@ class EnvOptions(RunOptions):
     )
     accept_gap: float | None = option(
         None,
-        "Pass as approximate what costs at most this much optimal value, in units of return.",
+        "Accept as approximate a violation that costs at most this much optimal value, in units of return.",
         kind=float,
         panel=REPORTS,
     )
-    discount: float = option(
-        0.99, "Discount of the returns that --accept-gap is about, in [0, 1).", kind=float, panel=REPORTS
-    )
+    discount: float = option(0.99, "Discount factor for --accept-gap, in [0, 1).", kind=float, panel=REPORTS)
 
     def __post_init__(self) -> None:
         check_samples(self.samples)
@@ -82,11 +84,11 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 f"expected a discount in [0, 1), got {self.discount!r}.",
                 where="--discount",
-                remedy="0.99 is the default; without discounting errors add up without limit.",
+                remedy="0.99 is the default; without discounting, errors add up without limit.",
             )
         if self.accept_gap is not None and not (is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
             raise OptionError(
-                f"expected a gap of values of 0 or more, in units of return, got {self.accept_gap!r}.",
+                f"expected a value gap of 0 or more, in units of return, got {self.accept_gap!r}.",
                 where="--accept-gap",
                 remedy="Leave it out to accept none.",
             )
@@ -94,7 +96,7 @@ class EnvOptions(RunOptions):
             raise OptionError(f"expected true or false, got {self.fail_fast!r}.", where="--fail-fast")
         if self.fail_fast and self.accept_gap is not None:
             raise OptionError(
-                "what a broken symmetry costs is known only when all properties were checked.",
+                "the cost of a broken symmetry can be computed only after all properties were checked.",
                 where="--fail-fast with --accept-gap",
                 remedy="Leave one of them out.",
             )

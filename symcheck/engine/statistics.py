@@ -312,7 +312,7 @@ def _learn_feature(
 def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float, detectable: float) -> SwapTest:
     statistic = float(test.statistics[0])
     needed = math.ceil(pairs * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > 0 else 0
-    name = "the law of the outcome given (s, a), as learned on half of the pairs,"
+    name = "the distribution of the outcome given (s, a), as learned on half of the pairs,"
     p_value = min(1.0, 2 * test.p_value)
     return SwapTest(p_value, pairs, name, coordinate, "law", statistic, shift, detectable, needed, (coordinate,))
 

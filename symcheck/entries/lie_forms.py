@@ -236,7 +236,9 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
     if isinstance(written, str):
         if written == "identity":
             return IdentityEntry()
-        remedy = "A quarter turn of images is of a finite group: C4." if written in SPATIAL_OPERATORS else None
+        remedy = (
+            "For rotations of images by 90 degrees use the finite group C4." if written in SPATIAL_OPERATORS else None
+        )
         raise SpecError(f"expected an entry of a Lie generator, got {written!r}.", where=where, remedy=remedy)
     if isinstance(written, Mapping):
         return _from_mapping(written, where)

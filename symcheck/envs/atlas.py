@@ -254,7 +254,7 @@ def _check(own: Mapping[str, Any], where: str) -> None:
     # Both verdicts say that no violation was found.
     holds = verdict in ("passed", "proved")
     if own["claim"] and not (holds and kind == "exact"):
-        raise SpecError(f"claims what is {kind} and {verdict}; only exact symmetries are claimed.", where=where)
+        raise SpecError(f"has a claim that is {kind} and {verdict}; only exact symmetries are claimed.", where=where)
     if holds and own.get("fails"):
         raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
     if verdict == "failed" and not own.get("fails"):

@@ -187,7 +187,7 @@ class AutomorphismGroup:
         keeping_ends = find_automorphisms(self.mdp, ends="kept")
         if keeping_ends.order == 1:
             raise SpecError(
-                f"{self.name} holds for values, but the states in which episodes end cannot be moved along with it.",
+                f"{self.name} holds for values, but does not extend to the states in which episodes end.",
                 where="AutomorphismGroup.symmetry",
                 remedy="Use homomorphism(), which needs no images of final states.",
             )
@@ -252,9 +252,9 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
     reward, transition = (max(part) for part in zip(*residuals, strict=True))
     if not (reward <= exact_reward_error(mdp) and transition <= EXACT_DISTRIBUTION):
         raise SymcheckError(
-            f"the maps found are no symmetry: rewards differ by {reward:.3g}, distributions by {transition:.3g}.",
+            f"the maps found are not a symmetry: rewards differ by {reward:.3g}, distributions by {transition:.3g}.",
             where="automorphism_group",
-            remedy="Numbers of the model differ by amounts between rounding and 1e-9; round them.",
+            remedy="Some values of the model differ by more than rounding but less than 1e-9; round them.",
         )
     group = Group(
         [Element(tuple(images.tolist())) for images in state_maps],

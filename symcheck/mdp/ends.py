@@ -61,7 +61,7 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
         return Extended(np.arange(mdp.n_states), np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1)), True)
     distinct_images = structure.action_images(images)
     if distinct_images is None:
-        raise SymcheckError("the search proposed a permutation that is no symmetry.", where="automorphism_group")
+        raise SymcheckError("the search proposed a permutation that is not a symmetry.", where="automorphism_group")
     states = np.arange(mdp.n_states)
     # From local numbers of the reduced structure to the MDP's own; other states stay where they are for now.
     states[structure.states] = structure.states[images]

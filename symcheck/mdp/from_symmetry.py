@@ -37,7 +37,7 @@ def homomorphism_from_symmetry(
     )
     if not (homomorphism.is_exact or approximate):
         raise SpecError(
-            f"{symmetry.name} is no symmetry of this MDP: over an orbit rewards are off by up to "
+            f"{symmetry.name} is not a symmetry of this MDP: over an orbit rewards are off by up to "
             f"{homomorphism.reward_error:.3g} and distributions by up to {homomorphism.transition_error:.3g} (L1) "
             "from their average.",
             where="homomorphism_from",
@@ -106,7 +106,7 @@ def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
     if (numbers < 0).any():
         state = int(np.flatnonzero(numbers < 0)[0])
         raise SpecError(
-            f"{name} sends state {state} to something that no state shows ({int((numbers < 0).sum())} such states).",
+            f"{name} maps state {state} to an observation of no state ({int((numbers < 0).sum())} such states).",
             where="homomorphism_from",
         )
     return numbers

@@ -104,8 +104,7 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
         raise SpecError(
             f"expected {actions} actions in every state; {len(gaps)} (state, action) are missing, the first {gaps[0]}.",
             where="P",
-            remedy="The agent can choose it all the same: give the outcome it has, or build the MDP from arrays with "
-            "available=.",
+            remedy="The agent can choose it anyway: give its outcome, or build the MDP from arrays with available=.",
         )
     return states, actions
 

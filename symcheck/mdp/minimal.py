@@ -27,10 +27,10 @@ def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorph
         if tolerance > 0 or homomorphism.is_exact:
             return homomorphism
     raise SymcheckError(
-        f"the partition found is no homomorphism: rewards differ by {homomorphism.reward_error:.3g}, distributions by "
-        f"{homomorphism.transition_error:.3g} within a block.",
+        f"the partition found is not a homomorphism: rewards differ by {homomorphism.reward_error:.3g}, "
+        f"distributions by {homomorphism.transition_error:.3g} within a block.",
         where="minimal_homomorphism",
-        remedy="Numbers of the model differ by amounts between rounding and 1e-9; give a tolerance, or round them.",
+        remedy="Some values differ by more than rounding, but by less than 1e-9; round them or set tolerance.",
     )
 
 

@@ -115,7 +115,7 @@ class BatchedFunction:
             return SpecError(
                 f"{lead} when {missing} is None.",
                 where=WHERE,
-                remedy=f"The convention passes None for a missing half: return None for it and leave {missing} alone.",
+                remedy=f"The convention passes None for a missing half: return None for it and do not use {missing}.",
             )
         return SpecError(
             f"{lead} (given {self.library} values, {self.floating}).",

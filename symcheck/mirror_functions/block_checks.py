@@ -217,16 +217,16 @@ def _disagreement(
     largest = float(np.abs(composed[j][i] - images[k]).max())
     head = (
         f"block {k} differs from block {i} composed with block {j} in {words(function, failing[i, j, k])} "
-        f"(by up to {largest:.3g}); {group.name} asks that {names[0]} after {names[1]} is {names[2]}"
+        f"(by up to {largest:.3g}); {group.name} requires that {names[0]} after {names[1]} is {names[2]}"
     )
     total = len(composed) * len(images)
     tail = f"{len(failing)} of {total} compositions disagree"
     if suspect is not None and len(failing) > 1 and len(images) > 2:
         tail += f", all of them with block {suspect}"
     if table is not None and (strays := int((table == -1).sum())):
-        tail += f"; {strays} are none of the blocks: they are not closed"
+        tail += f"; {strays} are not among the blocks, so the blocks are not closed"
     elif table is not None and (table >= 0).all():
-        tail += "; the blocks are closed, but form another group"
+        tail += "; the blocks are closed but form another group"
     return RepresentationError(
         f"{head}. {tail}.",
         where=WHERE,

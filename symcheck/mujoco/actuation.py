@@ -40,7 +40,7 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
         else:
             if wanted is not None:  # otherwise what it runs over is reported itself
                 pairing.unpaired.append(
-                    f"{title(model, 'tendon', tendon)}: no tendon runs over the images of its joints or sites"
+                    f"{title(model, 'tendon', tendon)}: no tendon connects the images of its joints or sites"
                 )
 
 
@@ -136,7 +136,7 @@ def pair_actuators(model: Any, pairing: Pairing) -> None:
         if counterpart is None:
             if _target_image(model, pairing, actuator) >= 0:  # otherwise the target is reported itself
                 pairing.unpaired.append(
-                    f"{title(model, 'actuator', actuator)}: no actuator drives the image of its target"
+                    f"{title(model, 'actuator', actuator)}: no actuator acts on the image of its target"
                 )
             continue
         pairing.actuators[actuator], pairing.actuator_signs[actuator] = counterpart

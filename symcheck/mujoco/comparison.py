@@ -117,11 +117,11 @@ def remarks(model: Any) -> list[str]:
     texts = []
     if int(model.opt.solver) == _PGS:
         texts.append(
-            "option solver='PGS': constraints are solved one after the other, in another order for the image, "
+            "option solver='PGS': constraints are solved in sequence, and in another order for the image, "
             f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
         )
     if hasattr(model, "document_order"):
-        texts.append("collision shapes and meshes of a URDF are not read, and not compared")
+        texts.append("collision shapes and meshes of a URDF are neither read nor compared")
     if model.na:
         texts.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:
@@ -129,7 +129,7 @@ def remarks(model: Any) -> list[str]:
     if getattr(model, "nflex", 0):  # since MuJoCo 3
         texts.append("flexible bodies are not compared with their images")
     if model.nmesh and any(touches(model, i) for i in range(model.ngeom) if model.geom_type[i] == _MESH):
-        texts.append("meshes are compared by place, mass and inertia, not by shape")
+        texts.append("meshes are compared by position, mass and inertia, not by shape")
     return texts
 
 

@@ -240,8 +240,8 @@ def _yaw_remedy(model: Any, reference: Reference) -> str:
         if abs(yaw) > ROUNDING:
             normal = ", ".join(f"{value + 0.0:.6g}" for value in sideways)
             return (
-                f"The free {title(model, 'body', body)} is turned by {yaw:.6g} degrees about the vertical in the "
-                f"reference configuration: its own left and right are mirrored by plane=({normal}), "
+                f"The free {title(model, 'body', body)} is rotated by {yaw:.6g} degrees about the vertical in the "
+                f"reference configuration: to mirror its own left and right, use plane=({normal}), "
                 "or set its quat to the identity."
             )
     return ""

@@ -239,7 +239,7 @@ def _points(model: Any, pairing: Pairing, of: str, where: str) -> tuple[Affine, 
     known = {name_of(model, "body", i): i for i in range(model.nbody)}
     missing = [name for name in names if name not in known]
     if missing or not names:
-        problem = f"names bodies that are not there: {', '.join(missing)}" if missing else "names no body"
+        problem = f"names bodies that do not exist: {', '.join(missing)}" if missing else "names no body"
         raise SpecError(f"{problem}.", where=where, remedy="Write point(body, other_body).")
     bodies = [known[name] for name in names]
     images = [int(pairing.bodies[body]) for body in bodies]

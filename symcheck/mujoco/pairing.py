@@ -224,11 +224,11 @@ class _Bodies:
         named = [i for i in range(model.nbody) if name_of(model, "body", i) in wanted]
         near = named or sorted(targets, key=lambda other: self.distance(body, other))
         if not near:
-            return f"{element}: no body hangs where its image would"
+            return f"{element}: there is no body at the position of its image"
         other = near[0]
         if other == body:
             own = self.distance(body, body)
-            return f"{element}: no counterpart; it is not its own image either, which lies {own:.3g} m beside it"
+            return f"{element}: no counterpart, and not its own image either, which lies {own:.3g} m beside it"
         text = f"{element}: the nearest is {title(model, 'body', other)}, "
         text += f"{self.distance(body, other):.3g} m from its image"
         if model.body_jntnum[body] != model.body_jntnum[other]:
@@ -251,15 +251,15 @@ def _assign_rows(cost: Floats) -> dict[int, int]:
 def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
     first, second = int(model.body_jntadr[body]), int(model.body_jntadr[image])
     if model.body_jntnum[body] != model.body_jntnum[image]:
-        pairing.unpaired.append(f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has others")
+        pairing.unpaired.append(
+            f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has different ones"
+        )
         return
     for step in range(int(model.body_jntnum[body])):
         # Joints of a body and its image correspond in order.
         joint, other = first + step, second + step
         if model.jnt_type[joint] != model.jnt_type[other]:
-            pairing.unpaired.append(
-                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} is of another type"
-            )
+            pairing.unpaired.append(f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} has another type")
             continue
         if model.jnt_type[joint] in (0, 1):  # free, ball
             pairing.joints[joint] = other
@@ -268,7 +268,7 @@ def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
         if abs(cosine) < _PARALLEL:
             pairing.unpaired.append(
                 f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} turns about another axis "
-                f"(or the joints of the two bodies come in another order)"
+                f"(or the joints of the two bodies are in another order)"
             )
             continue
         pairing.joints[joint] = other

@@ -86,7 +86,7 @@ class UrdfModel:
         roots = [name for name in elements if name not in carrying]
         if unknown or len(roots) != 1:
             problem = (
-                f"joints name links that are not there: {', '.join(map(str, unknown))}"
+                f"joints name links that do not exist: {', '.join(map(str, unknown))}"
                 if unknown
                 else f"expected one link without a parent, got {len(roots)}: {', '.join(map(str, roots)) or 'none'}"
             )

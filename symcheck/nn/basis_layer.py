@@ -121,12 +121,16 @@ class BasisLayer(EquivariantModule):
     def _expand(self) -> tuple[Tensor, Tensor | None]:
         constants = self._buffers  # a plain dictionary: attributes of modules take half a microsecond each
         weight = self._weights.expand(self.weight_coefficients, constants["weight_gather"], constants["weight_factors"])
+        return weight, self._expand_bias()
+
+    def _expand_bias(self) -> Tensor | None:
         biases = self._biases
         # No invariant bias exists: the bias is none.
         if biases is None or not biases.rank:
-            return weight, None
+            return None
+        constants = self._buffers
         coefficients = cast(nn.Parameter, self.bias_coefficients)
-        return weight, biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
+        return biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
     def keep_weight(self) -> Kept | None:
         """The plain layer's weight and bias, kept between changes of the coefficients; None where autograd records.

@@ -12,6 +12,7 @@ from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.nn.basis_layer import BasisLayer, Init, is_tracing
+from symcheck.nn.block_product import FEWEST_INPUTS, BlockProduct
 from symcheck.nn.expansion import BiasExpansion, LinearExpansion, linear_expansion
 from symcheck.nn.field_type import FieldType, check_channels, require_match
 from symcheck.nn.kept import Kept
@@ -73,6 +74,8 @@ class BasisLinear(BasisLayer):
         self.output_type = FieldType(rho_out, channels_out)
         self._out = (channels_out, rho_out.dim)
         self._in = (channels_in, rho_in.dim)
+        # Training takes the product by blocks where that saves more than it costs.
+        self._by_blocks = BlockProduct.where_it_pays(self.basis, channels_in, channels_out)
         # Shapes of the last input: a loop over equal batches works them out once.
         self._seen: tuple[Shape, int, int, Shape] = ((-1,), 0, 0, ())
 
@@ -94,6 +97,8 @@ class BasisLinear(BasisLayer):
         eager = type(x) is Tensor and not is_tracing()
         if eager and x.shape[-2:] != self._in:
             self._refuse(x)
+        if kept is None and eager and self._by_blocks is not None and self._is_trained_on(x):
+            return self._by_blocks(x, self.weight_coefficients, self._expand_bias())
         if kept is None:
             weight, bias = self._expand()
             # Component-major weights take (batch, dim_in, channels_in).
@@ -104,6 +109,14 @@ class BasisLinear(BasisLayer):
         if eager and bias is not None and x.ndim == 3:
             return torch.addmm(bias, x.flatten(1), weight).view(-1, *self._out)
         return torch.unflatten(functional.linear(x.flatten(-2), weight.t(), bias), -1, self._out)
+
+    def _is_trained_on(self, x: Tensor) -> bool:
+        """Whether autograd records this pass for the coefficients, uncompiled, on a batch that is large enough."""
+        recorded = torch.is_grad_enabled() and self.weight_coefficients.requires_grad
+        if not recorded or torch.compiler.is_compiling() or x.shape[:-2].numel() < FEWEST_INPUTS:
+            return False
+        # in lower precision the dense product of permutations keeps equal entries equal, and blocks would not
+        return x.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(x.device.type)
 
     def _for_product(self, weight: Tensor) -> Tensor:
         """Channel-major, for a product from the right."""

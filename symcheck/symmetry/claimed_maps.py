@@ -323,14 +323,14 @@ def corner_images(entry: Entry) -> list[int]:
 def _in_words(entry: Entry) -> tuple[str, str]:
     """What an entry is, and what layers take in place of one that is no linear map of a vector."""
     if isinstance(entry, SpatialEntry):
-        return f"{entry.operator!r}", "Images take spatial operators: BasisConv2d(..., spatial=[...])."
+        return f"{entry.operator!r}", "For images use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):
         return "a mapping of sub-spaces", (
             "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "
             "block in the order of the space's keys."
         )
     if isinstance(entry, FunctionEntry):
-        return "a callable", "Layers need data: write the map as signs, a permutation or a matrix."
+        return "a callable", "Layers need the map as data: signs, a permutation or a matrix."
     if isinstance(entry, IdentityEntry):
         return "the identity", "Give it a size: a list with 1 for each component."
     if entry.offset is not None:

@@ -19,7 +19,7 @@ from symcheck.errors import SpecError
 if TYPE_CHECKING:
     from symcheck.symmetry.claimed_maps import ClaimedMaps
 
-_FINITE = 'Use a finite group there, such as C4 for quarter turns, or leave that part as it is ("identity").'
+_FINITE = 'Use a finite group there, such as C4 for rotations by 90 degrees, or leave that part unchanged ("identity").'
 
 
 def check_space(symmetry: ClaimedMaps, part: str, space: spaces.Space[Any]) -> None:

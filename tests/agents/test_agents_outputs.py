@@ -6,6 +6,8 @@ import csv
 import dataclasses
 import importlib
 import io
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from reference_agents.cli.report import step_ratio
 from reference_agents.deploy import write_network
 from reference_agents.encoding.environment import encoded_environment
 from reference_agents.loading import load_network
-from reference_agents.logs import TensorBoardLog
+from reference_agents.logs import TensorBoardLog, WandbLog
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_task
 from reference_agents.trainer import Job, Progress
@@ -234,6 +236,64 @@ def _scalars(accumulator: object, folder: Path, name: str, tag: str) -> list[tup
     events = accumulator.EventAccumulator(str(folder / "tensorboard" / name))  # type: ignore[attr-defined]
     events.Reload()
     return [(event.step, event.value) for event in events.Scalars(tag)]
+
+
+class RecordedWandb(types.ModuleType):
+    """The calls of W&B that a log makes, kept instead of sent."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__("wandb")
+        self.refuses, self.started, self.logged, self.finished = refuses, {}, [], 0
+        self.metrics: list[tuple[str, str | None]] = []
+
+    def init(self, **options: object) -> RecordedWandb:
+        if self.refuses:
+            raise ValueError("api_key not configured (no-tty).\nCall wandb.login()")
+        self.started = options
+        return self
+
+    def define_metric(self, name: str, step_metric: str | None = None) -> None:
+        self.metrics.append((name, step_metric))
+
+    def log(self, scalars: dict[str, float]) -> None:
+        self.logged.append(scalars)
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+class TestWandb:
+    """Logs for Weights & Biases."""
+
+    def test_every_evaluation_is_sent_once_without_runs_that_stopped(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wandb = RecordedWandb()
+        monkeypatch.setitem(sys.modules, "wandb", wandb)
+        monkeypatch.delenv("WANDB_PROJECT", raising=False)
+        log = WandbLog(tmp_path / "cartpole-mlp", TestTensorBoard.JOB)
+        second = np.array([1.0, np.nan, 3.0, np.nan, np.nan, np.nan])
+        for returns, at in ((np.arange(6.0), 0), (np.arange(6.0), 0), (second, 400)):
+            log(Progress(at, 800, returns, at))
+        log.close()
+        assert [scalars["env_steps"] for scalars in wandb.logged] == [0, 400]
+        assert wandb.logged[0]["lr0.01-seed2/return"] == 5.0
+        assert wandb.logged[0]["lr0.001/return/50%"] == 1.0
+        assert "lr0.001-seed1/return" not in wandb.logged[1]
+        assert "lr0.01/return/50%" not in wandb.logged[1]
+        assert wandb.metrics == [("env_steps", None), ("*", "env_steps")]
+        assert (wandb.started["project"], wandb.started["name"]) == ("reference-agents", "cartpole-mlp")
+        assert wandb.started["config"]["steps"] == 800  # type: ignore[index]
+        assert wandb.finished == 1
+
+    def test_a_refusal_is_one_message_that_names_the_option(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "wandb", RecordedWandb(refuses=True))
+        code, output = _run("train", "cartpole", "--network", "mlp", *SHORT, "--wandb", "--out", tmp_path)
+        assert code == 2
+        assert "--wandb: expected Weights & Biases to start a run, got ValueError: api_key not configured" in output
+        assert "WANDB_MODE=offline" in output
 
 
 class TestLive:

@@ -333,8 +333,8 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one_and_is_mentione
     assert path.read_bytes() == before
     assert [path.name for path in stopped.iterdir() if path.name.startswith(".")] == []
     assert said == [
-        "no checkpoint could be written ([Errno 28] No space left on device); the last one is kept and the training "
-        "goes on"
+        "no checkpoint could be written ([Errno 28] No space left on device); the last one is kept and training "
+        "continues"
     ]
     writer.offer(lambda: {"updates": 3})
     assert read_state(path) == {"updates": 3}

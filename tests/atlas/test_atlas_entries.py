@@ -84,8 +84,8 @@ GOOD = {
     [
         ({"why": None}, "atlas file x.toml: is missing why"),
         ({"kind": '"nearly"'}, "expected a kind, one of exact, approximate, partial, apparent; got 'nearly'"),
-        ({"kind": '"partial"'}, "claims what is partial and passed; only exact symmetries are claimed"),
-        ({"verdict": '"failed"', "fails": '["reward_invariance"]'}, "claims what is exact and failed"),
+        ({"kind": '"partial"'}, "has a claim that is partial and passed; only exact symmetries are claimed"),
+        ({"verdict": '"failed"', "fails": '["reward_invariance"]'}, "has a claim that is exact and failed"),
         ({"fails": '["reward_invariance"]'}, "has the verdict passed, but fails reward_invariance"),
         ({"claim": "false", "verdict": '"failed"'}, "names no property that fails"),
         ({"needs": '"warp"'}, "needs an extra that does not exist: 'warp'"),

@@ -14,6 +14,7 @@ from reference_agents.cli.app import app
         ("distributed", "distributed", ("train", "cartpole", "--executor", "dask")),
         ("distributed", "distributed", ("sweep", "cartpole", "--executor", "dask")),
         ("tensorboard", "logs", ("train", "cartpole", "--tensorboard")),
+        ("wandb", "wandb", ("sweep", "cartpole", "--wandb")),
         ("mujoco", "mujoco", ("train", "--env", "Ant-v5")),
     ],
 )

@@ -48,7 +48,7 @@ def test_files_of_windows_editors_are_read(folder, encoding):
 
 def test_bytes_that_are_no_text_are_refused_in_words(folder):
     (folder / "m.toml").write_bytes(b'name = "\xe9"\n')
-    assert "no UTF-8 text" in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
+    assert "bytes that are not UTF-8 text" in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
 
 
 NESTED = "[" * 5000 + "]" * 5000

@@ -47,7 +47,7 @@ def test_a_dependency_below_its_lower_bound_makes_it_unusable(monkeypatch):
     monkeypatch.setattr(doctor, "_version", lambda name: "0.1" if name == "gymnasium" else real(name))
     code, output = run("doctor")
     assert code == 2
-    assert "0.1, but symcheck needs >=" in line(output, "gymnasium")
+    assert "0.1, but symcheck requires >=" in line(output, "gymnasium")
 
 
 @pytest.mark.parametrize("check", ["_environment", "_network"])

@@ -80,8 +80,7 @@ def test_public_names_are_there():
         _ = sc.nothing
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "workers"])
-@pytest.mark.parametrize("in_ci", [False, True])
+@pytest.mark.parametrize(("words", "in_ci"), [((), True), (("-n", "2"), False)], ids=["one process in CI", "workers"])
 def test_the_plugin_adds_a_section_and_a_page(pytester, monkeypatch, words, in_ci):
     monkeypatch.delenv("CI", raising=False)
     if in_ci:  # pytest then shows the whole message in its short summary

@@ -125,7 +125,7 @@ def test_doctor_says_which_build_of_torch_and_how_to_change_it(monkeypatch):
 
     monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.setattr(torch.version, "hip", None, raising=False)
-    assert "CPU alone; for a GPU: pip install" in doctor._torch_build()
+    assert "CPU only; for a GPU: pip install" in doctor._torch_build()
     monkeypatch.setattr(torch.version, "cuda", "12.6")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     built = doctor._torch_build()

@@ -102,7 +102,7 @@ def test_identical_actions_are_remarked_and_not_taken_for_a_symmetry():
     found = search(worlds.TwinActions)
     assert found.group["order"] == 2
     assert found.fields["action"] == [[3, 1, 2, 0]]
-    assert any("actions 1 and 2 did the same" in remark for remark in found.remarks)
+    assert any("actions 1 and 2 had the same effect" in remark for remark in found.remarks)
 
 
 def test_a_rotation_is_reported_with_its_residual_and_is_no_claim():
@@ -202,7 +202,7 @@ def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch
     found = search(worlds.Plane, fresh=True, samples=200)
     assert found.group["order"] in (2, 4)
     assert len(found.claim.group.generators) == 1
-    assert any(trial.kind == "the group with it is not accepted" for trial in found.trials)
+    assert any(trial.kind == "the group that contains it is not accepted" for trial in found.trials)
 
 
 def test_nothing_undecided_is_said_to_hold():
@@ -306,7 +306,7 @@ def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
     assert [trial.verdict for trial in goal_alone] == ["refused"]
-    assert "steps with a rare reward or an end" in goal_alone[0].why
+    assert "steps with a rare reward or a termination" in goal_alone[0].why
 
 
 def test_a_board_has_the_group_of_the_square():
@@ -514,7 +514,7 @@ def test_values_of_one_component_are_permuted_by_a_callable_that_verify_env_take
     found = search(known.TwoInAPlane, samples=200)
     assert found.group["order"] == 16
     assert found.fields == {}
-    assert any("no SPEC file can say" in remark for remark in found.remarks)
+    assert any("a SPEC file cannot express" in remark for remark in found.remarks)
     assert sc.verify_env(known.TwoInAPlane, found.claim, samples=200, seed=3).verdict == "passed"
 
 

@@ -80,7 +80,7 @@ def test_noise_that_a_set_state_would_repeat_is_judged_by_its_distribution(world
     assert report.verdict == verdict
     assert report["transition_invariance"].method == "distribution"
     assert Statement("inexact_generators") in report.results[0].method_reason.fields["inexact"]
-    assert "chance is no part of a state" in str(report.results[0].method_reason)
+    assert "they are not part of the state" in str(report.results[0].method_reason)
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(0.0, "passed"), (0.1, "failed")])

@@ -79,7 +79,7 @@ def test_a_state_from_which_no_step_is_allowed_is_named_with_what_to_do():
         get=lambda env: env.get_state(),
         sample=lambda rng, n: np.tile([0.0, 0.0, LONGEST], (n, 1)),
     )
-    with pytest.raises(sc.errors.TargetError, match=r"has ended .*take back what step\(\) left behind, such as a mark"):
+    with pytest.raises(sc.errors.TargetError, match=r"has ended .*reset what step\(\) changed, such as a flag"):
         sc.verify_env(Late, mirror, samples=500)
 
 
@@ -112,6 +112,6 @@ def test_an_error_of_a_black_box_says_nothing_of_state_access():
             raise RuntimeError("the motor is off")
 
     claim = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1]], [[1, 0]])
-    with pytest.raises(sc.errors.TargetError, match=r"the motor is off.*work on its own") as raised:
+    with pytest.raises(sc.errors.TargetError, match=r"the motor is off.*run without errors") as raised:
         sc.verify_env(Closed, claim)
     assert "state access" not in str(raised.value)

@@ -121,7 +121,7 @@ def test_a_slot_that_leaks_into_its_neighbour_is_named(noise: float) -> None:
     assert reason == report["transition_invariance"].reason
     assert reason.fields["coordinate"].startswith("observation[")
     assert reason.fields["first"] != reason.fields["again"]
-    assert "Slots leak into each other" in str(reason)
+    assert "Slots influence each other" in str(reason)
 
 
 def test_a_leak_shows_in_seeded_episodes_where_states_cannot_be_set() -> None:

@@ -121,14 +121,14 @@ def test_a_gap_below_what_is_accepted_passes_as_approximate_and_one_above_fails(
     assert accepted.verdict == "passed"
     within, beyond = _of(accepted, "reward_invariance"), _of(refused, "reward_invariance")
     assert (within.approximate, within.accepted_by) == (True, "accept_gap")
-    assert within.detail.startswith("Within the 0.02 of --accept-gap")
+    assert within.detail.startswith("Within the 0.02 allowed by --accept-gap")
     assert within.notes[0].fields["gap"].fields["value"] == within.bound["value"] <= 0.02  # type: ignore[index]
     assert within.counterexample is not None
     assert within.violations > 0
     assert refused.verdict == "failed"
     assert beyond.accepted_by is None
     assert beyond.notes[0].fields["gap"].fields["value"] > 0.005
-    assert "exceeds the 0.005 of --accept-gap" in beyond.detail
+    assert "exceeds the 0.005 allowed by --accept-gap" in beyond.detail
 
 
 def test_wind_is_a_small_wasserstein_distance_with_a_finite_cost() -> None:
@@ -172,7 +172,7 @@ def test_a_start_that_is_off_is_no_matter_of_values() -> None:
     [
         ({"discount": 1.0}, "--discount: expected a discount in \\[0, 1\\), got 1.0"),
         ({"discount": math.nan}, "--discount"),
-        ({"accept_gap": -1.0}, "--accept-gap: expected a gap of values of 0 or more, in units of return, got -1.0"),
+        ({"accept_gap": -1.0}, "--accept-gap: expected a value gap of 0 or more, in units of return, got -1.0"),
         ({"accept_gap": math.nan}, "--accept-gap"),
         ({"accept_gap": True}, "--accept-gap"),
     ],

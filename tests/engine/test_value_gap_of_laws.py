@@ -119,8 +119,8 @@ def test_a_gap_between_laws_is_accepted_or_refused_as_any_other() -> None:
     assert accepted.verdict == "passed"
     within = accepted["reward_invariance"]
     assert (within.approximate, within.accepted_by) == (True, "accept_gap")
-    assert within.detail.startswith("Within the 4 of --accept-gap")
-    assert "equal distributions would show" in within.detail
+    assert within.detail.startswith("Within the 4 allowed by --accept-gap")
+    assert "equal distributions would give" in within.detail
     noise = within.notes[0].fields["gap"].fields["noise"]
     assert noise == [within.bound["noise_reward"], within.bound["noise_transition"]]
     assert refused.verdict == "failed"
@@ -130,4 +130,4 @@ def test_episodes_say_why_they_know_no_gap() -> None:
     mirror = Symmetry("no action map", C2, [[-1]], [[0, 1]])
     report = symcheck.verify_env(Point, mirror, samples=2000, method="trajectory", accept_gap=1e9)
     assert report.verdict == "failed"
-    assert "cannot be told from whole episodes" in report["transition_invariance"].detail
+    assert "cannot be estimated from whole episodes" in report["transition_invariance"].detail

@@ -43,7 +43,7 @@ def test_a_game_without_a_symmetry_has_none():
     found = sc.discover_game(TurnByTurnFromTheLeft(), samples=40)
     assert (found.verdict, found.group) == ("failed", {"name": "trivial", "order": 1})
     assert not found.images
-    assert "no turn or flip of the board is verified" in found.to_text()
+    assert "no rotation or flip of the board was verified" in found.to_text()
 
 
 def test_the_command_writes_a_function_that_verify_game_takes(tmp_path, monkeypatch):

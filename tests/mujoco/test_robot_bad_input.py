@@ -62,7 +62,7 @@ def test_a_model_without_names_is_described_by_what_its_elements_belong_to():
 
 def test_a_yawed_free_body_is_told_which_plane_is_its_own():
     turned = quadruped(trunk=f'quat="{math.cos(math.pi / 12)} 0 0 {math.sin(math.pi / 12)}"')
-    with pytest.raises(SpecError, match="'trunk' is turned by 30 degrees about the vertical") as error:
+    with pytest.raises(SpecError, match="'trunk' is rotated by 30 degrees about the vertical") as error:
         mirror(turned)
     assert "plane=(-0.5, 0.866025, 0)" in str(error.value)
     assert mirror(turned, (-0.5, 0.8660254037844386, 0)).model_is_symmetric
@@ -72,11 +72,11 @@ def test_a_quarter_turn_of_the_free_body_is_remarked_upon_where_another_plane_pa
     quarter = f"<body pos='0 0 0.5' quat='{math.sqrt(0.5)} 0 0 {math.sqrt(0.5)}'>"
     turned = nameless_star(4).replace("<body pos='0 0 0.5'>", quarter)
     (remark,) = mirror(turned, "xz").remarks
-    assert "turned by 90 degrees about the vertical" in remark
+    assert "rotated by 90 degrees about the vertical" in remark
     assert "plane=(-1, 0, 0)" in remark
     assert mirror(turned, "yz").remarks == ()
     assert mirror(nameless_star(4), "xz").remarks == ()
-    with pytest.raises(SpecError, match="'trunk' is turned by 90 degrees"):
+    with pytest.raises(SpecError, match="'trunk' is rotated by 90 degrees"):
         mirror(quadruped(trunk=f'quat="{math.sqrt(0.5)} 0 0 {math.sqrt(0.5)}"'))
 
 
@@ -91,7 +91,7 @@ def test_a_joint_about_another_axis_is_no_pair():
 
 def test_an_actuator_without_counterpart_is_named():
     missing = quadruped().replace('<motor name="RL_hip" joint="RL_hip_joint" gear="3" ctrlrange="-1 1"/>', "")
-    with pytest.raises(SpecError, match="actuator 'RR_hip': no actuator drives the image of its target"):
+    with pytest.raises(SpecError, match="actuator 'RR_hip': no actuator acts on the image of its target"):
         mirror(missing)
 
 

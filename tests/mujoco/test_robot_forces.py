@@ -355,7 +355,7 @@ def test_ropes_over_pulleys_and_tied_sites_are_mirrored():
 
 def test_a_rope_over_a_pulley_on_one_side_alone_is_refused():
     first, rest = ROPES.split('<spatial name="rope_right"')
-    with pytest.raises(SpecError, match="tendon 'rope_left': no tendon runs over the images"):
+    with pytest.raises(SpecError, match="tendon 'rope_left': no tendon connects the images"):
         mirror(first + rest.split("</spatial>", 1)[1])
 
 

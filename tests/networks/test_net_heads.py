@@ -259,7 +259,7 @@ def test_bounds_of_each_action_must_be_opposite_where_the_action_changes_its_sig
     assert result.verdict == "failed"
     why = result.method_reason.fields["why"]
     assert (why.code, why.fields["constant"]) == ("SYM114", "bounds")
-    assert "between bounds that the action does not carry along" in str(result.method_reason)
+    assert "between bounds that are not invariant under the action" in str(result.method_reason)
 
 
 def test_rescaled_units_that_leave_rounding_in_the_outputs_are_not_called_wrong_weights() -> None:

@@ -96,7 +96,7 @@ def test_a_network_whose_answer_depends_on_the_calls_before_is_undecided_and_its
         assert found.reason.code == "memory"
         assert "noise" not in found.detail
         assert found.causes[0].code == "SYM153"
-        assert "keeps something between calls" in str(found.causes[0])
+        assert "keeps state between calls" in str(found.causes[0])
 
 
 def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval_mode_is_named() -> None:
@@ -175,7 +175,7 @@ def test_a_network_that_mixes_its_batch_symmetrically_is_passed_and_not_proved()
     found = judged(WithTheMean())
     assert found.verdict == "passed"
     assert "batch_moves" in [note.code for note in found.notes]
-    assert "a batch of three moves as claimed" in found.detail
+    assert "a batch of three transforms as claimed" in found.detail
 
 
 class ChangedUnseen(Around):
@@ -192,4 +192,4 @@ def test_what_is_changed_in_place_unseen_ends_the_proof() -> None:
     result = run_net(ChangedUnseen(), mirror(), options=NetOptions(samples=100))
     assert result.verdict == "passed"
     assert result.method_reason.fields["why"].code == "SYM157"
-    assert "changed in place where it cannot be followed" in str(result.method_reason)
+    assert "changed in place, which the proof cannot follow" in str(result.method_reason)

@@ -58,7 +58,7 @@ def test_what_was_not_followed_is_named_with_its_line() -> None:
     assert result.method_reason.code == "method_not_followed"
     assert fields["why"].fields["operation"] == "cumsum"
     assert "test_net_runs.py:" in fields["source"]
-    assert "cumsum is not understood" in str(result.method_reason)
+    assert "cumsum is not supported by the proof" in str(result.method_reason)
 
 
 def test_a_wrong_weight_of_a_dead_unit_changes_nothing_and_is_mentioned() -> None:

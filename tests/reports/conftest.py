@@ -258,7 +258,7 @@ def failing_network() -> RunResult:
 def approximate_run() -> RunResult:
     """A violation that is accepted, drawn by its environment, with what it can cost."""
     dot = png.data_uri(png.encode_rgb([[[200, 40, 40]] * 8] * 6))
-    captions = ("s, given", "g s, moved by g", "after a from s", "after g a from g s")
+    captions = ("s, given", "g s, the image under g", "after a from s", "after g a from g s")
     accepted = PropertyResult(
         "transition_invariance",
         "passed",

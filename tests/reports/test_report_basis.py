@@ -42,8 +42,8 @@ def test_filters_are_separated_by_lines() -> None:
 
 def test_a_layer_without_a_free_weight_is_said_to_be_zero(basis_model: BasisModel) -> None:
     text = render_basis(basis_model)
-    assert "No weight is free in observation → value: only the zero layer commutes" in text
-    assert "No weight is free" not in render_basis(dataclasses.replace(basis_model, layers=basis_model.layers[:2]))
+    assert "observation → value has no free weight: only the zero layer commutes" in text
+    assert "no free weight" not in render_basis(dataclasses.replace(basis_model, layers=basis_model.layers[:2]))
 
 
 def test_ranks_stand_beside_the_dense_layer(basis_model: BasisModel) -> None:

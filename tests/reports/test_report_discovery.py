@@ -35,7 +35,7 @@ def model() -> DiscoveryModel:
         how="identity control passed",
         candidates=candidates,
         rotations=[rotation],
-        remarks=["state[3] never changed in the states met: left alone"],
+        remarks=["state[3] never changed in the visited states: left fixed"],
         names=["state[0]", "state[1]", "action[0]"],
         effects=[[0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]],
         alpha=0.01,

@@ -146,7 +146,7 @@ def test_an_accepted_violation_is_not_headed_as_a_failure(approximate_run: RunRe
 def test_the_environments_own_pictures_are_shown_with_their_captions(approximate_run: RunResult) -> None:
     page = html.render_run(approximate_run)
     assert page.count('<img src="data:image/png;base64,') == 4
-    assert 'alt="g s, moved by g, drawn by the environment"' in page
+    assert 'alt="g s, the image under g, drawn by the environment"' in page
 
 
 def test_a_picture_that_is_no_picture_is_left_out(approximate_run: RunResult) -> None:
@@ -236,7 +236,7 @@ def test_a_single_number_is_called_by_the_coordinate_it_is_of() -> None:
     run = RunResult("env", "Cart-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
     view = run_view(run)
     table = view.counterexamples[0].tables[-1]
-    assert table.caption == "What the claim asks for, and what was measured, on average"
+    assert table.caption == "What the claim requires, and what was measured, on average"
     assert [row[0] for row in table.rows] == ["observation[2]"]
     assert (view.properties[0].residual, view.properties[0].tolerance) == ("–", "–")  # a statistic beside its p-value
 
@@ -263,4 +263,4 @@ def test_where_distributions_were_compared_the_page_says_why_no_step_is_drawn() 
         "transition_invariance", "failed", "distribution", 300, 1, 0.3, counterexample=example, p_value=0.002
     )
     run = RunResult("env", "Mine-v0", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
-    assert "No picture: <bdi>two distributions were compared, and no single step is at fault." in html.render_run(run)
+    assert "No picture: <bdi>two distributions were compared, so no single step is shown." in html.render_run(run)

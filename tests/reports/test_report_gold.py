@@ -39,7 +39,7 @@ def passing_network(failing_network: RunResult) -> RunResult:
     )
     proved = (
         axioms,
-        dataclasses.replace(certificate, max_residual=0.0, notes=("Every layer carries the action exactly.",), **clean),  # type: ignore[arg-type]
+        dataclasses.replace(certificate, max_residual=0.0, notes=("Every layer commutes with the action.",), **clean),  # type: ignore[arg-type]
         dataclasses.replace(tested, max_residual=4.9e-16, notes=(), per_coordinate=precisions, **clean),  # type: ignore[arg-type]
     )
     return dataclasses.replace(failing_network, properties=proved, layers=layers)

@@ -88,7 +88,7 @@ def test_where_no_back_end_works_each_is_named_with_its_end(monkeypatch: pytest.
 
 def test_where_processes_cannot_be_forked_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.system", lambda: "Windows")
-    with pytest.raises(SymcheckError, match="cannot be kept apart"):
+    with pytest.raises(SymcheckError, match="cannot isolate"):
         isolation.in_child(refuse, {})
 
 

@@ -109,7 +109,7 @@ def test_state_image_and_both_next_states_are_drawn_by_the_environment(drawn: Re
     assert example is not None
     assert [caption for caption, _ in example.pictures] == [
         "s, given",
-        "g s, moved by g",
+        "g s, the image under g",
         "after a from s",
         "after g a from g s",
     ]
@@ -119,7 +119,7 @@ def test_state_image_and_both_next_states_are_drawn_by_the_environment(drawn: Re
 
 def test_the_pictures_are_on_the_page_and_not_in_the_json(drawn: Report) -> None:
     report = drawn
-    assert report.to_html().count('alt="g s, moved by g, drawn by the environment"') == 1
+    assert report.to_html().count('alt="g s, the image under g, drawn by the environment"') == 1
     assert "data:image" not in report.to_json()
     assert '"pictures"' not in report.to_json()
     assert "undrawn" not in report.to_json()
@@ -129,7 +129,7 @@ def test_the_pictures_are_on_the_page_and_not_in_the_json(drawn: Report) -> None
     ("env", "reason"),
     [
         (Blind, "drawing raised RuntimeError: no display"),
-        (Shapeless, "render() returned shape (4, 4), not the shape (height, width, 3) of an image."),
+        (Shapeless, "render() returned shape (4, 4); expected an image of shape (height, width, 3)."),
         (Empty, "render() returned nothing in mode 'rgb_array'."),
         (Interrupted, "drawing was interrupted."),
         (Mute, 'the environment has no render mode "rgb_array".'),
@@ -271,7 +271,7 @@ def test_the_screen_of_a_console_is_drawn_after_its_memory_was_set(mirror: sc.Sy
     assert example is not None
     assert [caption for caption, _ in example.pictures][:2] == [
         "s, given, one frame later",
-        "g s, moved by g, one frame later",
+        "g s, the image under g, one frame later",
     ]
     given, drift = float(example.observation[0]), [-0.25, 0.75]
     expected = [
@@ -355,6 +355,7 @@ def test_a_numbered_state_is_named_beside_its_picture() -> None:
     example = sc.verify_env("FrozenLake-v1", "frozenlake/transpose", samples=50)["reward_invariance"].counterexample
     assert example is not None
     (given, _), (moved, _), (after, _), (last, _) = example.pictures
-    assert (given, moved) == (f"s = {example.observation}, given", f"g s = {example.image_observation}, moved by g")
+    assert given == f"s = {example.observation}, given"
+    assert moved == f"g s = {example.image_observation}, the image under g"
     assert re.fullmatch(r"one outcome after a from s: \d+", after)
     assert re.fullmatch(r"one outcome after g a from g s: \d+", last)

@@ -214,7 +214,7 @@ def test_a_property_of_ones_own_prints_its_own_equation_everywhere() -> None:
     assert "the image has the same energy" in page
     renamed = _property("passed", equation="R(g s) = R(s)")
     assert words.property_words(renamed).equation == "R(g s) = R(s)"
-    assert words.property_words(renamed).meaning == "the moved step earns the same reward"
+    assert words.property_words(renamed).meaning == "the transformed step has the same reward"
 
 
 def test_values_that_differ_in_the_eighth_digit_are_not_printed_alike(failing_network: RunResult) -> None:

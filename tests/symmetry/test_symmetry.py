@@ -231,7 +231,7 @@ def test_entries_of_a_tuple_may_be_a_ragged_list():
     [
         ([{"a": [-1]}], "a mapping of sub-spaces", "FlattenObservation"),
         (["flip_lr"], "'flip_lr'", "BasisConv2d"),
-        ([lambda obs: -obs], "a callable", "as signs, a permutation or a matrix"),
+        ([lambda obs: -obs], "a callable", "as data: signs, a permutation or a matrix"),
         ([{"signs": [-1, 1], "offset": [1, 0]}], "a map with an offset", "centred"),
         (["identity"], "the identity", "a list with 1 for each component"),
     ],

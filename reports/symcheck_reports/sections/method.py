@@ -7,7 +7,7 @@ from symcheck_reports.views import RunView
 
 VERDICTS = (
     ("proved", "holds for every input: all cases were enumerated, or the weights themselves certify it"),
-    ("passed", "no violation was found; the evidence says how much was looked at and what could have been missed"),
+    ("passed", "no violation was found; the evidence says how much was tested and what could have been missed"),
     ("failed", "there is a counterexample, or a test rejects at level alpha over the whole run"),
     ("undecided", "the budget ran out, or the method cannot tell; the property says what would decide it"),
 )

@@ -25,11 +25,11 @@ def decision_sentence(checked: int, flips: int) -> str:
 
     Example:
         >>> decision_sentence(2000, 0)
-        'None of 2,000 decisions flips: the largest output of the moved input is the moved largest output.'
+        'None of 2,000 decisions flips: the largest output transforms with the input.'
     """
     if flips == 0:
-        held = "the largest output of the moved input is the moved largest output"
+        held = "the largest output transforms with the input"
         return f"None of {count(checked)} decisions flips: {held}."
     share, verb = percent(flips / checked), "flips" if flips == 1 else "flip"
-    broken = "for the moved input another output is the largest"
+    broken = "for the transformed input another output is the largest"
     return f"{count(flips)} of {count(checked)} decisions ({share}) {verb}: {broken}."

@@ -132,7 +132,7 @@ class GameContext:
 
     @functools.cached_property
     def unrepeatable(self) -> int:
-        """Positions at which the game answers differently the second time."""
+        """Positions at which the game gives a different result on the second call."""
         reached = self.positions.reached
         chosen = reached[:: max(1, len(reached) // _AGAIN)][:_AGAIN]
         once = [_answers(position.node) for position in chosen]

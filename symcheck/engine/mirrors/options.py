@@ -28,11 +28,11 @@ class MirrorOptions(RunOptions):
     """
 
     samples: int = option(
-        DEFAULT_SAMPLES, "Rows of the batch that the function is called with, at least 2.", kind=int, panel=BUDGET
+        DEFAULT_SAMPLES, "Batch size with which the function is called, at least 2.", kind=int, panel=BUDGET
     )
     tolerance: float = option(
         DEFAULT_TOLERANCE,
-        "Relative size above which a difference of the model fails, where the model alone is checked.",
+        "Relative difference above which the check of a model without a function fails.",
         kind=float,
     )
 

@@ -95,7 +95,7 @@ def run_mirror(
 def _with_function(context: MirrorContext, function: Any, laid: Any, env: Any) -> MirrorContext:
     if not laid.observation:
         raise SpecError(
-            "names no observation group, so there is nothing to compare the function with.",
+            "names no observation group, so there is nothing to compare with the function.",
             where=laid.written.label,
             remedy="List the terms of the observation under [[observation.policy]].",
         )
@@ -116,7 +116,7 @@ def _refuse_unrepeatable(context: MirrorContext) -> None:
     ]
     if not all(a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in pairs):
         raise SpecError(
-            f"{context.called.name} answers differently the second time.",
+            f"{context.called.name} gives a different result on the second call.",
             where="TARGET",
-            remedy="A mirror is a fixed map: take noise and running statistics out.",
+            remedy="A mirror is a fixed map: remove noise and running statistics.",
         )

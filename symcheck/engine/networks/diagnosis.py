@@ -73,7 +73,7 @@ def not_followed(end: Opaque) -> Statement:
 
     Example:
         >>> not_followed(Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")).text
-        'not followed beyond tail (net.py:3): cumsum is not understood'
+        'not followed beyond tail (net.py:3): cumsum is not supported by the proof'
     """
     return state("SYM151", where=end.where, module=end.module, source=end.source, why=end.reason)
 

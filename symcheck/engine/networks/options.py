@@ -42,7 +42,7 @@ def read_shape(text: str) -> tuple[int, ...]:
             # One message for words that are no numbers and for sizes below 1.
             f"expected sizes of 1 or more separated by commas, got {text!r}.",
             where="--input-shape",
-            remedy="Leave the batch out: --input-shape 1,21,21.",
+            remedy="Leave out the batch axis: --input-shape 1,21,21.",
         )
     return shape
 
@@ -87,7 +87,7 @@ class NetOptions(RunOptions):
         read=_read_outputs,
     )
     mode: Literal["eval", "train"] = option(
-        "eval", "Mode in which the network is judged: eval or train.", panel=NETWORK
+        "eval", "Mode in which the network is tested: eval or train.", panel=NETWORK
     )
     dtype: str | None = option(None, "Deployed dtype; the parameters' own when left out.", panel=NETWORK)
     device: str = option("cpu", "Device on which the deployed network runs: cpu or cuda.", panel=NETWORK)
@@ -98,7 +98,7 @@ class NetOptions(RunOptions):
     certificate: str | Path | None = option(
         None, "Write the proof as a certificate that others can check.", kind=Path, panel=REPORTS
     )
-    observations: Any = option(None, "Inputs to test beside the generated ones, stacked.", is_typed=False)
+    observations: Any = option(None, "Inputs to test in addition to the generated ones, stacked.", is_typed=False)
     space: Any = option(None, "Observation space inside which inputs are drawn.", is_typed=False)
 
     def __post_init__(self) -> None:
@@ -151,5 +151,5 @@ def _check_shape(shape: Any) -> None:
         raise OptionError(
             f"expected sizes of 1 or more, got {shape!r}.",
             where="--input-shape",
-            remedy="Leave the batch out: --input-shape 1,21,21.",
+            remedy="Leave out the batch axis: --input-shape 1,21,21.",
         )

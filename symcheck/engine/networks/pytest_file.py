@@ -23,7 +23,7 @@ from symcheck.symmetry.symmetry import Symmetry
 _TEMPLATE = '''"""{target} should be equivariant under {symmetry}; this input shows that it is not.
 
 K f(x) = f(L x) for L on inputs and K on outputs, in {dtype}. Made from a counterexample; passes once the network is
-mended.
+fixed.
 """
 
 import importlib.util

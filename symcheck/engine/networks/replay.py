@@ -110,7 +110,7 @@ def check_certificate(
             raise SymcheckError(
                 f"expected the layers {[layer.get('name') for layer in layers]}, followed {names}.",
                 where="layers",
-                remedy="Check a certificate with the network and symmetry that it was made of.",
+                remedy="Check a certificate with the network and symmetry that it was made for.",
             )
         if proof is None or proof.level is None:
             raise SymcheckError("the network cannot be followed to its end: there is no certificate.", where="layers")

@@ -91,7 +91,7 @@ def _makers(shape: tuple[int, ...], domain: Domain | None) -> Sequence[tuple[str
 def _domain_makers(domain: Domain) -> Sequence[tuple[str, Draw]]:
     if domain.is_bounded:
         uniform: tuple[str, Draw] = ("uniform in the observation space", lambda rng, s: domain.draw(rng, s[0]))
-        sparse: tuple[str, Draw] = ("few entries off the lowest", lambda rng, s: _sparse(domain, rng, s))
+        sparse: tuple[str, Draw] = ("few entries above the lowest", lambda rng, s: _sparse(domain, rng, s))
         return [uniform, sparse] if domain.low.ndim > 1 else [uniform]
 
     def at_scale(scale: float) -> Draw:

@@ -118,7 +118,7 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
         unknown = [key for key in children if key not in shapes]
         # Leaves that the mapping leaves out are not moved; names that are no leaves are mistakes.
         if unknown:
-            raise SpecError(f"names leaves {unknown} that are not there: {list(shapes)}.", where=f"observation[{i}]")
+            raise SpecError(f"names leaves {unknown} that do not exist: {list(shapes)}.", where=f"observation[{i}]")
         parts = [
             entry_motion(children.get(key, IdentityEntry()), shape, f"observation[{i}][{key!r}]", f"input {key!r}")
             for key, shape in shapes.items()

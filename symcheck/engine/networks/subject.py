@@ -303,7 +303,7 @@ class Subject:
             return TargetError(
                 f"the network raised {type(error).__name__}: {text} on the input {shown} (shape {self.shape}).",
                 where="network",
-                remedy="Mend it for this input, or give the inputs' shape with --input-shape.",
+                remedy="Fix it for this input, or give the shape of one input with --input-shape.",
             )
         return TargetError(
             f"the network raised {type(error).__name__}: {text} on {len(inputs)} inputs of shape {self.shape}.",

@@ -50,7 +50,8 @@ def _from_name(target: str, trust: bool) -> nn.Module:
     path = Path(target)
     if not path.exists():
         raise TargetError(
-            f"expected module:name, file.py:name or a saved network, got {target!r}, which is no file in {Path.cwd()}.",
+            f"expected module:name, file.py:name or a saved network, got {target!r}, which is not a file in "
+            f"{Path.cwd()}.",
             where=WHERE,
             remedy="Name a factory, for instance my_networks.py:make.",
         )
@@ -120,7 +121,7 @@ def _load_saved(path: Path, trust: bool) -> nn.Module:
     loaded = load_file(path, trust=trust)
     if not isinstance(loaded, nn.Module):
         raise TargetError(
-            f"holds {type(loaded).__name__}, which is no network.",
+            f"holds {type(loaded).__name__}, which is not a network.",
             where=str(path),
             remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
         )
@@ -144,7 +145,7 @@ def _stable_baselines(path: Path, trust: bool) -> nn.Module:
         raise TargetError(
             "a Stable-Baselines3 file runs code when it is loaded.",
             where=str(path),
-            remedy="Load it only if you trust where it comes from: --trust.",
+            remedy="Load it only if you trust its source: --trust.",
         )
     # The file does not say which algorithm wrote it.
     for algorithm in (sb3.PPO, sb3.A2C, sb3.DQN):

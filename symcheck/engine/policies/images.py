@@ -53,14 +53,14 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
         return batch
     if isinstance(entry, TreeEntry):
         if not isinstance(batch, Mapping):
-            raise SpecError("is a mapping by key, and the data is one array.", where=where)
+            raise SpecError("is a mapping by key, but the data is one array.", where=where)
         return {
             key: _apply(entry.children[key], value, f"{where}[{key!r}]") if key in entry.children else value
             for key, value in batch.items()
         }
     if isinstance(batch, Mapping):
         raise SpecError(
-            f"is one map, and the data holds {', '.join(map(str, batch))}.",
+            f"is one map, but the data holds {', '.join(map(str, batch))}.",
             where=where,
             remedy="Give one entry per key, or one array of observations.",
         )

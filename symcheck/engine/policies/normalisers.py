@@ -151,7 +151,7 @@ def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
                 raise SpecError(
                     "mixes columns whose variances differ: no normaliser by column commutes with it.",
                     where="observation",
-                    remedy="Normalise these columns with one common deviation.",
+                    remedy="Normalise these columns with a common standard deviation.",
                 )
 
 

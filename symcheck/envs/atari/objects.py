@@ -87,7 +87,7 @@ class SettablePongEnv(PongObjectsEnv):
 
     def __init__(self, **arguments: Any) -> None:
         if arguments.get("symmetrized"):
-            raise OptionError("a symmetrised game hides which way round it is played.", where="symmetrized")
+            raise OptionError("a symmetrised game does not show its current orientation.", where="symmetrized")
         super().__init__(**arguments)
 
     def get_state(self) -> Floats:

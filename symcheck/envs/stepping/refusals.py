@@ -9,16 +9,16 @@ import numpy as np
 from symcheck.errors import TargetError, described
 from symcheck.spaces.values import short_text
 
-ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
+ON_ITS_OWN = "The environment must run without errors before its symmetry can be checked."
 NOT_STEPPED = (
-    "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
+    "Setting a state must also reset what step() changed, such as a flag that the episode is over; if this "
     "state or action is not allowed, restrict what state access proposes."
 )
 _SCALAR = (
-    "A symmetry is checked of one reward: weigh the objectives with mo_gymnasium.wrappers.LinearReward(env, weight=...)"
-    " or with a gymnasium.RewardWrapper of your own."
+    "A symmetry is checked for a scalar reward: combine the objectives with "
+    "mo_gymnasium.wrappers.LinearReward(env, weight=...) or with a gymnasium.RewardWrapper of your own."
 )
-_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
+_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older API."
 
 
 def of_reset(error: BaseException, label: str) -> TargetError:
@@ -32,7 +32,7 @@ def of_reset_value(returned: Any, label: str) -> TargetError:
     return TargetError(
         f"expected reset() to return (observation, info), got {type(returned).__name__}.",
         where=label,
-        remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
+        remedy="This is Gymnasium's API since 0.26; wrap environments of the older API.",
     )
 
 
@@ -41,7 +41,7 @@ def of_space(before: Any, now: Any, label: str) -> TargetError:
     return TargetError(
         f"reset() changed the observation space from {before} to {now}.",
         where=label,
-        remedy="A symmetry is a claim about one space: make an environment for each.",
+        remedy="A symmetry is a claim about one space: use a separate environment for each.",
     )
 
 
@@ -80,7 +80,9 @@ def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetE
 def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
     """What `source` returned has the right numbers in another shape."""
     text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
-    return TargetError(text, where=label, remedy=f"Return it as the space says: observation.reshape({space.shape}).")
+    return TargetError(
+        text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
+    )
 
 
 def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:

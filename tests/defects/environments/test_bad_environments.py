@@ -26,7 +26,7 @@ CASES = [
         2,
         "unexpected keyword argument 'seed'. reset(*, seed=None, options=None) is Gymnasium's",
     ),
-    ("SeedlessNoise", "mirror", 3, "there is randomness that no seed reaches"),
+    ("SeedlessNoise", "mirror", 3, "there is randomness that no seed controls"),
     ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 numbers; its space has 2"),
     ("ChangesItsSpace", "mirror", 2, "reset() changed the observation space from Box(-inf, inf, (2,), float64) to Box"),
     (
@@ -35,7 +35,7 @@ CASES = [
         3,
         (
             "did not reproduce when re-run: the environment is intermittently non-deterministic",
-            "there is randomness that no seed reaches",
+            "there is randomness that no seed controls",
             "behave differently when they are set than when a rollout reaches them",
         ),
     ),
@@ -47,7 +47,7 @@ CASES = [
     ("ShowsText", "mirror", 2, "returned an observation that does not fit its space: hello"),
     ("CannotBeSet", "mirror", 2, "raised ValueError: the scene is locked"),
     ("IgnoresSetting", "mirror", 3, "setting a state has no effect (registered for IgnoresSetting)"),
-    ("WrongSample", "mirror", 2, "proposed [0.0, 0.0, 0.0], expected an observation's 2 numbers, as there is no get"),
+    ("WrongSample", "mirror", 2, "proposed [0.0, 0.0, 0.0], expected 2 numbers, those of an observation"),
     ("SampleRaises", "mirror", 2, "raised TypeError"),
     ("UnevenActions", "negated_actions", 2, "the action map leaves the action space: a = ["),
     ("Point", "action_too_large", 2, "the action map leaves the action space: a = 1 goes to 2"),

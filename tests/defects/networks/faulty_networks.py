@@ -175,7 +175,7 @@ FAULTS: list[Fault] = [
         "an output that does not move",
         lambda: nn.Sequential(*mirror_mlp(), Lambda(lambda y: torch.stack([y.sum(-1), 2 * y.sum(-1)], -1))),
         "4",
-        "does not move at all",
+        "the output is invariant",
     ),
     Fault("one input's sign", MissingInput, "first", "sign +1 on observation[3]", fast=True),
     Fault("ReLU on signs", lambda: odd_net(nn.ReLU), "1", "not odd", odd),

@@ -223,7 +223,7 @@ class Placement:
             return "" if known is None or count == known.size else f"where get returns {known.size} numbers"
         expected = np.size(self._stepper.first_obs)
         if isinstance(self._stepper.first_obs, np.ndarray) and count != expected:
-            return f"expected an observation's {expected} numbers, as there is no get"
+            return f"expected {expected} numbers, those of an observation, because there is no get"
         return ""
 
     def image(self, word: Word, situation: Situation) -> Situation:

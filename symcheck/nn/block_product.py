@@ -1,0 +1,175 @@
+"""A linear layer's product block by block, in the coordinates in which its weight is block diagonal.
+
+Regular features of C2 take half the products of the dense weight, of D4 12 of 64, of S4 64 of 576. Below some width the
+two changes of coordinates cost more than they save, and there the dense product stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from symcheck.array_types import Floats
+from symcheck.intertwiners.basis import IntertwinerBasis
+from symcheck.intertwiners.isotypic import EXACT, IsotypicBlock, isotypic_blocks
+
+FEWEST_SAVED = 40_000
+"""Products to save for one input, by `benchmarks/layers.py`: those of 384 units under C2, of 256 under C4 and D4."""
+FEWEST_INPUTS = 64
+"""Inputs of a batch from which on the products count, and not the number of operations."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Blocks of one shape, one after the other among the components in changed coordinates.
+
+    Attributes:
+        blocks: how many there are.
+        columns: how often each is applied.
+        copies_in: components of the input that a column has.
+        copies_out: components of the output that a column has.
+    """
+
+    blocks: int
+    columns: int
+    copies_in: int
+    copies_out: int
+
+    @property
+    def size_in(self) -> int:
+        """Components of the input."""
+        return self.blocks * self.columns * self.copies_in
+
+    @property
+    def size_out(self) -> int:
+        """Components of the output."""
+        return self.blocks * self.columns * self.copies_out
+
+    def rows_in(self, x: Tensor) -> Tensor:
+        """Of its inputs (components, batch, channels): (blocks, columns * batch, copies_in * channels)."""
+        part = x.view(self.blocks, self.columns, self.copies_in, *x.shape[1:])
+        return part.transpose(2, 3).reshape(self.blocks, self.columns * x.shape[1], -1)
+
+    def rows_out(self, y: Tensor, batch: int) -> Tensor:
+        """Of products (blocks, columns * batch, copies_out * channels): (components, batch, channels)."""
+        part = y.view(self.blocks * self.columns, batch, self.copies_out, -1)
+        return part.transpose(1, 2).reshape(self.size_out, batch, -1)
+
+    def weights(self, made: Tensor) -> Tensor:
+        """Of blocks (blocks * copies_in * copies_out, channels_out, channels_in): what multiplies rows, transposed."""
+        made = made.view(self.blocks, self.copies_in, self.copies_out, *made.shape[1:])
+        _, into, out, channels_out, channels_in = made.shape
+        return made.permute(0, 2, 3, 1, 4).reshape(self.blocks, out * channels_out, into * channels_in)
+
+
+class BlockProduct:
+    """y = W x + b by isotypic blocks, from the coefficients of W and the plain vector b.
+
+    Args:
+        basis: of the weight.
+        blocks: of that basis.
+        channels_in: copies of the input representation.
+        channels_out: copies of the output representation.
+    """
+
+    def __init__(
+        self, basis: IntertwinerBasis, blocks: tuple[IsotypicBlock, ...], channels_in: int, channels_out: int
+    ) -> None:
+        self._channels_in, self._channels_out = channels_in, channels_out
+        alike: dict[tuple[int, ...], list[IsotypicBlock]] = {}
+        for block in blocks:
+            alike.setdefault((block.columns, *block.weights.shape[:2]), []).append(block)
+        self._places: list[_Place] = []
+        for (columns, copies_in, copies_out), group in alike.items():
+            self._places.append(_Place(len(group), columns, copies_in, copies_out))
+        ordered = [block for group in alike.values() for block in group]
+        self._into = _Mixture(np.concatenate([block.coordinates_in for block in ordered], axis=1).T)
+        self._out = _Mixture(np.concatenate([block.coordinates_out for block in ordered], axis=1))
+        # each block of a pair of channels from its coefficients
+        self._weights = [
+            _Mixture(np.concatenate([block.weights.reshape(-1, basis.rank) for block in group]))
+            for group in alike.values()
+        ]
+        # A bias is invariant, so it lies in the blocks of the trivial representation, where the input has it too.
+        fixed = [_has_invariants(basis, group) for group in alike.values()]
+        self._of_bias = fixed.index(True) if True in fixed else None
+
+    @staticmethod
+    def where_it_pays(basis: IntertwinerBasis, channels_in: int, channels_out: int) -> BlockProduct | None:
+        """The product by blocks; None where too few products are saved, or the basis has no blocks."""
+        pairs = channels_in * channels_out
+        if basis.size * pairs < FEWEST_SAVED:
+            return None
+        blocks = isotypic_blocks(basis)
+        if blocks is None or (basis.size - sum(block.products for block in blocks)) * pairs < FEWEST_SAVED:
+            return None
+        return BlockProduct(basis, blocks, channels_in, channels_out)
+
+    def __call__(self, x: Tensor, coefficients: Tensor, bias: Tensor | None) -> Tensor:
+        """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out).
+
+        Args:
+            x: the input.
+            coefficients: of the weight, (channels_out, rank, channels_in).
+            bias: (channels_out * dim_out,); None without one.
+        """
+        lead, batch = x.shape[:-2], x.shape[:-2].numel()
+        # (dim, batch, channels): what a block reads lies together.
+        changed = self._into(x.reshape(batch, self._channels_in, -1), -1)
+        # one by one where there are several shapes: the gradient of a slice costs a whole tensor of zeros
+        parts = torch.split(changed, [place.size_in for place in self._places])
+        products: list[Tensor] = []
+        start = 0
+        for i, (place, part) in enumerate(zip(self._places, parts, strict=True)):
+            made = place.weights(self._weights[i](coefficients, 1)).transpose(1, 2)
+            if bias is not None and i == self._of_bias:
+                lift = self._out.like(bias)[:, start : start + place.size_out].t()
+                lifted = torch.mm(lift, bias.view(self._channels_out, -1).t())
+                product = torch.baddbmm(lifted.view(place.blocks, 1, -1), place.rows_in(part), made)
+            else:
+                product = torch.bmm(place.rows_in(part), made)
+            products.append(place.rows_out(product, batch))
+            start += place.size_out
+        together = products[0] if len(products) == 1 else torch.cat(products)
+        # product and then transposition: a third of the time of the other order
+        back = self._out(together, 0).permute(1, 2, 0).contiguous()
+        if bias is not None and self._of_bias is None:
+            back = back + bias.view(self._channels_out, -1)
+        return back.view(*lead, self._channels_out, -1)
+
+
+class _Mixture:
+    """Sums of a tensor's slices along one axis: sum over j of M[i, j] x[.., j, ..].
+
+    Args:
+        matrix: M, float64.
+    """
+
+    def __init__(self, matrix: Floats) -> None:
+        self._matrix = matrix
+        self._constants: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
+    def __call__(self, x: Tensor, axis: int) -> Tensor:
+        """The sums, along the first axis of the result."""
+        flat = x.movedim(axis, 0)
+        rest = flat.shape[1:]
+        # Of an axis that comes last the product reads the columns itself.
+        flat = x.reshape(-1, len(flat)).t() if axis == -1 else flat.reshape(len(flat), -1)
+        return torch.mm(self.like(x), flat).view(-1, *rest)
+
+    def like(self, x: Tensor) -> Tensor:
+        """The matrix in the dtype of a tensor, and beside it."""
+        key = x.dtype, x.device
+        if key not in self._constants:
+            self._constants[key] = torch.from_numpy(np.ascontiguousarray(self._matrix)).to(x)
+        return self._constants[key]
+
+
+def _has_invariants(basis: IntertwinerBasis, group: list[IsotypicBlock]) -> bool:
+    """Whether blocks of one shape hold vectors of the output that no element moves."""
+    vectors = np.concatenate([block.coordinates_out for block in group], axis=1)
+    moved = [np.abs(matrix @ vectors - vectors).max(axis=0) for matrix in basis.rho_out.generator_matrices]
+    return bool((np.max(moved, axis=0, initial=0.0) <= EXACT).any())
