@@ -53,8 +53,8 @@ class Row:
     holds: bool = True
 
 
-_COLOURS = "a quarter turn exchanges the colours of the first stones"
-_GOALS = "a quarter turn exchanges the goals of the players"
+_COLOURS = "a rotation by 90 degrees exchanges the colours of the first stones"
+_GOALS = "a rotation by 90 degrees exchanges the goals of the players"
 ROWS = (
     Row("tic-tac-toe", "OpenSpiel", "tic_tac_toe", boards.square, "`square`", "D4"),
     Row("tic-tac-toe", "Pgx", "tic_tac_toe", boards.square, "`square`", "D4"),

@@ -117,7 +117,13 @@ def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
     return tuple(finding for _, finding in sorted(kept, key=lambda item: -item[0])[:most])
 
 
-_SUBJECTS = ((1, "a claim and an environment"), (101, "networks"), (201, "mirror functions and models of robots"))
+_SUBJECTS = (
+    (1, "a claim and an environment"),
+    (101, "networks"),
+    (201, "mirror functions and models of robots"),
+    (250, "policies"),
+    (301, "games"),
+)
 _WORDS = "Describe in words what you saw, as in `symcheck explain wrong sign`; `symcheck explain` lists all codes."
 
 
@@ -127,7 +133,7 @@ def _what_else(wanted: str) -> str:
         known = [known for kind in TABLES for known in findings(kind) if known.islower()]
         near = suggestion(wanted, known).partition("Known:")[0]
         about = "; ".join(f"{finding.code} ({finding.title})" for finding in search(wanted, most=3))
-        return f"{near}{f'About that word: {about}. ' if about else ''}{_WORDS}"
+        return f"{near}{f'Codes about these words: {about}. ' if about else ''}{_WORDS}"
     numbers = sorted(int(code[3:]) for code in findings() if code.startswith("SYM"))
     blocks = []
     for i, (first, subject) in enumerate(_SUBJECTS):

@@ -83,10 +83,14 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
     """
     frame = _frame([d.curve for d in drawn], threshold, height=400.0)
     parts = _draw_axes(frame)
-    parts += [_band(d, frame) for d in drawn]
+    # Bands below lines below marks; the number of a network joins its parts, so that its legend can hide them.
+    parts += [_numbered(i, _band(d, frame)) for i, d in enumerate(drawn)]
     parts += _threshold(frame, threshold)
-    parts += [_line(d.curve.env_steps, d.curve.median, frame, f"line {d.style}") for d in drawn]
-    parts += [_reach_mark(d, frame, threshold) for d in drawn if threshold is not None and math.isfinite(d.reached)]
+    for i, d in enumerate(drawn):
+        parts.append(_numbered(i, _line(d.curve.env_steps, d.curve.median, frame, f"line {d.style}")))
+    if threshold is not None:
+        reached = [(i, d) for i, d in enumerate(drawn) if math.isfinite(d.reached)]
+        parts += [_numbered(i, _reach_mark(d, frame, threshold)) for i, d in reached]
     return svg.figure(
         parts,
         name=name,
@@ -95,6 +99,10 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
         width=frame.width,
         height=frame.height,
     )
+
+
+def _numbered(index: int, part: Markup) -> Markup:
+    return svg.element("g", part, data_curve=index)
 
 
 def _describe(drawn: Sequence[Drawn], threshold: float | None) -> str:
@@ -273,6 +281,6 @@ def _band(drawn: Drawn, frame: Frame) -> Markup:
     )
 
 
-def _reach_mark(drawn: Drawn, frame: Frame, threshold: float | None) -> Markup:
+def _reach_mark(drawn: Drawn, frame: Frame, threshold: float) -> Markup:
     x = frame.x(drawn.reached)
-    return svg.element("circle", cx=x, cy=frame.y(threshold or 0.0), r=5.5, class_=f"bar {drawn.style.split()[0]}")
+    return svg.element("circle", cx=x, cy=frame.y(threshold), r=5.5, class_=f"bar {drawn.style.split()[0]}")

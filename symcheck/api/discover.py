@@ -23,10 +23,10 @@ from symcheck.engine.verdict import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
-from symcheck.mdp import pictures
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count
+from symcheck_reports.homomorphism_model import HomomorphismModel
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,18 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         duration_s=result.duration_s,
         command=result.command,
         interrupted=result.interrupted,
-        orbits=None if result.orbits is None else pictures.model(result.orbits, target=result.target),
+        orbits=_orbits(result),
         exhaustive=_is_exhaustive(result),
         forms=[DiscoveryForm(form.name, form.decided, form.open) for form in result.forms],
     )
+
+
+def _orbits(result: Discovery) -> HomomorphismModel | None:
+    if result.orbits is None:
+        return None
+    from symcheck.mdp import pictures  # loads scipy
+
+    return pictures.model(result.orbits, target=result.target)
 
 
 def _is_exhaustive(result: Discovery) -> bool:

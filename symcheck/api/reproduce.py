@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import shlex
 import sys
@@ -10,15 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import GroupError
+from symcheck.groups.catalog import named
+from symcheck.symmetry.symmetry import Symmetry
+
+_MOST_CHARACTERS = 300
+"""Of a symmetry that is written into a line: four lines of a terminal."""
 
 
-def python_call(function: str, subject: Any, symmetry: str | None, options: Mapping[str, Any]) -> str:
-    """A line of Python that repeats a run of objects; it can be pasted where the objects have the names that it uses.
+def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, options: Mapping[str, Any]) -> str:
+    """A line of Python that repeats a run of objects.
+
+    It can be pasted as it stands where all objects are written out, else where the objects have the names that it uses.
 
     Args:
         function: "verify_env" or "verify_net".
         subject: what was verified; a text and what can be imported are written out.
-        symmetry: the SPEC that names the symmetry; None for an object.
+        symmetry: the SPEC that names the symmetry, or the symmetry; one that is data is written out.
         options: those that differ from their defaults, by command-line name.
 
     Example:
@@ -32,8 +41,27 @@ def python_call(function: str, subject: Any, symmetry: str | None, options: Mapp
         imports.append(subject.__module__)
         name = f"{subject.__module__}.{subject.__qualname__}"
     plain = {key.replace("-", "_"): value for key, value in options.items() if isinstance(value, int | float | str)}
-    words = [name, "symmetry" if symmetry is None else repr(symmetry), *(f"{key}={plain[key]!r}" for key in plain)]
+    claim = repr(symmetry) if isinstance(symmetry, str) else _symmetry_as_text(symmetry) or "symmetry"
+    words = [name, claim, *(f"{key}={plain[key]!r}" for key in plain)]
     return f"import {', '.join(imports)}; symcheck.{function}({', '.join(words)})"
+
+
+def _symmetry_as_text(symmetry: Symmetry | None) -> str | None:
+    """The call that builds a symmetry again; None where its entries are no plain data, or too long to be read."""
+    if symmetry is None or symmetry.agents is not None or symmetry.written["state"] is not None:
+        return None
+    entries = [repr(symmetry.written[part]) for part in ("observation", "action")]
+    try:
+        for text, part in zip(entries, ("observation", "action"), strict=True):
+            if ast.literal_eval(text) != symmetry.written[part]:
+                return None
+        if named(symmetry.group.name) != symmetry.group:
+            return None
+    except (ValueError, SyntaxError, GroupError):
+        return None
+    words = [repr(symmetry.name), f"symcheck.groups.named({symmetry.group.name!r})", *entries]
+    call = f"symcheck.Symmetry({', '.join([*words, *([] if symmetry.initial else ['initial=False'])])})"
+    return call if len(call) <= _MOST_CHARACTERS else None
 
 
 def _can_be_imported(subject: Any) -> bool:

@@ -81,7 +81,7 @@ def verify_env(
         result = run_env(target.make, claim, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         given = options_that_differ(chosen, VerifyEnvOptions()) | {"seed": chosen.seed}
-        call = python_call("verify_env", env, item.spec, given)
+        call = python_call("verify_env", env, item.spec or item.symmetry, given)
         results.append(with_baseline(with_reproduction(drawn, call=call), accepted))
         if result.interrupted:
             break

@@ -92,7 +92,7 @@ def verify_net(
             )
             write_text(chosen.pytest_file, source)
         given = options_that_differ(chosen, VerifyNetOptions()) | {"seed": chosen.seed}
-        call = python_call("verify_net", net, named.spec, given)
+        call = python_call("verify_net", net, named.spec or named.symmetry, given)
         results.append(with_baseline(with_reproduction(result, call=call), accepted))
         if result.interrupted:
             break

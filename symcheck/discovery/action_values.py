@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
+from symcheck.discovery.assignment import assign
 from symcheck.discovery.maps import SignedMap
 
 MOST_LISTED = 64
@@ -138,9 +138,10 @@ class ActionValues:
         for k, j in itertools.product(range(len(self.counts)), repeat=2):
             if self.counts[k] == self.counts[j]:
                 part = cost[self._part(k), self._part(j)]
-                rows, columns = linear_sum_assignment(part)
-                chosen[k, j], whole[k, j] = columns, part[rows, columns].sum() + _TIE * (k != j)
-        _, goes = linear_sum_assignment(np.where(np.isfinite(whole), whole, 1e12))
+                columns = assign(part)
+                sum_of_costs = part[np.arange(len(part)), columns].sum()
+                chosen[k, j], whole[k, j] = columns, sum_of_costs + _TIE * (k != j)
+        goes = assign(np.where(np.isfinite(whole), whole, 1e12))
         index = np.zeros(self.total, dtype=np.int64)
         for k, j in enumerate(goes.tolist()):
             index[self._part(k)] = self.firsts[j] + chosen[k, j]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Bools, Floats
 from symcheck.discovery.action_values import values_of
+from symcheck.discovery.assignment import assign
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import action_middle, action_reach, probe_actions
@@ -188,7 +188,7 @@ def _box_map(space: spaces.Space[Any], misfit: Floats) -> SignedMap:
     reach = action_reach(space)
     unlike = np.abs(reach[:, None] - reach[None, :]) > 1e-6 * (reach[:, None] + reach[None, :])
     best = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept))) + 1e6 * unlike
-    _, index = linear_sum_assignment(best)
+    index = assign(best)
     at = np.arange(len(index))
     sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
     return SignedMap.about(index, sign, action_middle(space))

@@ -176,11 +176,20 @@ class _Search:
             )
             others = np.maximum(self.floor[self.firsts][:, None], self.floor[None, :])
             fits &= _close_all(self.table[self.firsts, source], self.table[:, image], others, self.structure.relative)
+            self._keep_pairs(fits, source, image)
         narrowed: Bools = domains & fits
         narrowed[:, [q, self.negated[q]]] = False
         narrowed[v] = False
         narrowed[v, q] = True
         return narrowed if narrowed.any(axis=1).all() else None
+
+    def _keep_pairs(self, fits: Bools, source: int, image: int) -> None:
+        """Leave out, in place, what would take a pair of literals to one that does something else together."""
+        pairs, states = self.structure.pairs, 2 * self.structure.dim
+        if pairs is None or source >= states:
+            return
+        own, others = pairs[source, self.firsts[: self.structure.dim]][:, None], pairs[image][None, :]
+        fits[: self.structure.dim, :states] &= (own == others) | (own < 0) | (others < 0)
 
     def _floor(self, source: int, image: int) -> float:
         return float(max(self.floor[source], self.floor[image]))

@@ -35,6 +35,7 @@ _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _FEW_ACTIONS, _FEW_COMPONENTS = 4, 2
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
+_LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
 _FORM = "signed permutations of the observation that keep its regression on the step before"
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
@@ -65,12 +66,31 @@ def propose(lab: Laboratory) -> Proposals:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
         return Proposals(complete=False, remarks=[f"{taken}, too few for a search; allow more with --max-time"])
     proposals = propose_pictures(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
         f"{lab.why}: whole episodes decide, which detects less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
+
+
+def least_samples(rollouts: Rollouts) -> int:
+    """The samples, for each generator, with which whole episodes can refute what depends on several numbers at once.
+
+    Half of the pairs of episodes teach what differs, and n others reject at no less than 2 / 2^n: of fewer pairs none
+    could, whatever they showed, and what is not rejected then is no symmetry yet.
+
+    Args:
+        rollouts: episodes of the environment.
+
+    Returns:
+        As many as `verify-env` needs for 40 pairs of such episodes.
+    """
+    _, lengths = np.unique(rollouts.episode, return_counts=True)
+    lengths = np.minimum(lengths, _LONGEST)
+    # The length of the episode that a step belongs to: those that the search itself cut short count little.
+    return math.ceil(_LEAST_PAIRS * float((lengths**2).sum() / lengths.sum()))
 
 
 def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:

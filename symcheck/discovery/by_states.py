@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
-from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
 from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
@@ -22,6 +22,7 @@ from symcheck.discovery.observations import (
     look_around,
     matching_observation_map,
 )
+from symcheck.discovery.pairs import keeps_pairs, with_pairs
 from symcheck.discovery.result import Sensitivities, Trial
 from symcheck.discovery.robots import NamedMirror, named_mirrors
 from symcheck.discovery.screening import Cases, Screened, draw_cases, screen
@@ -32,8 +33,10 @@ from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
 _MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
+_MOST_RANDOM = 48  # maps tried about one centre where steps are random: each costs some two thousand steps
 _UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
+_PAIRS = "two coordinates changed together have another effect than their images"
 _BY_NAME = "mirrors by the names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
@@ -54,6 +57,7 @@ class Proposals:
         complete: whether no limit was reached.
         interrupted: whether the search was stopped.
         forms: the forms of maps searched, and whether all maps of the form were listed.
+        least_samples: samples for each generator below which verification could miss too much; 0 for any.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -67,6 +71,7 @@ class Proposals:
     complete: bool = True
     interrupted: bool = False
     forms: dict[str, bool] = field(default_factory=dict)
+    least_samples: int = 0
 
 
 def identity_on(lab: Laboratory) -> Candidate:
@@ -102,6 +107,7 @@ class _Search:
         # The identity counts as tried: it is no candidate.
         self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
+        self.structures: dict[bytes, tuple[Structure, Found] | None] = {}
         self.labels = {self._moving(mirror.state): mirror.label for mirror in self.mirrors}
 
     def run(self) -> Proposals:
@@ -113,6 +119,7 @@ class _Search:
 
     def _search(self) -> None:
         self._remark_identical_actions()
+        points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
             if not self.lab.in_time(_SEARCHING):
                 self.found.complete = False
@@ -120,9 +127,8 @@ class _Search:
             self.found.forms.setdefault(form, True)
             if self._moving(state_map) not in self.seen:
                 self.seen.add(self._moving(state_map))
-                self.found.structured += 1
-                self._try(state_map, form)
-        for centre in centres(self.lab):
+                self._try_board(state_map, form, points[0])
+        for centre in points:
             if not self.lab.in_time(_SEARCHING):
                 self.found.complete = False
                 break
@@ -136,12 +142,35 @@ class _Search:
                 "down and check it with verify-env"
             )
 
-    def _about(self, centre: Centre) -> None:
-        try:
-            structure = effects_at(self.lab, centre.point)
-        except TargetError:  # it may be no state
+    def _try_board(self, state_map: SignedMap, form: str, centre: Centre) -> None:
+        """A map of a board, unless pairs of cells refute it: a shift keeps what each cell does, and no diagonal."""
+        structure, _ = self._structure_at(centre) or (None, None)
+        if structure is not None and not keeps_pairs(structure, state_map):
+            self._refuse(Candidate(state_map, SignedMap.identity(1), state_map, form=form), _PAIRS, _PAIRS)
             return
-        left = automorphisms(structure)
+        self.found.structured += 1
+        self._try(state_map, form)
+
+    def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
+        """The effects at a centre and the maps that keep them, measured once; None where it is no state."""
+        key = centre.point.tobytes()
+        if key not in self.structures:
+            try:
+                structure = effects_at(self.lab, centre.point)
+            except TargetError:
+                self.structures[key] = None
+                return None
+            left = automorphisms(structure)
+            if not left.complete and (refined := with_pairs(self.lab, structure)) is not None:
+                structure, left = refined, automorphisms(refined)
+            self.structures[key] = structure, left
+        return self.structures[key]
+
+    def _about(self, centre: Centre) -> None:
+        measured = self._structure_at(centre)
+        if measured is None:
+            return
+        structure, left = measured
         searched = "observation" if self.lab.shows_state else "state"
         form = f"signed permutations of the {searched} that keep {centre.what} and the effects there"
         self.found.forms[form] = left.complete
@@ -166,11 +195,18 @@ class _Search:
         for at, state_map in enumerate(fresh):
             self.seen.add(self._moving(state_map))
             self.lab.progress(at, len(fresh), "comparing single transitions")
-            if not self.lab.in_time(_SEARCHING):
+            if limit := self._limit_of(at):
                 self.found.complete = self.found.forms[form] = False
-                self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
+                self.found.remarks.append(f"{limit} left {len(fresh) - at} maps untried")
                 break
             self._try(state_map, form)
+
+    def _limit_of(self, tried: int) -> str:
+        """What ends the trying of maps one by one, in words; "" for nothing."""
+        if not self.lab.in_time(_SEARCHING):
+            return "the time budget"
+        many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
+        return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
 
     def _about_half_numbers(self) -> None:
         """Whole numbers with a middle between two of them, which no state shows: all maps about it, where few."""
@@ -224,6 +260,9 @@ class _Search:
         )
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
+            return
+        if screened.refuted and self.lab.kind == "stochastic":  # where a run, which says more of it, is slow
+            self._refuse(candidate, screened.refuted, "rewards or ends differ")
             return
         try:
             complete = self._with_observation(candidate)

@@ -41,6 +41,7 @@ class Court:
         seed: of acceptance; screening draws from another one.
         seconds_left: seconds left of a share of the budget, None for no limit.
         emit: receives events.
+        least: samples for each generator below which nothing is accepted; 0 where states can be set.
     """
 
     make_env: Callable[[], gym.Env[Any, Any]]
@@ -53,6 +54,7 @@ class Court:
     seed: int
     seconds_left: Callable[[float], float | None]
     emit: Emit
+    least: int = 0
 
     def accept(self, name: str, group: Recognised) -> RunResult:
         """The run that decides whether a group is claimed.
@@ -72,7 +74,8 @@ class Court:
         Raises:
             SymcheckError: the environment refuses it.
         """
-        return self._run(claim, self.samples, self.alpha, self.seed, 1.0)
+        samples = max(self.samples, self.least * len(claim.group.generators))
+        return self._run(claim, samples, self.alpha, self.seed, 1.0)
 
     def screen(self, name: str, group: Recognised, *, samples: int | None = None) -> RunResult:
         """A loose run, which refuses or lets pass.

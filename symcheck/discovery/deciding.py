@@ -91,8 +91,8 @@ class _Bench:
         self.identity = identity
         self.court = court
         self.judgement = Judgement()
-        # Likely and simple maps first: what follows from them is not run again.
-        ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
+        # What follows from the first ones is not run again.
+        ordered = sorted(candidates, key=_likelihood)
         self.records = {candidate.key: _Record(candidate) for candidate in ordered}
         self.members: list[Candidate] = []
         self.known = Products([], identity)
@@ -240,7 +240,12 @@ class _Bench:
             self._screen(candidate)
 
     def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
-        """Whether what the search met is enough; of a few candidates a run says more closely where they fail."""
+        """Whether what the search met is enough; of a few candidates a run says more closely where they fail.
+
+        So it does of a mirror that the model has by name: that one is asked about.
+        """
+        if candidate.label:
+            return False
         refuted = sum(bool(record.candidate.refuted) for record in self.records.values())
         many = bool(candidate.refuted) and refuted > _MOST_REFUSED_REWARDS
         return many or self.wrong_rewards >= _MOST_REFUSED_REWARDS
@@ -376,6 +381,12 @@ class _Bench:
             candidate.form,
             record.another,
         )
+
+
+def _likelihood(candidate: Candidate) -> tuple[bool, bool, bool, int]:
+    """Likely and simple maps first; of those with other rewards, mirrors that a model has by name."""
+    agrees = candidate.reward_agrees
+    return not agrees, not agrees and not candidate.label, candidate.residual > 1e-6, candidate.cost
 
 
 _RANK: dict[Fate, int] = {

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm, logm
 
 from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces, action_entry, observation_entry
@@ -79,6 +78,8 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
     if lab.shows_state:
         made["observation"] = [_entry(state)]
     else:
+        from scipy.linalg import expm, logm  # loads scipy
+
         turn, acting = expm(_SMALL * state), expm(_SMALL * action)
         matrix, _ = observation_matrix(lab, lambda x: x @ turn.T, acting)
         made["observation"] = [_entry(np.rint(np.real(logm(matrix)) / _SMALL))]
@@ -226,6 +227,8 @@ def _relation(lie: Any, written: Any) -> int | None:
 
 def _is_turn(fields: dict[str, Any], parts: dict[str, Any]) -> bool:
     """Whether a finite map is the turn by some angle itself, and adds nothing."""
+    from scipy.linalg import expm  # loads scipy
+
     pairs = {part: _matrices(fields[part][0], entry) for part, entry in parts.items()}
     for angle in _ANGLES:
         fits = True

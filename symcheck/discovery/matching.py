@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from gymnasium import spaces
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from symcheck.array_types import Floats
 from symcheck.discovery.action_values import ActionValues
+from symcheck.discovery.assignment import assign
 from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import action_middle
 
@@ -34,12 +33,12 @@ def match_effects(
         >>> match_effects(-effects, effects, np.ones(1), ActionValues(two), two)
         (SignedMap(index=(1, 0), sign=(1, 1), offset=(0.0, 0.0)), 0.0)
     """
-    misfit = cdist(moved / scale, effects / scale, "cityblock") / moved.shape[1]
+    misfit = np.abs((moved / scale)[:, None] - (effects / scale)[None]).sum(axis=-1) / moved.shape[1]
     if values is not None:
         action_map = values.match(misfit, range(len(misfit)))
         return action_map, float(misfit[np.arange(len(misfit)), list(action_map.index)].max(initial=0.0))
     kept, turned = misfit[::2, ::2], misfit[::2, 1::2]
-    rows, index = linear_sum_assignment(np.minimum(kept, turned))
+    rows, index = np.arange(len(kept)), assign(np.minimum(kept, turned))
     sign = np.where(kept[rows, index] <= turned[rows, index], 1, -1)
     middle = action_middle(space) if isinstance(space, spaces.Box) else np.zeros(len(index))
     worst = np.minimum(kept, turned)[rows, index].max(initial=0.0)

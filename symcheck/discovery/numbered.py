@@ -20,7 +20,6 @@ from symcheck.discovery.result import Discovery, Form, Trial, is_accepted, why_o
 from symcheck.discovery.tabular import fields_of
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.errors import SymcheckError, TargetError
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.symmetry import Symmetry
 
 MOST_STATES = 1000
@@ -166,6 +165,8 @@ def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
 
 def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
     """The automorphisms of what may follow, as a claim; None for none but the identity."""
+    from symcheck.mdp.tabular import TabularMDP  # loads scipy
+
     n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]
     rows = [(s, a, r, t, e) for (s, a), outcomes in met.outcomes.items() for t, r, e in sorted(outcomes)]
     if not rows:

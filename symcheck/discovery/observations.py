@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
+from symcheck.discovery.assignment import assign
 from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap, apply_square
@@ -162,7 +162,7 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     cost = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept)))
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     cost = cost + _FORBIDDEN * (owner[:, None] != owner[None, :])
-    _, index = linear_sum_assignment(cost)
+    index = assign(cost)
     at = np.arange(len(index))
     sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
     best = SignedMap.of(index, sign)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, to_json_value
 from symcheck.engine.verdict import Facts, Verdict, decide
-from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from symcheck.mdp.homomorphism import Homomorphism  # loads scipy
 
 Route = Literal["states", "rollouts", "table"]
 Fate = Verdict | Literal["refused", "follows", "untried"]

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
@@ -64,8 +63,10 @@ class Generator:
         dim = len(self.state)
         homogeneous = np.zeros((dim + 1, dim + 1))
         homogeneous[:dim, :dim], homogeneous[:dim, dim] = self.state, self.shift
-        moved = scipy.linalg.expm(angle * homogeneous)
-        return moved[:dim, :dim], moved[:dim, dim], scipy.linalg.expm(angle * self.action)
+        from scipy.linalg import expm  # loads scipy
+
+        moved = expm(angle * homogeneous)
+        return moved[:dim, :dim], moved[:dim, dim], expm(angle * self.action)
 
     @property
     def planes(self) -> list[tuple[int, int, float]]:

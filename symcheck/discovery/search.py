@@ -24,7 +24,6 @@ from symcheck.discovery.numbered import MOST_STATES, is_numbered, search_numbere
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
-from symcheck.discovery.tabular import search_table
 from symcheck.discovery.turning import verify_rotation, verify_spatial
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
@@ -88,7 +87,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    court = _court(target, lab, options, emit, tried=tried)
+    court = _court(target, lab, options, emit, tried=tried, least=proposals.least_samples)
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
@@ -96,7 +95,9 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     return _with_family(result, families[0], judged.group, court) if families else result
 
 
-def _court(target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int) -> Court:
+def _court(
+    target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int, least: int = 0
+) -> Court:
     numbered = is_numbered(lab.observation_space, lab.action_space)
     has_state = not (lab.kind == "black box" or lab.shows_state or numbered)
     return Court(
@@ -111,6 +112,7 @@ def _court(target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: E
         options.seed,
         lab.seconds_left,
         emit,
+        least,
     )
 
 
@@ -183,6 +185,8 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
 
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
+    from symcheck.discovery.tabular import search_table  # loads scipy
+
     run = EnvOptions(max_time=options.max_time, alpha=options.alpha, seed=options.seed)
     findings = search_table(target.single, target.label, run, emit)
     group = findings.claim.group if findings.claim is not None else None

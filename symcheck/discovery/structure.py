@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
@@ -45,6 +46,8 @@ class Structure:
         dim: number of state coordinates.
         fixed: coordinates that never change and are left alone.
         relative: effects that differ by no more than this share of the larger count as equal.
+        pairs: over two state literals, what both do together, as numbers that a symmetry keeps; -1 goes with any. None
+            where that was not measured. Shape (2 dim, 2 dim).
     """
 
     centre: Floats
@@ -55,6 +58,7 @@ class Structure:
     dim: int
     fixed: tuple[int, ...]
     relative: float = RELATIVE
+    pairs: npt.NDArray[np.int64] | None = None
 
 
 def probe_sizes(spread: Floats, whole: bool) -> Floats:

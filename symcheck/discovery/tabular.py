@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
@@ -17,10 +17,11 @@ from symcheck.engine.results import RunResult
 from symcheck.entries.forms import AffineEntry
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.group import Group
-from symcheck.mdp.homomorphism import Homomorphism
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from symcheck.mdp.homomorphism import Homomorphism  # loads scipy
 
 _DISCOUNT = 0.99  # symmetries do not depend on it
 
@@ -71,6 +72,8 @@ def search_table(
 
     Cost: see `symcheck.mdp.TabularMDP.automorphism_group`.
     """
+    from symcheck.mdp.tabular import TabularMDP  # loads scipy
+
     mdp = TabularMDP.from_gymnasium(make_env(), discount=_DISCOUNT)
     automorphisms = mdp.automorphism_group()
     findings = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)

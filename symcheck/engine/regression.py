@@ -17,6 +17,7 @@ _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on
 _REFINED = 3  # times the ridge's bias is taken out: a hundred units are left of a part in 1e9
 _HIGHEST = 5  # degree of the polynomials that take out smooth dynamics
 _MOST_TERMS = 400
+_MOST_PRODUCTS = 200  # beside hundreds of other columns; a fit costs their square
 _ROWS_PER_TERM = 20
 
 
@@ -34,6 +35,30 @@ def polynomial(covariates: Floats) -> Floats:
     if k <= 16:
         columns += [covariates[:, [i]] * covariates[:, i:] for i in range(k)]
     return np.concatenate(columns, axis=1)
+
+
+def second_order(covariates: Floats) -> Floats:
+    """Squares and products of the first covariates, as many as the rows afford.
+
+    What depends on two coordinates at once may show in none of them alone: a distance, after one place is negated.
+
+    Args:
+        covariates: standardised, shape (n, k).
+
+    Returns:
+        Shape (n, terms), each of mean square 1, or 0 where it is 0 everywhere.
+
+    Example:
+        >>> second_order(np.ones((200, 9))).shape  # 20 rows a term: three covariates
+        (200, 6)
+    """
+    n, k = covariates.shape
+    most = min(_MOST_PRODUCTS, n // _ROWS_PER_TERM)
+    while k * (k + 1) // 2 > most:
+        k -= 1
+    i, j = np.triu_indices(k)
+    terms = covariates[:, i] * covariates[:, j]
+    return np.asarray(terms / np.sqrt((terms**2).mean(axis=0)).clip(1e-12))
 
 
 def smooth_terms(covariates: Floats) -> Floats:

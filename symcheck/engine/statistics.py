@@ -17,7 +17,6 @@ from symcheck.array_types import Floats
 from symcheck.engine.effects import Effect
 from symcheck.engine.features import Feature, hermite_features, normal_scores, weigh_features
 
-_BISECTIONS = 200
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
 _LEARNED_RIDGE = 0.01  # of the mean squared column of the design
@@ -50,27 +49,28 @@ def largest_fraction(violations: int, samples: int, alpha: float) -> float:
         # 1 - alpha^(1/n), without cancellation for large n.
         return -math.expm1(math.log(alpha) / samples)
     low, high = 0.0, 1.0
+    coefficients = _log_coefficients(violations, samples)
     # The tail P(X <= violations) falls as the fraction grows: its root at alpha is the bound.
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _binomial_tail(violations, samples, middle) > alpha:
+    while (middle := (low + high) / 2) not in (low, high):  # neighbouring floats have no number between them
+        if _binomial_tail(coefficients, samples, middle) > alpha:
             low = middle
         else:
             high = middle
     return high
 
 
-def _binomial_tail(most: int, n: int, p: float) -> float:
-    """P(X <= most) for X binomial(n, p)."""
+def _log_coefficients(most: int, n: int) -> list[float]:
+    """Logarithms of the binomial coefficients of n over 0, ..., most: those of ten thousand overflow."""
+    return [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(most + 1)]
+
+
+def _binomial_tail(coefficients: list[float], n: int, p: float) -> float:
+    """P(X <= most) for X binomial(n, p), from the logarithms of the coefficients up to the most."""
     if p <= 0:
         return 1.0
     if p >= 1:
         return 0.0
-    # In logarithms: binomial coefficients of ten thousand overflow.
-    logs = [
-        math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(p) + (n - k) * math.log1p(-p)
-        for k in range(most + 1)
-    ]
+    logs = [each + k * math.log(p) + (n - k) * math.log1p(-p) for k, each in enumerate(coefficients)]
     top = max(logs)
     return min(1.0, math.exp(top) * sum(math.exp(log - top) for log in logs))
 

@@ -20,13 +20,13 @@ _FAMILIES = (
 )
 _HEAD = """# The symmetry atlas
 
-Which symmetries the environments that people train on have, which they have nearly, and which they only seem to have.
-Every line was verified on the environment itself, with three seeds; `symcheck atlas --check` does it again, and
-`symcheck verify-env ID` checks what is claimed for one. Claimed is what holds exactly; everything else is recorded with
-what breaks it. Sizes are the largest violations seen, in the unit of what is violated: a reward, a coordinate of the
-next state, a total variation.
+The atlas lists the symmetries that common environments have exactly, approximately, or only apparently. Every entry
+was verified on the environment itself with three seeds. `symcheck atlas --check` repeats this, and `symcheck
+verify-env ID` checks the claims for one environment. Only exact symmetries are claimed; everything else is recorded
+together with what breaks it. Sizes are the largest observed violations, in the unit of the violated quantity: a
+reward, a coordinate of the next state, a total variation.
 
-This page is written from the files in `symcheck/envs/atlas_data` by `symcheck atlas --write docs/atlas.md`.
+`symcheck atlas --write docs/atlas.md` writes this page from the files in `symcheck/envs/atlas_data`.
 """
 _KINDS = {
     "exact": "yes",

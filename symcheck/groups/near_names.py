@@ -20,6 +20,14 @@ _MEANT = {
     "E": ("e", "euclidean"),
     "T": ("t", "translation", "translations"),
 }
+_IN_WORDS = {
+    "klein": "V4",
+    "kleinfour": "V4",
+    "vierergruppe": "V4",
+    "quaternion": "Q8",
+    "quaternions": "Q8",
+    "trivial": "C1",
+}
 
 
 def near_name(text: str) -> str | None:
@@ -28,10 +36,14 @@ def near_name(text: str) -> str | None:
     Example:
         >>> near_name("d4"), near_name("SO2"), near_name("Z/4Z"), near_name("dihedral 6"), near_name("mirror")
         ('D4', 'SO(2)', 'C4', 'D6', None)
+        >>> near_name("klein four"), near_name("quaternions")
+        ('V4', 'Q8')
     """
     match = _WRITTEN.fullmatch(text.strip().lower())
+    if match is None:
+        return _IN_WORDS.get(re.sub(r"[^a-z]", "", text.lower()))
     letter = next((key for key, words in _MEANT.items() if match is not None and match[1] in words), None)
-    if match is None or letter is None:
+    if letter is None:
         return None
     if letter in _WITH_PARENTHESES:
         return f"{letter}({match[2]})"

@@ -88,6 +88,7 @@ class ClaimedMaps:
             )
         self.name = name
         self.group = group
+        self.written = {"observation": observation, "action": action, "state": state}
         self.initial = bool(initial)
         self.agents = None if agents is None else read_agents(agents, len(group.generators))
         self.blocks: dict[str, dict[Any, tuple[Block, ...]]] = {}

@@ -211,6 +211,12 @@ class _Tree:
         return self._children[key].image(item, context) if key in self._children else item
 
 
+def _parts_in_toml(space: spaces.Space[Any]) -> str:
+    """How the parts of a space are written in TOML, with the names that they have."""
+    keys = list(space.spaces) if isinstance(space, spaces.Dict) else ["0", "1"]
+    return f"{{ {', '.join(f'{key} = ...' for key in keys)} }}"
+
+
 def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
     if space is None:
         return _Vector(entry, where)
@@ -221,7 +227,8 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
         raise SpecError(
             f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
             where=where,
-            remedy="Give one entry per sub-space (a mapping or tuple; in TOML { 0 = ..., 1 = ... }), or a callable.",
+            remedy=f"Give one entry per sub-space (in TOML {_parts_in_toml(space)}; in Python a mapping or tuple), "
+            "or a callable.",
         )
     size = int(np.prod(space.shape))
     if size != entry.dim:

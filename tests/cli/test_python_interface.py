@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -120,12 +121,19 @@ def test_the_line_that_repeats_a_run_of_objects_can_be_pasted():
     symmetry = sc.Symmetry("m", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[0, 1]])
     report = sc.verify_env("CartPole-v1", symmetry, samples=100)
     line = report["transition_invariance"].counterexample.reproduce
-    assert line == "import symcheck; symcheck.verify_env('CartPole-v1', symmetry, samples=100, seed=0)"
-    names = {"symmetry": symmetry}
+    claim = "symcheck.Symmetry('m', symcheck.groups.named('C2'), [[-1, -1, -1, -1]], [[0, 1]])"
+    assert line == f"import symcheck; symcheck.verify_env('CartPole-v1', {claim}, samples=100, seed=0)"
+    names: dict[str, Any] = {}
     exec(line.replace("symcheck.verify_env(", "again = symcheck.verify_env("), names)
     assert names["again"].to_dict()["properties"] == report.to_dict()["properties"]
     env = gym.make("CartPole-v1")
-    assert "symcheck.verify_env(env, symmetry, " in python_call("verify_env", env, None, {"seed": 0})
+    twin = sc.groups.from_permutations([[1, 0]])
+    twin.name = "C4"  # the name of another group, so that it is not written out
+    for unwritten in (
+        sc.Symmetry("m", sc.groups.cyclic(2), [lambda obs: -obs], [[1, 0]]),
+        sc.Symmetry("m", twin, [[-1]], [[1, 0]]),
+    ):
+        assert "symcheck.verify_env(env, symmetry, " in python_call("verify_env", env, unwritten, {"seed": 0})
     called = python_call("verify_env", gym.Wrapper, "cartpole/mirror", {"env-kwargs": {"x": 1}, "alpha": 0.1})
     assert called == (
         "import symcheck, gymnasium.core; symcheck.verify_env(gymnasium.core.Wrapper, 'cartpole/mirror', alpha=0.1)"

@@ -316,10 +316,14 @@ def test_a_board_has_the_group_of_the_square():
 
 
 def test_a_board_that_lacks_a_diagonal_keeps_what_keeps_the_other_one():
+    """Rows and columns permuted alike keep the diagonal, which no turn of the board does: S3, and the transpose."""
     found = search(worlds.LinesWithoutCorner)
-    moves = {tuple(entry) for entry in found.fields["observation"]}
-    assert found.group == {"name": "C2 x C2", "order": 4}
-    assert moves <= {(0, 3, 6, 1, 4, 7, 2, 5, 8), (8, 5, 2, 7, 4, 1, 6, 3, 0), (8, 7, 6, 5, 4, 3, 2, 1, 0)}
+    rows = {frozenset(row) for row in worlds.LinesWithoutCorner.rows}
+    assert (found.group["order"], found.complete) == (12, True)
+    for entry in found.fields["observation"]:
+        assert {frozenset(entry[i] for i in row) for row in rows} == rows
+    shifts = [trial for trial in found.trials if "shifts" in trial.form]
+    assert {trial.why for trial in shifts} == {"two coordinates changed together have another effect than their images"}
 
 
 def test_parts_of_an_observation_are_searched_part_by_part():
@@ -574,6 +578,31 @@ def test_a_large_group_is_claimed_only_where_its_simple_members_hold_alone(actio
     assert (judged.group.order if judged.group else None) == order
 
 
+@pytest.mark.parametrize(("least", "claimed"), [(0, True), (200, False)])
+def test_episodes_too_few_to_refute_what_two_coordinates_do_together_accept_nothing(least, claimed):
+    """One robot's place negated changes the distance that is paid for, and the mean of nothing."""
+
+    def make():
+        return gym.wrappers.TimeLimit(known.WORLDS["hidden TwoOnALine"](), 5)
+
+    where = Spaces(make().observation_space, make().action_space, has_state=False)
+    court = Court(make, "two", where, 60, 60, 0.01, 0.01, 0, lambda share: None, lambda event: None, least)
+    one = SignedMap.of(range(2), [-1, 1])
+    turned = Candidate(one, SignedMap.of([2, 1, 0, 3, 4, 5]), one)
+    still = SignedMap.identity(2)
+    judged = decide([turned], Candidate(still, SignedMap.identity(6), still), court)
+    assert (judged.group is not None) == claimed  # the first row says what is accepted where the least is not kept
+
+
+def test_the_least_is_that_of_as_many_episodes_as_can_refute():
+    from symcheck.discovery.black_box import least_samples
+    from symcheck.discovery.rollouts import Rollouts
+
+    empty = np.zeros((60, 1))
+    met = Rollouts(empty, empty, empty, np.zeros(60), np.zeros(60, bool), np.arange(60) // 6)
+    assert least_samples(met) == 40 * 6
+
+
 def test_a_picture_with_channels_last_is_found_through_its_episodes():
     found = search(known.WORLDS["hidden Falling"], samples=400)
     assert (found.group["order"], found.fields["action"]) == (2, [[2, 1, 0]])
@@ -591,3 +620,8 @@ def test_episodes_refute_a_map_whatever_the_actions_only_where_they_differ(tilt,
         before, after, np.zeros((4000, 1)), rng.normal(size=4000), np.zeros(4000, bool), np.arange(4000) // 40
     )
     assert refutes_whatever_the_actions(rollouts, before, after, lambda rows: rows * [-1, 1], 0.01) is refuted
+
+
+def test_the_groups_of_boards_are_those_that_take_rows_to_rows():
+    assert known.rows_kept(known.TicTacToe.rows) == known.TicTacToe.known
+    assert known.rows_kept(known.WithoutDiagonal.rows) == known.WithoutDiagonal.known

@@ -98,6 +98,31 @@ def test_episodes_without_a_fault_pass_without_a_reason() -> None:
     check(judged(world("", Unset), "nothing moves", method="trajectory"), Cell("passed"))
 
 
+class Apart(gym.Env[Any, Any]):
+    """Two numbers that wander apart or together; each alone says nothing about their distance, which is paid."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = spaces.Box(-1.0, 1.0, (2,), np.float64)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Anywhere in a square."""
+        super().reset(seed=seed)
+        self.at, self.left = self.np_random.uniform(-1.0, 1.0, 2), 10
+        return self.at.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        """Pay for the distance before the step."""
+        reward, self.left = float(abs(self.at[0] - self.at[1])), self.left - 1
+        self.at = 0.9 * self.at + 0.1 * np.asarray(action)
+        return self.at.copy(), reward, self.left == 0, False, {}
+
+
+@pytest.mark.parametrize(("entry", "verdict"), [([-1, 1], "failed"), ([1, 0], "passed")])
+def test_what_two_coordinates_do_together_shows_in_episodes(entry: list[int], verdict: str) -> None:
+    (reward,) = named(Apart, Symmetry("one", C2, [entry], [entry]), "reward_invariance", samples=1500)
+    assert (reward.method, reward.verdict) == ("trajectory", verdict)
+
+
 @pytest.mark.parametrize(("steps", "verdict"), [(900, "undecided"), (1600, "passed")])
 def test_time_that_ends_before_half_of_the_steps_asked_for_decides_nothing(
     steps: int, verdict: str, monkeypatch: pytest.MonkeyPatch

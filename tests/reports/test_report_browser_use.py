@@ -45,6 +45,26 @@ def test_numbers_sort_as_numbers(desktop: Browser, curve_model: CurveModel, tmp_
     assert "mlp" in desktop.js(first)
 
 
+def test_a_legend_hides_one_curve_with_its_band_and_shows_it_again(
+    desktop: Browser, curve_model: CurveModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(render_curves(curve_model), encoding="utf-8")
+    desktop.open(path)
+    shown = (
+        "[0, 1].map((i) => [...document.querySelectorAll(`svg [data-curve='${i}']`)]"
+        ".filter((part) => getComputedStyle(part).display !== 'none').length)"
+    )
+    first, second = desktop.js(shown)
+    assert min(first, second) >= 2
+    button = "document.querySelectorAll('.legend button')[0]"
+    desktop.js(f"{button}.click()")
+    assert desktop.js(shown) == [0, second]
+    assert desktop.js(f"{button}.getAttribute('aria-pressed')") == "false"
+    desktop.js(f"{button}.click()")
+    assert desktop.js(shown) == [first, second]
+
+
 def test_a_keyboard_alone_skips_sorts_and_unfolds(desktop: Browser, failing_page: Path) -> None:
     desktop.open(failing_page)
     desktop.key("Tab", 9)

@@ -42,7 +42,7 @@ from symcheck.engine.episodes import (
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
-from symcheck.engine.regression import polynomial, smooth_terms, standardise, told_apart
+from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT32_EPSILON, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
@@ -405,16 +405,16 @@ class TrajectoryEvidence:
         return _Features(episodes, starts, covariates, scores, named, described, means)
 
     def _design(self, features: _Features) -> Floats:
-        """Covariates, their products with the actions, as what follows depends on both, and the step's number."""
+        """Covariates, their products with the actions and with each other, and the step's number."""
         covariates = features.covariates
         actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])
         actions = standardise(actions)
         # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
-        products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
         steps = step_columns(step_numbers(features.starts, len(kept)))
-        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products, steps], axis=1)
+        joint = [*(kept * actions[:, [j]] for j in range(actions.shape[1])), second_order(covariates)]
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
 
     def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
         """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
