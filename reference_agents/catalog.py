@@ -219,7 +219,7 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
 def control_networks(rate: float, *, continuous: bool = False) -> dict[str, NetworkPlan]:
     """The vector networks, at one learning rate for method and baselines alike.
 
-    An average of Gaussian policies is no Gaussian, so it is left out where actions are continuous.
+    An average of Gaussian policies is not a Gaussian, so it is left out where actions are continuous.
     """
     return {
         name: dataclasses.replace(plan, learning_rate=rate)

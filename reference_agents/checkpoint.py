@@ -1,4 +1,4 @@
-"""Checkpoints from which a training goes on as if it had never stopped, bit for bit.
+"""Checkpoints from which a training continues as if it had never stopped, bit for bit.
 
     FOLDER/job.json          what is trained, by which versions, and into which parts it is split; written first
     FOLDER/checkpoint.pt     of a training in one part; else checkpoint-1.pt, checkpoint-2.pt, ...

@@ -36,7 +36,7 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
 
     Args:
         part: what to train.
-        content: the state to go on from, serialised; None to start afresh.
+        content: the state to continue from, serialised; None to start afresh.
         seconds: how long, wall time.
 
     Returns:
@@ -87,7 +87,7 @@ def train_on_dask(
         parts: what it is split into; at least one for each thread of the cluster keeps all of it busy.
         scheduler: the address of a scheduler; None for a local cluster of `workers` processes.
         workers: processes of the local cluster.
-        checkpoints: of each part the file to go on from, where there is one, and to write; empty for none.
+        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
         on_progress: told whenever a slice is finished.
         slice_seconds: how long a part is trained until its state comes back.
 
@@ -132,7 +132,7 @@ class _Board:
                 self._note(part, state, seen=0)
 
     def content(self, part: int) -> bytes | None:
-        """What a part goes on from."""
+        """What a part continues from."""
         state = self._states[part]
         return None if state is None else serialise(state)
 

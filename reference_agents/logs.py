@@ -5,8 +5,8 @@ TensorBoard: one folder a run, and one for each learning rate.
     FOLDER/tensorboard/lr0.001-seed0     return
     FOLDER/tensorboard/lr0.001           return/25%, return/50%, return/75%
 
-Files are opened, written and closed at every evaluation, without threads, so that hundreds of runs are no burden. A
-resumed training writes its curves anew from the start, so that nothing is there twice.
+Files are opened, written and closed at every evaluation, without threads, so that hundreds of runs are not a burden. A
+resumed training writes its curves again from the start, so that nothing is there twice.
 
 Weights & Biases: one W&B run for a training, whatever the number of seeds, with `lr0.001-seed0/return` and
 `lr0.001/return/50%` over `env_steps`. What W&B itself is told by WANDB_MODE, WANDB_PROJECT and so on holds.

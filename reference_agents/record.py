@@ -5,7 +5,7 @@
     FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
     FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
     FOLDER/parameters.pt  the coefficients of all runs, stacked
-    FOLDER/checkpoint*.pt what a training that was stopped goes on from; gone once it has ended
+    FOLDER/checkpoint*.pt what a training that was stopped continues from; gone once it has ended
     FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
 
 Files are written beside their place and moved there, so that a crash leaves the old one or the new one. The record is

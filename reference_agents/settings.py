@@ -176,7 +176,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
         Values of the fields' types by name.
 
     Raises:
-        OptionError: for anything that is no field, or no value of its type; suggests the nearest field.
+        OptionError: for anything that is not a field, or no value of its type; suggests the nearest field.
 
     Example:
         >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])

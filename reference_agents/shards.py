@@ -2,7 +2,7 @@
 
 Runs do not depend on their company, so neither the curves nor the weights depend on how many processes there are.
 Small batched products scale with processes and hardly with threads. Each process writes checkpoints of its part and
-goes on from them; one that dies takes nothing with it: its part is taken up again from its last checkpoint.
+continues from them; one that dies takes nothing with it: its part is taken up again from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def train_in_processes(
         job: what to train.
         parts: what it is split into, as from `split`.
         processes: how many parts are trained at once; each process runs one thread.
-        checkpoints: of each part the file to go on from, where there is one, and to write; empty for none.
+        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
         on_progress: told every so often, of all runs together.
 
     Returns:

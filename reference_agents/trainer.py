@@ -90,7 +90,7 @@ class Training:
     """What came of a job.
 
     Attributes:
-        job: what was asked for.
+        job: what was requested.
         network: the stacked network at the end.
         initial_parameters: the values it started from, shape (runs, parameters).
         env_steps: steps of each run when each evaluation was made, shape (evaluations,).
@@ -124,7 +124,7 @@ def train(
     Args:
         job: what to train.
         on_progress: told after every update, and first of every evaluation that a resumed training had made before.
-        on_checkpoint: offered, after every update, a function that gives the state to go on from.
+        on_checkpoint: offered, after every update, a function that gives the state to continue from.
         resume_from: such a state of the same job; None to start afresh.
 
     Returns:

@@ -57,7 +57,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: it cannot be opened.
-        UnreadableError: it is no TOML, or nested or numbered beyond use.
+        UnreadableError: it is not TOML, or nested or numbered beyond use.
     """
     table: dict[str, Any] = _parse(tomllib.loads, read_text(path))
     return table
@@ -72,7 +72,7 @@ def parse_json(text: str) -> Any:
     """The value that a JSON text means.
 
     Raises:
-        UnreadableError: it is no JSON, or nested or numbered beyond use.
+        UnreadableError: it is not JSON, or nested or numbered beyond use.
 
     Example:
         >>> parse_json("[" * 5000 + "]" * 5000)

@@ -23,7 +23,7 @@ _NAMES = {
 def write_file(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new.
 
-    A link stays a link, and what is no file (`/dev/stdout`, a pipe) is written to as it is.
+    A link stays a link, and what is not a file (`/dev/stdout`, a pipe) is written to as it is.
 
     Args:
         path: where to; its folder must exist.
@@ -102,7 +102,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
     """Refuse what cannot be written, and two outputs in one file, before any work is done.
 
     Args:
-        paths: option to file; None for what was not asked for.
+        paths: option to file; None for what was not requested.
 
     Raises:
         SymcheckError: naming the option.

@@ -7,6 +7,7 @@ all that it asks for is `runner.alg.update`, the storage and the policy.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ def log_residual(
         log: called with name, value and iteration in place of the writer.
 
     Raises:
-        OptionError: `every` is no whole number of 1 or more.
+        OptionError: `every` is not a whole number of 1 or more.
         TargetError: the runner has no algorithm with `update` and a storage.
 
     Example:
@@ -58,17 +59,20 @@ def log_residual(
             remedy="Build the OnPolicyRunner first, then attach the hook, then call learn.",
         )
     update = algorithm.update
-    updates = 0
+    updates, first = 0, 0
 
     def update_and_measure(*arguments: Any, **options: Any) -> Any:
-        nonlocal updates
+        nonlocal updates, first
+        if updates == 0:
+            # Read once: runners set it before the update of an iteration, or after it (rsl_rl 2).
+            first = int(getattr(runner, "current_learning_iteration", 0))
         # Before the update: storages are cleared by it.
         states = _states(algorithm.storage, group) if updates % every == 0 else None
         result = update(*arguments, **options)
         if states is not None:
-            iteration = int(getattr(runner, "current_learning_iteration", updates))
-            for name, value in measure_residual(_policy(algorithm), symmetry, states, group).items():
-                _write(runner, f"{prefix}/{name}", value, iteration, log)
+            policy, states = _behind_normaliser(runner, _policy(algorithm), states)
+            for name, value in measure_residual(policy, symmetry, states, group).items():
+                _write(runner, f"{prefix}/{name}", value, first + updates, log)
         updates += 1
         return result
 
@@ -106,6 +110,23 @@ def _policy(algorithm: Any) -> Callable[[Any], Any]:
     return actor  # type: ignore[no-any-return]
 
 
+def _behind_normaliser(runner: Any, policy: Callable[[Any], Any], states: Any) -> tuple[Callable[[Any], Any], Any]:
+    """The policy as a function of observations: rsl_rl 2 normalises them outside of it, and stores them normalised.
+
+    The symmetry acts on observations. On normalised ones it would be another map wherever statistics are one-sided.
+    """
+    import torch
+
+    normaliser: Any = getattr(runner, "obs_normalizer", None)
+    if not isinstance(states, torch.Tensor) or not hasattr(normaliser, "inverse"):
+        return policy, states
+    # A copy in evaluation mode: what is measured must not add to the statistics.
+    frozen = copy.deepcopy(normaliser).eval()
+    with torch.no_grad():
+        observations = frozen.inverse(states)
+    return lambda seen: policy(frozen(seen)), observations
+
+
 def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[str, float, int], None] | None) -> None:
     if log is not None:
         log(name, value, iteration)
@@ -114,9 +135,13 @@ def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[
     writer = getattr(runner, "writer", None) or getattr(getattr(runner, "logger", None), "writer", None)
     if writer is not None:
         writer.add_scalar(name, value, iteration)
-        return
     import sys
 
     wandb = sys.modules.get("wandb")
-    if wandb is not None and getattr(wandb, "run", None) is not None:
+    run = getattr(wandb, "run", None)
+    # rsl_rl's own writers for it, WandbSummaryWriter and WandbLogWriter, pass scalars on.
+    passed_on = "wandb" in type(writer).__name__.lower() or getattr(
+        getattr(run, "settings", None), "sync_tensorboard", False
+    )
+    if wandb is not None and run is not None and not passed_on:
         wandb.log({name: value}, step=iteration)

@@ -118,12 +118,16 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
     compared = None if context.proof is None else context.proof.compared
     if compared is not None and compared.ties:
         notes.append(state("off_ties", ties=list(compared.ties)))
+    if context.proof is not None and context.proof.missing:
+        notes.append(state("not_carried", operation=context.proof.missing))
     if measured.nan is None:
         sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
         notes.append(state("largest_residual", **sizes, region=context.region))
         flips = {"flips": deployed.flips, "decisions": deployed.decisions}
         noise = {"residual": deployed.residual, "noise": deployed.noise, **flips}
         notes.append(state("deployed_precision", deployed=subject.deployed_as, **noise))
+    if measured.left_out:
+        notes.append(state("images_outside_space", left=measured.left_out, kept=measured.pairs))
     if measured.time_up:
         notes.append(state("stopped_early", pairs=measured.pairs))
     if subject.runtime_problem is not None:

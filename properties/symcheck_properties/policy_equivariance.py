@@ -122,24 +122,21 @@ def _causes_by_part(context: PolicyContext) -> tuple[Statement, ...]:
     causes = []
     for name, part in sorted(violating, key=lambda item: -item[1]["max_residual"]):
         if name == "normaliser":
-            columns = context.one_sided_columns
-            listed = ", ".join(f"column {c['column']}" for c in columns[:6])
-            more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
-            causes.append(
-                state(
-                    "SYM250",
-                    columns=columns,
-                    shown=f"{listed}{more}",
-                    residual=part["max_residual"],
-                    action=part["action"],
-                )
-            )
+            columns, shown = context.one_sided_columns, _shown_columns(context)
+            fields = {"residual": part["max_residual"], "action": part["action"]}
+            causes.append(state("SYM250", columns=columns, shown=shown, **fields))
         else:
             causes.append(state(_CODES[name], residual=part["max_residual"], action=part["action"]))
     if not causes and context.one_sided_columns:
-        columns = context.one_sided_columns
-        causes.append(state("SYM250", columns=columns, shown=", ".join(f"column {c['column']}" for c in columns[:6])))
+        causes.append(state("SYM250", columns=context.one_sided_columns, shown=_shown_columns(context)))
     return tuple(causes)
+
+
+def _shown_columns(context: PolicyContext) -> str:
+    """The first columns with one-sided statistics, with their key where observations have keys."""
+    columns = context.one_sided_columns
+    listed = [f"column {c['column']}" + (f" of {c['key']!r}" if "key" in c else "") for c in columns[:6]]
+    return ", ".join(listed) + (f" and {len(columns) - 6} more" if len(columns) > 6 else "")
 
 
 def _notes_of_states(context: PolicyContext, sizes: Floats) -> tuple[Statement, ...]:

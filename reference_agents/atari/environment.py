@@ -63,7 +63,7 @@ class AtariGames:
         return shown
 
     def restart(self, where: Bools) -> Array:
-        """Abandon some games and begin new ones; a game cannot stand still while others go on."""
+        """Abandon some games and begin new ones; a game cannot stand still while others continue."""
         shown = self._games.restart(where.reshape(-1)) if where.any() else self._games.observations
         of_runs: Array = self._runs(shown)
         return of_runs

@@ -183,7 +183,7 @@ class _Plan:
     say: Callable[[str], None]
 
     def train(self) -> Training:
-        """Train by the executor that was asked for, from the checkpoints that there are."""
+        """Train by the executor that was requested, from the checkpoints that there are."""
         job, parts = self.started.job, self.started.parts
         files = [checkpoint_path(self.folder, part, len(parts)) for part in range(len(parts))]
         processes = self.request.processes or len(parts)

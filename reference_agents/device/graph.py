@@ -24,7 +24,7 @@ def record(work: Callable[[], None], generator: torch.Generator) -> Callable[[],
 
     Args:
         work: see above.
-        generator: what it draws from; every repetition goes on from where the generator is then.
+        generator: what it draws from; every repetition continues from where the generator is then.
     """
     # Nothing may be pending when the recording starts.
     torch.cuda.synchronize()

@@ -192,7 +192,7 @@ def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.M
     """The permutation of one-hot vectors that a map of values induces, shape (values, values).
 
     Raises:
-        SpecError: the map mixes components, or is no permutation.
+        SpecError: the map mixes components, or is not a permutation.
     """
     counts, first = counts_of(space)
     start = np.array(first)

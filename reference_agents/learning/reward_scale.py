@@ -1,4 +1,4 @@
-"""Rewards in units of the deviation of discounted returns, which is estimated while training goes on.
+"""Rewards in units of the deviation of discounted returns, which is estimated while training continues.
 
 The value loss and the advantages of every task are then of order one, whatever its rewards are counted in. A scale is
 the same for a state and for its images, so equivariant networks stay what they are. Evaluations count plain rewards.

@@ -2,7 +2,7 @@
 
 Vectors are (runs, batch, units), images (runs, batch, height, width, units); units are component-major. `forward`
 returns the output and what `backward` needs of it; `backward` writes the parameters' gradients and returns the gradient
-of the input where it is asked for.
+of the input where it is requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A network over an environment that has few different observations: each is looked at once between two updates.
+"""A network over an environment that has few different observations: each is examined once between two updates.
 
 The grid world shows one of 49 images. A batch of 80 steps sees many of them twice, and the five steps that gather it
 see the same parameters; so the network is asked once for all 49, acting is a look-up, and learning sends back to each

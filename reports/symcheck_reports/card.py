@@ -26,7 +26,7 @@ def read_runs(report: Any) -> list[dict[str, Any]]:
         report: as parsed from JSON.
 
     Raises:
-        ValueError: it is no report.
+        ValueError: it is not a report.
     """
     if not isinstance(report, dict) or report.get("schema") not in READABLE:
         raise ValueError("no report of symcheck")

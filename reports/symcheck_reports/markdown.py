@@ -16,6 +16,7 @@ from symcheck_reports.formatting import clean, one_line, plural, scientific
 
 # GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
 BUDGET_BYTES = 900_000
+_COLUMNS_SHOWN = 60  # rows of wrong columns; a robot has 12 to 60 joints
 _WORDS_OF_VERDICT = {"proved": "proved", "passed": "passed", "failed": "**failed**", "undecided": "**undecided**"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&])")
 
@@ -68,12 +69,26 @@ def _run_section(run: RunResult, *, several: bool) -> str:
     for result in run.properties:
         if result.verdict in ("failed", "undecided"):
             lines += [*_details(result, run), ""]
+    lines += _wrong_columns(run)
     facts = "; ".join(f"{name} {text}" for name, text in words.facts(run))
     lines.append(f"<sub>{escaped(facts)}</sub>")
     if run.command:
         lines += ["", *_fenced([clean(run.command)])]
     text = "\n".join([*lines, "", ""])
     return text if len(text.encode("utf-8")) < BUDGET_BYTES // 2 else _cut(text, BUDGET_BYTES // 2)
+
+
+def _wrong_columns(run: RunResult) -> list[str]:
+    """The wrong columns of a mirror function, one row each."""
+    if not run.columns:
+        return []
+    lines = ["| column | term | name | expected | found | code |", "|---|---|---|---|---|---|"]
+    for column in run.columns[:_COLUMNS_SHOWN]:
+        place = f"{column['group']}[{column['index']}]"
+        cells = (place, *(str(column[key]) for key in ("term", "name", "expected", "found", "code")))
+        lines.append("| " + " | ".join(escaped(cell) for cell in cells) + " |")
+    more = len(run.columns) - _COLUMNS_SHOWN
+    return [*lines, "", *([f"{plural(more, 'more column')} in the JSON report.", ""] if more > 0 else [])]
 
 
 def _cut(text: str, budget: int) -> str:

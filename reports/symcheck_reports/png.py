@@ -49,7 +49,7 @@ def data_uri(png: bytes) -> str:
 
 
 def brightness(value: Any, low: float, high: float) -> int:
-    """A value as 0 to 255 between `low` and `high`; what is no finite number is drawn black.
+    """A value as 0 to 255 between `low` and `high`; what is not a finite number is drawn black.
 
     Example:
         >>> brightness(0.5, 0.0, 1.0), brightness("NaN", 0.0, 1.0)

@@ -209,7 +209,7 @@ def qualifications(result: PropertyResult) -> list[str]:
 
 
 def remark(result: PropertyResult) -> str:
-    """Why a property that holds is no plain pass, for instance a reward that is constant; "" where it is plain."""
+    """Why a property that holds is not a plain pass, for instance a reward that is constant; "" where it is plain."""
     if result.reason is None or result.verdict in ("failed", "undecided"):
         return ""
     return one_line(result.reason.text, 300)

@@ -1,4 +1,4 @@
-"""Accepted approximate symmetries: which violations a project has looked at and lives with, and up to which size.
+"""Accepted approximate symmetries: which violations a project has examined and lives with, and up to which size.
 
     [[accepted]]
     target = "CartPole-v1"

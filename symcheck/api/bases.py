@@ -19,7 +19,7 @@ def layers_of(symmetry: Symmetry) -> list[LayerRow]:
         usual sizes and the layers after the last of them.
 
     Raises:
-        SpecError: observation or action entries that are no linear data (callables, offsets, sub-spaces).
+        SpecError: observation or action entries that are not linear data (callables, offsets, sub-spaces).
 
     Example:
         >>> from symcheck.groups import catalog

@@ -102,8 +102,10 @@ def from_command(line: str, *, where: str) -> RunCommand:
             "again with the same objects and seed.",
         )
     options: dict[str, str] = {}
-    rest = words[3:]
+    # verify-mirror --model FILE has no target.
+    target = "" if words[2].startswith("--") else words[2]
+    rest = words[3:] if target else words[2:]
     while rest:
         name = rest.pop(0).removeprefix("--")
         options[name] = rest.pop(0) if rest and not rest[0].startswith("--") else ""
-    return RunCommand(words[1], words[2], options)
+    return RunCommand(words[1], target, options)

@@ -54,7 +54,7 @@ class Discovered:
 
     @property
     def spec(self) -> str:
-        """The SPEC file, TOML; "" where nothing was found, or the symmetry is no data (action maps by state)."""
+        """The SPEC file, TOML; "" where nothing was found, or the symmetry is not data (action maps by state)."""
         if not self.result.fields:
             return ""
         remarks = [

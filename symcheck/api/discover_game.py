@@ -137,7 +137,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
     verified alone, and all of them together on other games; nothing is claimed that `verify_game` refuses.
 
     Args:
-        game: as of `verify_game`; symmetries that it claims are not looked at.
+        game: as of `verify_game`; symmetries that it claims are not examined.
         emit: receives the events of the last verification, of all images together.
         **options: as of `verify_game`.
 

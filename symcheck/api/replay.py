@@ -9,6 +9,7 @@ from typing import Any
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, from_command
 from symcheck.api.options import VerifyEnvOptions
+from symcheck.api.replay_again import KINDS, failed_names, run_again
 from symcheck.api.replay_trust import check_header, check_symmetry, check_trust
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry, symmetry_of_layout
@@ -35,7 +36,8 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Returns:
         A report whose properties are those that had a counterexample or a certificate, with the verdict found now:
-        `failed` where the counterexample still violates its property, or the certificate no longer holds.
+        `failed` where the counterexample still violates its property, or the certificate no longer holds. Of a mirror
+        function, a robot's model or a policy the properties that had failed, checked again as a whole.
 
     Raises:
         SymcheckError: no such file, not a report, nothing in it failed with a counterexample, header and command
@@ -96,6 +98,8 @@ def _is_property(item: Any) -> bool:
 
 
 def _can_replay(report: dict[str, Any]) -> bool:
+    if report["kind"] in KINDS:
+        return bool(failed_names(report))
     return bool(_with_counterexample(report)) or _has_certificate(report)
 
 
@@ -110,6 +114,8 @@ def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _replay_report(report: dict[str, Any], command: RunCommand, where: str) -> RunResult:
+    if report["kind"] in KINDS:
+        return run_again(report, command, where)
     items = _with_counterexample(report)
     if report["kind"] == "env":
         properties = _replay_env(command, items, report, where)

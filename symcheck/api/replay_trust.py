@@ -15,7 +15,13 @@ from symcheck.errors import SymcheckError
 from symcheck.loading import is_reference
 from symcheck.symmetry.symmetry import Symmetry
 
-_VERBS = {"env": "verify-env", "net": "verify-net", "game": "verify-game"}
+_VERBS = {
+    "env": "verify-env",
+    "net": "verify-net",
+    "game": "verify-game",
+    "mirror": "verify-mirror",
+    "policy": "audit-policy",
+}
 _WITH_CODE = ("symmetry", "symmetries", "env", "checkpoint")  # options whose files may run code
 
 
@@ -28,8 +34,10 @@ def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> 
     verb = _VERBS.get(report["kind"])
     if verb != command.verb:
         raise _disagreement(f"a report of kind {report['kind']!r}", f"the command {command.verb!r}", where)
-    if report["target"] != command.target:
-        raise _disagreement(f"target {report['target']!r}", f"its command runs {command.target!r}", where)
+    # Of a model by itself the model is the target.
+    target = command.target or command.options.get("model", "")
+    if report["target"] != target:
+        raise _disagreement(f"target {report['target']!r}", f"its command runs {target!r}", where)
 
 
 def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) -> None:
@@ -38,8 +46,17 @@ def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) ->
     Raises:
         SymcheckError: naming both.
     """
+    check_group(report, symmetry.name, symmetry.group.name, where)
+
+
+def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str) -> None:
+    """The same, of the names of a symmetry and its group.
+
+    Raises:
+        SymcheckError: naming both.
+    """
     given = (report["symmetry"], report["group"].get("name"))
-    now = (symmetry.name, symmetry.group.name)
+    now = (symmetry, group)
     if given != now:
         raise _disagreement(f"symmetry {given[0]!r} ({given[1]})", f"its command names {now[0]!r} ({now[1]})", where)
 
@@ -81,7 +98,10 @@ def check_trust(command: RunCommand, where: str) -> None:
 
 def _places_of_code(command: RunCommand) -> Iterator[Path]:
     """Where the files and modules lie whose code the command runs."""
-    for text in (command.target, *(command.options.get(name, "") for name in _WITH_CODE)):
+    model = command.options.get("model", "")
+    # A model file holds no code; an environment that has a model does.
+    named = (command.options.get(name, "") for name in _WITH_CODE)
+    for text in (command.target, *named, model if is_reference(model) else ""):
         source, colon, _ = text.rpartition(":")
         if colon and is_reference(text) and not source.endswith(".py"):
             yield from _place_of_module(source.partition(".")[0])

@@ -47,7 +47,7 @@ def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, op
 
 
 def _symmetry_as_text(symmetry: Symmetry | None) -> str | None:
-    """The call that builds a symmetry again; None where its entries are no plain data, or too long to be read."""
+    """The call that builds a symmetry again; None where its entries are not plain data, or too long to be read."""
     if symmetry is None or symmetry.agents is not None or symmetry.written["state"] is not None:
         return None
     entries = [repr(symmetry.written[part]) for part in ("observation", "action")]

@@ -20,7 +20,7 @@ def networks_of_run(target: str) -> list[str]:
         "folder/network.py:name" per trained network, or the target alone.
 
     Raises:
-        TargetError: a folder that is no run folder.
+        TargetError: a folder that is not a run folder.
 
     Example:
         >>> networks_of_run("nets.py:policy")

@@ -118,6 +118,9 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
         return replace(options, input_shape=options.input_shape or structured, space=options.space or space)
+    if isinstance(space, gym.spaces.Discrete):
+        # One-hot vectors of the values, on which a permutation of values acts; few enough to be drawn.
+        return replace(options, input_shape=options.input_shape or (int(space.n),), space=options.space or space)
     observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
     return replace(options, input_shape=shape, observations=observations, space=options.space or space)

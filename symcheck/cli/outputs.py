@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The report files that were asked for, and what exits non-zero."""
+    """The report files that were requested, and what exits non-zero."""
 
     fail_on: str = option(
         "failed,undecided",
@@ -51,7 +51,7 @@ class Outputs:
         return parse_fail_on(self.fail_on)
 
     def finish(self, report: Report, fail_on: frozenset[FailOn]) -> None:
-        """Write what was asked for, print the verdict and leave with the exit code.
+        """Write what was requested, print the verdict and leave with the exit code.
 
         Raises:
             typer.Exit: with the run's code.
@@ -61,7 +61,7 @@ class Outputs:
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def publish(self, report: Report) -> None:
-        """Write what was asked for and print the verdict.
+        """Write what was requested and print the verdict.
 
         Raises:
             SymcheckError: a file could not be written; the others are.

@@ -96,7 +96,7 @@ def find_settings(folder: Path) -> Settings:
         The settings; empty where there are none.
 
     Raises:
-        OptionError: a file that is no TOML, or an unknown or misplaced setting.
+        OptionError: a file that is not TOML, or an unknown or misplaced setting.
     """
     for place in (folder, *folder.parents):
         # symcheck.toml before pyproject.toml in the same folder: it is about nothing else.

@@ -79,7 +79,7 @@ def least_samples(rollouts: Rollouts) -> int:
     """The samples, for each generator, with which whole episodes can refute what depends on several numbers at once.
 
     Half of the pairs of episodes teach what differs, and n others reject at no less than 2 / 2^n: of fewer pairs none
-    could, whatever they showed, and what is not rejected then is no symmetry yet.
+    could, whatever they showed, and what is not rejected then is not a symmetry yet.
 
     Args:
         rollouts: episodes of the environment.

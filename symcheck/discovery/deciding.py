@@ -2,7 +2,7 @@
 
 The maps under which an environment is symmetric form a group, which spares work both ways: a product of accepted maps
 needs no run of its own, and where h holds and g does not, neither does any product of h and g. Both conclusions are
-drawn from the screen at first; when a member falls that the whole does not hold with, they are drawn anew.
+drawn from the screen at first; when a member falls that the whole does not hold with, they are drawn again.
 """
 
 from __future__ import annotations

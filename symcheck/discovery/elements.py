@@ -1,6 +1,6 @@
 """The finite group that some maps generate, and its name.
 
-Elements are told apart by what they do to states and actions. Groups are recognised where the catalogue has them
+Elements are distinguished by what they do to states and actions. Groups are recognised where the catalogue has them
 (cyclic, dihedral, products of these with cyclic groups, symmetric); any other is written as a permutation group.
 """
 

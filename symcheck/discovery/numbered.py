@@ -102,7 +102,7 @@ def collect(lab: Laboratory) -> Transitions:
     """Try every action in every state where states can be set, else step episodes.
 
     Raises:
-        TargetError: an observation is no number of the space.
+        TargetError: an observation is not a number of the space.
     """
     met = Transitions()
     held: dict[int, Any] = {}

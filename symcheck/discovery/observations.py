@@ -21,6 +21,7 @@ from symcheck.discovery.screening import map_actions
 from symcheck.errors import TargetError
 
 _PAIRS = 160  # states and images whose observations are matched, plus those that show rare components
+_PICTURES = 48  # and their images, where eight turns and reflections of a whole picture are told apart
 _BATCHES = 16  # of widened states, looked through for such
 _ENOUGH = 12  # sightings of every component away from its usual value
 _WIDENED = 2.0  # times the spread: half of the states are drawn this wide, so that rare contacts show
@@ -56,7 +57,7 @@ def is_image(lab: Laboratory) -> bool:
 
 
 def look_around(lab: Laboratory) -> Sightings:
-    """Observe after a step from states of the pool and, where states are no integers, from wider ones.
+    """Observe after a step from states of the pool and, where states are not integers, from wider ones.
 
     Components that rarely leave their usual value (contacts) are looked for until each was seen a dozen times.
 
@@ -66,8 +67,10 @@ def look_around(lab: Laboratory) -> Sightings:
     Returns:
         What was seen; states that the environment refuses are left out.
     """
+    if is_image(lab):
+        return _observe_steps(lab, _pool_states(lab, _PICTURES))
     sightings = _observe_steps(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
-    if lab.is_whole or is_image(lab):
+    if lab.is_whole:
         return sightings
     sightings = _append_rows(sightings, _observe_steps(lab, _draw_wider_states(lab, _PAIRS // 2)), slice(None))
     usual = np.median(sightings.observations, axis=0)

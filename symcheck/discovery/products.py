@@ -42,7 +42,7 @@ class Products:
         listed: the elements by their keys, the identity first; None where there are too many to list.
 
     Raises:
-        SymcheckError: there are too many to list, and some map is no signed permutation: it has an offset.
+        SymcheckError: there are too many to list, and some map is not a signed permutation: it has an offset.
 
     Example:
         >>> from symcheck.discovery.maps import SignedMap

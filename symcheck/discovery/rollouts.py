@@ -49,7 +49,7 @@ def roll(lab: Laboratory) -> Rollouts:
     """Step uniform-policy episodes; too few steps to search only where time was up.
 
     Raises:
-        TargetError: observations are no numbers.
+        TargetError: observations are not numbers.
     """
     pool = Pool()
     roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))

@@ -1,4 +1,4 @@
-"""How long a run may still go on: its deadline, and who ended it.
+"""How long a run may still continue: its deadline, and who ended it.
 
 The one mutable thing that a run's parts share. Whoever catches Ctrl-C while evidence is gathered says so here; what was
 gathered is judged then. A deadline that passes between two steps of the environment, or within one where a command

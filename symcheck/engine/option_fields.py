@@ -115,7 +115,7 @@ def _read_field(field: dataclasses.Field[Any]) -> OptionField:
 
 
 def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> Any:
-    """The options that a caller gave as keywords; None means the default where None is no value of its own.
+    """The options that a caller gave as keywords; None means the default where None is not a value of its own.
 
     Args:
         kind: the dataclass.
@@ -187,7 +187,7 @@ def read_json_object(text: str) -> dict[str, Any]:
     """The keyword arguments that --env-kwargs means.
 
     Raises:
-        OptionError: the text is no JSON object.
+        OptionError: the text is not a JSON object.
 
     Example:
         >>> read_json_object('{"g": 9.8}')

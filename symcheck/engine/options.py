@@ -157,7 +157,7 @@ def check_limits(max_time: object, alpha: object) -> None:
 
 
 def check_whole(value: object, where: str, least: int) -> None:
-    """Refuse what is no whole number of `least` or more.
+    """Refuse what is not a whole number of `least` or more.
 
     Raises:
         OptionError: naming the option and what was given.
@@ -183,7 +183,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_samples(samples: object, least: int = 1) -> None:
-    """Refuse what is no number of samples, or more than any machine holds.
+    """Refuse what is not a number of samples, or more than any machine holds.
 
     Raises:
         OptionError: saying what was given.

@@ -49,8 +49,8 @@ def second_order(covariates: Floats) -> Floats:
         Shape (n, terms), each of mean square 1, or 0 where it is 0 everywhere.
 
     Example:
-        >>> second_order(np.ones((200, 9))).shape  # 20 rows a term: three covariates
-        (200, 6)
+        >>> second_order(np.ones((200, 9))).shape  # 20 rows a term: four covariates
+        (200, 10)
     """
     n, k = covariates.shape
     most = min(_MOST_PRODUCTS, n // _ROWS_PER_TERM)

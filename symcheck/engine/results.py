@@ -81,7 +81,7 @@ class PropertyResult:
         counterexample: present when failed and an input exists.
         causes: likely causes, most likely first; plain text becomes a free statement.
         notes: on what evidence, over which region, where the tolerance comes from; plain text likewise.
-        reason: why the verdict is no plain pass or failure; None where it is.
+        reason: why the verdict is not a plain pass or failure; None where it is.
         approximate: whether the claim holds up to a size that is small beside the values, or that is accepted.
         accepted_by: where a violation is accepted: "baseline", "accept_gap"; None where none is.
         equation: the claim as a formula, as the property was registered; the runner fills it in.

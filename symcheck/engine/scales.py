@@ -202,7 +202,7 @@ class Bulk:
     Attributes:
         values: shape (n, dim).
         far: which are far off, shape (n, dim); NaN and infinities are not.
-        filled: the values with a middle one in place of what is far off, and 0 in place of what is no number.
+        filled: the values with a middle one in place of what is far off, and 0 in place of what is not a number.
     """
 
     values: Floats

@@ -19,7 +19,7 @@ AcceptedBy = Literal["baseline", "accept_gap"]
 
 
 class ReasonCode(StrEnum):
-    """Why a verdict is no plain pass or failure; sentences are in `symcheck/statements/reasons.toml`."""
+    """Why a verdict is not a plain pass or failure; sentences are in `symcheck/statements/reasons.toml`."""
 
     NOT_REPEATABLE = "not_repeatable"
     VIOLATIONS_UNJUDGED = "violations_unjudged"
@@ -88,7 +88,7 @@ class Facts:
         quantity: what was compared, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
-        constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
+        constant: the value of an outcome that never varied, as text; None where it varied, or was not examined.
         unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
         unjudged: suspects of which it is not known whether they violate the claim.
         swamped: share of the comparisons in which rounding may do what a violation would.
@@ -124,7 +124,7 @@ class Facts:
 
 
 class Decision(NamedTuple):
-    """A verdict and, where it is no plain one, the reason."""
+    """A verdict and, where it is not a plain one, the reason."""
 
     verdict: Verdict
     reason: Statement | None = None

@@ -171,7 +171,7 @@ Entry: TypeAlias = AffineEntry | SpatialEntry | FunctionEntry | TreeEntry | Iden
 
 
 def parse_entry(written: Any, where: str) -> Entry:
-    """Read one generator's entry, told apart by its form.
+    """Read one generator's entry, distinguished by its form.
 
     Args:
         written: any of the forms listed in the module's first paragraph.
@@ -332,7 +332,7 @@ def read_numbers(written: Any, where: str) -> Floats:
     """Finite numbers in any container, sparse ones and tensors included, as float64.
 
     Raises:
-        SpecError: something that is no number, or not finite.
+        SpecError: something that is not a number, or not finite.
     """
     if hasattr(written, "toarray"):  # scipy.sparse
         written = written.toarray()

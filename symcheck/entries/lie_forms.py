@@ -215,7 +215,7 @@ ContinuousEntry: TypeAlias = LieEntry | LieFunctionEntry | TreeEntry | IdentityE
 
 
 def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
-    """Read the entry of one Lie generator, told apart by its form.
+    """Read the entry of one Lie generator, distinguished by its form.
 
     Args:
         written: any of the forms of the module's first paragraph.

@@ -100,7 +100,7 @@ class AtlasEntry:
     reference: str = ""
 
     def symmetry(self) -> Symmetry:
-        """The symmetry, built anew."""
+        """The symmetry, built again."""
         if not self.reference:
             return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
         # A reference names a factory, so that every call gives a symmetry of its own.
@@ -210,7 +210,7 @@ def read_entry(path: Path) -> AtlasEntry:
         path: a TOML file.
 
     Returns:
-        The entry; its symmetry is built when it is asked for.
+        The entry; its symmetry is built when it is requested.
 
     Raises:
         SpecError: a field that is missing or has a value that it cannot have.

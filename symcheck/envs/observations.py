@@ -25,7 +25,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         Observations, shape (count, *observation_space.shape), in the space's dtype.
 
     Raises:
-        TargetError: the observation space is no Box, so that observations cannot be stacked.
+        TargetError: observations are not arrays of one shape, so that they cannot be stacked.
 
     Example:
         >>> collect_observations(lambda: gym.make("CartPole-v1"), 3, seed=0).shape
@@ -33,7 +33,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
     """
     env = make()
     space = env.observation_space
-    if not isinstance(space, gym.spaces.Box):
+    if not isinstance(space, gym.spaces.Box | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
         raise TargetError(
             f"expected an environment with Box observations, got {space}.",
             where="--env",

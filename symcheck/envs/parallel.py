@@ -19,6 +19,7 @@ from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.agents import joint_symmetry
 from symcheck.symmetry.symmetry import Symmetry
 
+_LAST = 0.5
 _FUNCTIONS = ("observation_space", "action_space", "reset", "step")
 
 
@@ -83,12 +84,13 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         return self._observe(), float(rewards.get(name, 0.0)), ended, truncated, {}
 
     def _observe(self) -> dict[str, Any]:
-        alive = set(self.parallel.agents)
+        acting = set(self.parallel.agents)
         return {
             a: {
-                "alive": _flag(name in alive),
+                # An agent shows a last observation at the step that ends it, which is moved as any other.
+                "alive": _flag(1.0 if name in acting else _LAST if name in self._seen else 0.0),
                 "observation": self._seen[name] if name in self._seen else blank(self.observation_spaces[a]),
-                "watched": _flag(a == self.watched),
+                "watched": _flag(float(a == self.watched)),
             }
             for a, name in self._names.items()
         }
@@ -166,5 +168,5 @@ def blank(space: spaces.Space[Any]) -> Any:
     return np.zeros(space.shape or (), dtype=space.dtype)
 
 
-def _flag(value: bool) -> Any:
+def _flag(value: float) -> Any:
     return np.array([value], dtype=np.float32)

@@ -8,7 +8,7 @@ Only the displacement agent - prey matters, taken as the shortest on the torus, 
 image is 1 x 21 x 21 of zeros and ones, each cell 3 x 3 pixels: a plus where the prey is, at centre + displacement, and
 over it an X in the centre for the agent. A quarter turn of the image (`numpy.rot90`) turns the displacement (r, c) into
 (-c, r), and turns action 1 into 2, 2 into 3, 3 into 4 and 4 into 1: the environment is symmetric under C4, and with
-reflections under D4. Agent and prey may start on the same cell; the prey is then hidden and the episode goes on.
+reflections under D4. Agent and prey may start on the same cell; the prey is then hidden and the episode continues.
 
 Source: van der Pol et al., "MDP Homomorphic Networks", 2020, section 5 and appendix (grid world).
 """

@@ -177,7 +177,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
     def step(
         self, actions: npt.NDArray[np.float32]
     ) -> tuple[npt.NDArray[np.float32], Floats, Bools, Bools, dict[str, Any]]:
-        """Fly for 0.02 seconds; those whose episode is over start anew instead."""
+        """Fly for 0.02 seconds; those whose episode is over start again instead."""
         fresh = self._over
         states, rewards, ended = step_many(self._states, np.clip(np.array(actions, dtype=np.float64), -1.0, 1.0))
         if fresh.any():
@@ -193,7 +193,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
         return self._states.copy()
 
     def set_state(self, states: npt.ArrayLike) -> None:
-        """Put all of them into states, shape (num_envs, 18); their episodes go on."""
+        """Put all of them into states, shape (num_envs, 18); their episodes continue."""
         self._states = np.array(states, dtype=np.float64).reshape(self.num_envs, SIZE)
         self._over[:] = False
         self._ages[:] = 0

@@ -46,7 +46,7 @@ class Game(Protocol):
         """The next state, seen by the player who is to move in it."""
 
     def outcome(self, state: Any) -> Outcome | None:
-        """The result, seen likewise; None while the game goes on."""
+        """The result, seen likewise; None while the game continues."""
 
     def board(self, state: Any) -> Any:
         """What images act on."""
@@ -119,7 +119,7 @@ def read_images(name: str, given: Any) -> list[tuple[Any, Floats]]:
         given: what it returned.
 
     Raises:
-        TargetError: it is no list of pairs.
+        TargetError: it is not a list of pairs.
     """
     try:
         pairs = [(board, np.asarray(policy, dtype=np.float64).ravel()) for board, policy in given]

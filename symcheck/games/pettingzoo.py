@@ -91,7 +91,7 @@ def _begin(env: Any, seed: int) -> Any:
 
 
 def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
-    """A copy as it stands: many of these environments are built anew by `copy.deepcopy`, and forget their moves."""
+    """A copy as it stands: many of these environments are built again by `copy.deepcopy`, and forget their moves."""
     memo = {} if memo is None else memo
     twin = memo[id(env)] = object.__new__(type(env))
     try:

@@ -20,7 +20,7 @@ class LibraryRules:
         start: () -> the initial state, the same each time.
         legal: state -> which actions are legal, (actions,).
         step: (state, action) -> the next state; the given one stays as it is.
-        outcome: state -> the result for all players; None while the game goes on.
+        outcome: state -> the result for all players; None while the game continues.
         board: state -> what the player to move observes.
     """
 
@@ -61,7 +61,7 @@ class PlayedGame:
         self.board = rules.board
 
     def state_of(self, board: Any) -> Any:
-        """None: an observation is no state."""
+        """None: an observation is not a state."""
         return None
 
     def before_canonical(self, state: Any, action: int) -> tuple[Any, Callable[[Any], Any]] | None:

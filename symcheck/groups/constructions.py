@@ -27,7 +27,7 @@ def semidirect(normal: Group, acting: Group, images: Sequence[Sequence[Element]]
         The group of order |N| |H| with N's generators first, acting on the pairs (n, h) from the left.
 
     Raises:
-        GroupError: an entry is no automorphism of N, or H's relators do not hold for them.
+        GroupError: an entry is not an automorphism of N, or H's relators do not hold for them.
 
     Example:
         >>> from symcheck.groups.catalog import cyclic

@@ -105,7 +105,7 @@ class ContinuousGroup(Group):
         )
 
     def word(self, g: Element) -> Word:
-        """Never: most elements are no product of discrete generators.
+        """Never: most elements are not a product of discrete generators.
 
         Raises:
             GroupError: always.
@@ -160,7 +160,7 @@ class ContinuousGroup(Group):
             The element.
 
         Raises:
-            GroupError: no such generator, or t is no finite number.
+            GroupError: no such generator, or t is not a finite number.
 
         Example:
             >>> so(2).exp(0, math.pi).parts[0].round(12).tolist()
@@ -291,7 +291,7 @@ def so(n: int) -> ContinuousGroup:
         The group; its Lie generators turn the planes listed in the module's table.
 
     Raises:
-        GroupError: n is no integer of at least 2.
+        GroupError: n is not an integer of at least 2.
 
     Example:
         >>> so(3).algebra
@@ -310,7 +310,7 @@ def o(n: int) -> ContinuousGroup:
         The group; its discrete generator is the reflection of the first axis for even n, the inversion for odd n.
 
     Raises:
-        GroupError: n is no integer of at least 2.
+        GroupError: n is not an integer of at least 2.
 
     Example:
         >>> o(3).generator_names
@@ -329,7 +329,7 @@ def translations(n: int) -> ContinuousGroup:
         The group, one Lie generator per axis.
 
     Raises:
-        GroupError: n is no positive integer.
+        GroupError: n is not a positive integer.
 
     Example:
         >>> translations(2).compact
@@ -348,7 +348,7 @@ def se(n: int) -> ContinuousGroup:
         The group; translations come before turns.
 
     Raises:
-        GroupError: n is no positive integer.
+        GroupError: n is not a positive integer.
 
     Example:
         >>> se(2).algebra
@@ -367,7 +367,7 @@ def e(n: int) -> ContinuousGroup:
         The group; its discrete generator is the reflection of the first axis.
 
     Raises:
-        GroupError: n is no positive integer.
+        GroupError: n is not a positive integer.
 
     Example:
         >>> e(2).entry_names

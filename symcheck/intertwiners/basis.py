@@ -39,7 +39,7 @@ class Certificate:
             for groups that are not compact, which have no such prediction.
         predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral), "orbits" (Burnside's count of the
             same number, where the group is too large to sum over), "trace" (of the averaging projector, where it is
-            too large and the matrices are no signed permutations) or "null space" where nothing predicts it.
+            too large and the matrices are not signed permutations) or "null space" where nothing predicts it.
         span_error: the angle in radians by which a change of the matrices' entries in the last place may turn the span,
             to first order and up to the dimension: no method knows the basis better; 0 for exact ones.
         projection_norm: the norm of the Reynolds operator, by which the rounding of a weight may grow when it is

@@ -70,7 +70,7 @@ class DenseBasis(IntertwinerBasis):
     Attributes:
         build: makes the rows (rank, size).
         projector: the projection of `project`, (n, size) -> (n, size).
-        arrangement: bytes that tell apart what representations and shape do not.
+        arrangement: bytes that distinguish what representations and shape do not.
     """
 
     rho_in: Representation

@@ -1,4 +1,4 @@
-"""Intertwiners between two representations of a continuous group that are no direct sums.
+"""Intertwiners between two representations of a continuous group that are not direct sums.
 
 W intertwines if and only if d rho_out(A) W = W d rho_in(A) for every Lie generator A and rho_out(h) W = W rho_in(h) for
 every discrete h. Turns are solved by highest weights; translations and discrete generators are then equations on the

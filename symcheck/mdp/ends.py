@@ -55,7 +55,7 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
         Maps on all states and actions.
 
     Raises:
-        SymcheckError: the permutation is no symmetry of the structure.
+        SymcheckError: the permutation is not a symmetry of the structure.
     """
     if not len(structure.owner):  # no state counts
         return Extended(np.arange(mdp.n_states), np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1)), True)
@@ -75,7 +75,7 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
 
 
 def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
-    """Ends proper, and steps into absorbing states; told apart by their weight class."""
+    """Ends proper, and steps into absorbing states; distinguished by their weight class."""
     pairs, targets, values, kinds = [], [], [], []
     counted = mdp.acted_in
     sources: list[tuple[Csr, int]] = [(mdp.transitions, 0)]

@@ -2,7 +2,7 @@
 
     R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
 
-Row s * actions + a of `transitions` is the distribution of the states in which the episode goes on; together with
+Row s * actions + a of `transitions` is the distribution of the states in which the episode continues; together with
 `terminations`, the distribution of the states in which it has just ended, it sums to one. What follows an end is worth
 0. An absorbing state that pays nothing says the same in the other usual way.
 """
@@ -139,7 +139,7 @@ class FiniteMDP:
         return self.reachable & ~self.absorbing
 
     def pair_law(self, state: int, action: int) -> dict[int, float]:
-        """T(. | s, a) where the episode goes on, as {state: probability}."""
+        """T(. | s, a) where the episode continues, as {state: probability}."""
         row = state * self.n_actions + action
         span = slice(self.transitions.indptr[row], self.transitions.indptr[row + 1])
         return dict(zip(self.transitions.indices[span].tolist(), self.transitions.data[span].tolist(), strict=True))

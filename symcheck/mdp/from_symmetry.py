@@ -58,7 +58,7 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
         Images of the states, (generators, S), and of the actions in each state, (generators, S, A).
 
     Raises:
-        SpecError: the symmetry does not fit, or an image is no observation of a state.
+        SpecError: the symmetry does not fit, or an image is not an observation of a state.
     """
     # Without observations states show their own numbers.
     shown = np.arange(mdp.n_states) if observations is None else np.asarray(observations)

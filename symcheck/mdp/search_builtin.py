@@ -1,6 +1,6 @@
 """Automorphisms by refinement and backtracking, for small MDPs and machines without igraph.
 
-Colours of states are refined until they tell apart what can be told apart. If all states have different colours the
+Colours of states are refined until they distinguish what can be distinguished. If all states have different colours the
 group is trivial. Otherwise one state of a cell is singled out, colours are refined again, and so on until all differ:
 the base. An automorphism is known by what it does to the base, so for every level of the base, deepest first, each
 other state of the cell is tried in place of the base state, and a branch is given up as soon as its colours cannot

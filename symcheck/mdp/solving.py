@@ -3,7 +3,7 @@
     V_pi(s) = sum_a pi(a | s) Q_pi(s, a),    Q_pi(s, a) = R(s, a) + discount sum_s' T(s' | s, a) V_pi(s'),
     V*(s)   = max_a Q*(s, a),                Q*(s, a)   = R(s, a) + discount sum_s' T(s' | s, a) V*(s').
 
-T counts the outcomes after which the episode goes on; what follows an end is worth 0.
+T counts the outcomes after which the episode continues; what follows an end is worth 0.
 """
 
 from __future__ import annotations

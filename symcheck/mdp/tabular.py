@@ -62,7 +62,7 @@ class TabularMDP(FiniteMDP):
 
         Raises:
             TargetError: no such environment, or one without a table; the message gives the size and the ways out.
-            SpecError: a table with missing states or actions, or that is no distribution.
+            SpecError: a table with missing states or actions, or that is not a distribution.
 
         Example:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1")
@@ -95,7 +95,7 @@ class TabularMDP(FiniteMDP):
             The MDP; `labels` are the states' values.
 
         Raises:
-            SpecError: more than `limit` states, or outcomes that are no distribution.
+            SpecError: more than `limit` states, or outcomes that are not a distribution.
 
         Example:
             >>> walk = TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, s == 2)], discount=0.9)
@@ -195,7 +195,7 @@ class TabularMDP(FiniteMDP):
             Generators, order, orbits, state and action maps, with the verdict `proved`.
 
         Raises:
-            MissingExtraError: igraph was asked for and is not installed.
+            MissingExtraError: igraph was requested and is not installed.
             SymcheckError: the built-in search ran out of its budget; the message names the extra.
 
         Example:

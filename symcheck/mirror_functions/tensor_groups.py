@@ -1,7 +1,7 @@
 """A stand-in for `tensordict.TensorDict`, for mirror functions that are checked where tensordict is not installed.
 
 It holds tensors by name with one batch axis in front, and answers what mirror functions ask: `repeat`, `clone`,
-`batch_size`, indexing by rows and by names, `torch.cat`. It is no replacement for training.
+`batch_size`, indexing by rows and by names, `torch.cat`. It is not a replacement for training.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
 def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
     """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}.
 
-    Pulleys are no elements of the model; they are numbered -1, -2, ... along the tendon.
+    Pulleys are not elements of the model; they are numbered -1, -2, ... along the tendon.
     """
     # A tendon's path is a run of rows in the wrap arrays.
     first = int(model.tendon_adr[tendon])
@@ -169,7 +169,7 @@ def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
 
 
 def _unlike(model: Any, actuator: int, other: int) -> tuple[float, bool]:
-    """How little two actuators on the same joint resemble each other: a motor and a spring are no pair."""
+    """How little two actuators on the same joint resemble each other: a motor and a spring are not a pair."""
     kinds = ("actuator_gaintype", "actuator_biastype", "actuator_dyntype")
     # 1e9: another type weighs more than any difference of gains.
     differing = sum(int(getattr(model, kind)[actuator] != getattr(model, kind)[other]) for kind in kinds)

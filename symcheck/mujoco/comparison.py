@@ -122,6 +122,7 @@ def remarks(model: Any) -> list[str]:
         )
     if hasattr(model, "document_order"):
         texts.append("collision shapes and meshes of a URDF are neither read nor compared")
+    texts.extend(getattr(model, "left_out", ()))
     if model.na:
         texts.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:

@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import MissingExtraError, TargetError
+from symcheck.mujoco.mjcf.model import MjcfModel
 from symcheck.mujoco.urdf import UrdfModel, is_urdf
 
 _SUFFIXES = (".xml", ".mjcf", ".mjb")
@@ -31,7 +32,7 @@ class LoadedModel:
 
 
 def load_model(source: Any) -> LoadedModel:
-    """Load a model; a URDF without MuJoCo, everything else with it.
+    """Load a model with MuJoCo, or, where that is not installed, MJCF without it. A URDF needs none.
 
     Args:
         source: the path of an MJCF or URDF file, its text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium
@@ -41,7 +42,7 @@ def load_model(source: Any) -> LoadedModel:
         The compiled model.
 
     Raises:
-        MissingExtraError: MuJoCo is not installed.
+        MissingExtraError: MuJoCo is not installed, and the source is no MJCF file, URDF or text of one.
         TargetError: there is no such file, it does not compile, or what was given holds no model.
 
     Example:
@@ -51,7 +52,13 @@ def load_model(source: Any) -> LoadedModel:
     urdf = _urdf(source)
     if urdf is not None:
         return urdf
-    mujoco = _mujoco()
+    try:
+        mujoco = _mujoco()
+    except MissingExtraError:
+        mjcf = _mjcf(source)
+        if mjcf is None:
+            raise
+        return mjcf
     if isinstance(source, mujoco.MjModel):
         return LoadedModel(source, "model")
     if isinstance(source, mujoco.MjSpec):
@@ -82,11 +89,29 @@ def _urdf(source: Any) -> LoadedModel | None:
     return LoadedModel(UrdfModel(text, str(source)), str(source))
 
 
+def _mjcf(source: Any) -> LoadedModel | None:
+    """An MJCF file or its text, read without MuJoCo; None for everything else."""
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return LoadedModel(MjcfModel(source, "the MJCF text"), "model")
+    if not isinstance(source, str | Path) or not str(source).endswith((".xml", ".mjcf")):
+        return None
+    path = Path(source)
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}.", where="model", remedy="Give the path of an MJCF file.")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TargetError(f"{path} cannot be read: {error}.", where="model") from error
+    return LoadedModel(MjcfModel(text, str(source), path.parent), str(source))
+
+
 def _mujoco() -> Any:
     try:
         import mujoco
     except ImportError as error:
-        raise MissingExtraError("mujoco", needed_for="reading MJCF or a compiled model (a URDF needs none)") from error
+        raise MissingExtraError(
+            "mujoco", needed_for="compiled models and environments (MJCF and URDF files need none)"
+        ) from error
     return mujoco
 
 

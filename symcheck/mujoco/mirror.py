@@ -53,7 +53,7 @@ def mirror(
     Positions go to their mirror images; hinges (with axial axes) and slides keep their coordinate or change
     its sign, as the axes of the pair demand; a free body's orientation R becomes M R N. Left and right are paired by
     where they are in the reference configuration, and by name where they coincide. Joint order and actuator order are
-    told apart: the action map follows what each actuator drives.
+    distinguished: the action map follows what each actuator drives.
 
     Args:
         model: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, an environment with one, or its Gymnasium id.

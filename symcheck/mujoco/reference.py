@@ -8,6 +8,7 @@ along world axes (targets, planar robots).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,20 +63,20 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
         The poses.
     """
     if hasattr(model, "reference"):
-        # A URDF knows its own; nothing in it slides along the world.
-        return model.reference()  # type: ignore[no-any-return]
+        # Models that are read without a simulator know their own.
+        return model.reference(isometry, slide_home=slide_home)  # type: ignore[no-any-return]
     import mujoco
 
     data = mujoco.MjData(model)
     data.qpos[:] = model.qpos0
-    for joint in range(model.njnt):
-        if model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_FREE):
-            start = model.jnt_qposadr[joint]
-            # A free body may stand anywhere: on the plane or axis of the isometry.
-            data.qpos[start : start + 3] = isometry.through
+    for joint, _ in free_bodies(model):
+        start = model.jnt_qposadr[joint]
+        # A free body may stand anywhere: on the plane or axis of the isometry.
+        data.qpos[start : start + 3] = isometry.through
     mujoco.mj_kinematics(model, data)
     if slide_home:
-        _slide(model, data, isometry)
+        for _, slides, steps in slides_home(model, data.xaxis, data.xpos, isometry):
+            data.qpos[model.jnt_qposadr[slides]] += steps
         mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     turned = data.ximat.reshape(-1, 3, 3).copy()
@@ -97,8 +98,25 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
     )
 
 
-def _slide(model: Any, data: Any, isometry: Isometry) -> None:
-    """Slide the bodies that hang from the world to where the isometry leaves them, as far as their slides reach."""
+def free_bodies(model: Any) -> list[tuple[int, int]]:
+    """The free joints and their bodies."""
+    return [(j, int(model.jnt_bodyid[j])) for j in range(model.njnt) if model.jnt_type[j] == 0]  # mjJNT_FREE
+
+
+def slides_home(
+    model: Any, axis: Floats, position: Floats, isometry: Isometry
+) -> Iterator[tuple[int, list[int], Floats]]:
+    """How far bodies that hang from the world slide to where the isometry leaves them, as far as their slides reach.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        axis: of the joints, (njnt, 3).
+        position: of the bodies, (nbody, 3).
+        isometry: a reflection or a turn.
+
+    Yields:
+        A body, the numbers of its slides, and a step for each, in metres.
+    """
     # M - I is 0 exactly for displacements that the isometry leaves alone.
     moving = isometry.matrix - np.eye(3)
     for body in range(1, model.nbody):
@@ -107,11 +125,10 @@ def _slide(model: Any, data: Any, isometry: Isometry) -> None:
         joints = range(int(model.body_jntadr[body]), int(model.body_jntadr[body] + model.body_jntnum[body]))
         slides = [j for j in joints if model.jnt_type[j] == 2]  # mjJNT_SLIDE
         if slides:
-            axes = data.xaxis[slides].T
-            missing = moving @ (data.xpos[body] - isometry.through)
+            missing = moving @ (position[body] - isometry.through)
             # Least squares: the slides reach the plane as far as their axes allow.
-            steps = np.linalg.lstsq(moving @ axes, -missing, rcond=None)[0]
-            data.qpos[model.jnt_qposadr[slides]] += whole(steps)
+            steps = np.linalg.lstsq(moving @ axis[slides].T, -missing, rcond=None)[0]
+            yield body, slides, whole(steps)
 
 
 def _extent(model: Any, data: Any) -> float:

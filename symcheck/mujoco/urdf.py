@@ -16,6 +16,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.errors import TargetError
+from symcheck.mujoco.isometry import Isometry
 from symcheck.mujoco.reference import Reference
 
 _TYPES = {"floating": 0, "prismatic": 2, "revolute": 3, "continuous": 3}
@@ -198,8 +199,8 @@ class UrdfModel:
         except ValueError as error:
             raise TargetError(f"expected a number in {name}, got {text!r}.", where=self._label) from error
 
-    def reference(self) -> Reference:
-        """Where everything is with all joints at 0."""
+    def reference(self, _isometry: Isometry, *, slide_home: bool) -> Reference:
+        """Where everything is with all joints at 0; nothing in it slides along the world."""
         position, rotation, centre, inertia = self._poses
         axes = []
         for body, joint in self._joints:

@@ -24,7 +24,7 @@ INITS: tuple[Init, ...] = ("xavier", "he")
 
 
 def is_tracing() -> bool:
-    """Whether `torch.jit.trace` is recording, when shapes must not be looked at."""
+    """Whether `torch.jit.trace` is recording, when shapes must not be examined."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 

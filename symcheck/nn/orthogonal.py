@@ -20,10 +20,10 @@ def orthogonal_(layer: BasisLinear, gain: float = 1.0, *, generator: torch.Gener
     """Draw the weights of an equivariant layer so that its singular values are all `gain`, in place.
 
     Singular values of directions on which every intertwiner is zero stay 0. Between representations that are not
-    orthogonal the polar factor is no intertwiner: the layer's own initialiser is used, times `gain`.
+    orthogonal the polar factor is not an intertwiner: the layer's own initialiser is used, times `gain`.
 
     Args:
-        layer: its coefficients are drawn anew; the bias becomes 0.
+        layer: its coefficients are drawn again; the bias becomes 0.
         gain: the singular values of the plain layer's weight.
         generator: source of randomness; torch's own by default.
 

@@ -165,7 +165,7 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
         The representation of dimension n.
 
     Raises:
-        RepresentationError: an entry is no signed rearrangement, or a relation fails.
+        RepresentationError: an entry is not a signed rearrangement, or a relation fails.
 
     Example:
         >>> from symcheck.groups import cyclic
@@ -234,7 +234,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
 
 
 def _as_signed(matrix: Any, where: str) -> SignedImages | None:
-    """The signed images of a matrix, or None where it is no signed permutation up to the rounding of its entries."""
+    """The signed images of a matrix, or None where it is not a signed permutation up to the rounding of its entries."""
     given = arrays.to_numpy(matrix, where=where, error=RepresentationError)
     dense = arrays.square_matrix(given, where=where, error=RepresentationError)
     rounded = np.rint(dense)

@@ -2,7 +2,7 @@
 
 `rho.matrix(g)` writes g as exponentials and a word, g = exp(c_0 . A) exp(c_1 . A) ... h, and puts the representation's
 own matrices in place of the group's. Sums and tensor products keep their operands: characters and bases of large
-representations are found from those, and dense matrices are built only when they are asked for.
+representations are found from those, and dense matrices are built only when they are requested.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LieRepresentation(Representation):
 
     @staticmethod
     def composed(form: Form, operands: Sequence[LieRepresentation], name: str) -> LieRepresentation:
-        """A sum or tensor product, whose matrices are built when they are asked for."""
+        """A sum or tensor product, whose matrices are built when they are requested."""
         made = object.__new__(LieRepresentation)
         made.group, made.name, made.form = operands[0].group, name, form
         made.operands = tuple(operands)

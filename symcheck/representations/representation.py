@@ -343,7 +343,7 @@ def _nearer_representation(
 
 
 def require_representation(rho: object, where: str) -> None:
-    """Refuses what is no representation.
+    """Refuses what is not a representation.
 
     Args:
         rho: what was given.

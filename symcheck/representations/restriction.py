@@ -27,7 +27,7 @@ def restrict_to_finite(rho: LieRepresentation, to: Group, images: Sequence[Eleme
         The representation of `to`.
 
     Raises:
-        RepresentationError: the images are no subgroup of this kind, or there is no usual one.
+        RepresentationError: the images are not a subgroup of this kind, or there is no usual one.
 
     Example:
         >>> from symcheck.groups import cyclic, so

@@ -20,7 +20,7 @@ _ENTRIES = 256
 
 
 def require_group(group: Any, where: str) -> None:
-    """Refuses what is no group.
+    """Refuses what is not a group.
 
     Raises:
         RepresentationError: names the type given.

@@ -26,7 +26,7 @@ _LEAST_VARIANCE = 1e-8
 
 
 class SymmetricFeatures(BaseFeaturesExtractor):
-    """The flat observation around the point that the claim leaves, normalised where that is asked for.
+    """The flat observation around the point that the claim leaves, normalised where that is requested.
 
     Statistics are gathered by `observe` and take effect at `apply_statistics`: between two calls of it the function is
     fixed, so that the probabilities of a rollout are those of its update.

@@ -75,7 +75,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         super().__init__(observation_space, action_space, lr_schedule, **options)
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """The flat observation, normalised where that was asked for."""
+        """The flat observation, normalised where that was requested."""
         return SymmetricFeatures(self.observation_space, self.claim, self.normalize)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class VectorBody(nn.Module):
         widths: units of each layer; channels are units / dim of one channel, rounded up.
 
     Raises:
-        SpecError: parts of the observation that are no scalars, vectors or pseudo-ones.
+        SpecError: parts of the observation that are not scalars, vectors or pseudo-ones.
     """
 
     def __init__(self, rho: Representation, widths: Sequence[int]) -> None:
@@ -125,6 +125,6 @@ def require_reachable(rho: Representation) -> None:
         rho: of a continuous group.
 
     Raises:
-        SpecError: some component is no scalar, vector or pseudo-one.
+        SpecError: some component is not a scalar, vector or pseudo-one.
     """
     _require_covered(rho, hidden_representation(rho.group), "action")

@@ -1,16 +1,19 @@
 """Claims of several agents: a permutation of agents, with a map of one agent's observations and actions.
 
 The image of a joint observation has, in the place of agent h(i), the moved observation of agent i; actions likewise.
-This is the form of multi-agent MDP homomorphisms (van der Pol et al. 2021).
+The map may be one for all agents, or a mapping that gives each agent its own: the form of multi-agent MDP homomorphisms
+(van der Pol et al. 2021).
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symcheck.entries.forms import Entry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError, suggestion
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -55,7 +58,12 @@ def joint_symmetry(
                     f"agent {agent!r} is sent to {image!r}, which observes or acts in other spaces.",
                     where=f"agents[{i}]",
                 )
-    bound = {agent: symmetry.bind(observation_spaces[agent], action_spaces[agent]) for agent in agents}
+    bound = {
+        agent: _claim_of_one(symmetry, agent, agents, observation_spaces[agent], action_spaces[agent]).bind(
+            observation_spaces[agent], action_spaces[agent]
+        )
+        for agent in agents
+    }
     generators = list(enumerate(places))
     return Symmetry(
         symmetry.name,
@@ -65,6 +73,37 @@ def joint_symmetry(
         state=None if symmetry.state is None else [_move_state(bound, moved, i) for i, moved in generators],
         initial=symmetry.initial,
     )
+
+
+def _claim_of_one(
+    symmetry: Symmetry, agent: str, agents: Sequence[str], observed: gym.Space[Any], acted: gym.Space[Any]
+) -> Symmetry:
+    """What the claim says about one agent: its own entries where they are given by agent.
+
+    Relations of the group hold for all agents together; of one agent's maps along a permutation they need not.
+    """
+    claim = copy.copy(symmetry)
+    claim.observation = tuple(
+        _own_entry(entry, agent, agents, observed, f"observation[{i}]") for i, entry in enumerate(symmetry.observation)
+    )
+    claim.action = tuple(
+        _own_entry(entry, agent, agents, acted, f"action[{i}]") for i, entry in enumerate(symmetry.action)
+    )
+    return claim
+
+
+def _own_entry(entry: Entry, agent: str, agents: Sequence[str], space: gym.Space[Any], where: str) -> Entry:
+    """The entry of one agent; one that is not named stays as it is."""
+    if not isinstance(entry, TreeEntry) or not set(entry.children) & set(agents):
+        return entry
+    parts = getattr(space, "spaces", None)
+    # A Dict space with such keys takes the mapping itself.
+    if isinstance(parts, Mapping) and set(entry.children) <= set(parts):
+        return entry
+    unknown = [name for name in entry.children if name not in agents]
+    if unknown:
+        raise SpecError(f"there is no agent {unknown[0]!r}.", where=where, remedy=suggestion(str(unknown[0]), agents))
+    return entry.children.get(agent, IdentityEntry())
 
 
 def _read_places(mapping: Mapping[str, str], agents: Sequence[str], where: str) -> dict[str, str]:
@@ -85,7 +124,7 @@ def _move_observation(bound: Mapping[str, BoundSymmetry], places: Mapping[str, s
 def _move_view(bound: BoundSymmetry, view: Any, i: int) -> dict[str, Any]:
     """What one agent shows; what stands for the observation of an agent that is gone is not moved."""
     seen = view["observation"]
-    return {**view, "observation": bound.observation((i,), seen) if np.asarray(view["alive"]).item() > 0.5 else seen}
+    return {**view, "observation": bound.observation((i,), seen) if np.asarray(view["alive"]).item() > 0 else seen}
 
 
 def _move_action(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any, Any], Any]:

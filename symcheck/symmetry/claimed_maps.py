@@ -36,7 +36,7 @@ def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
     """One permutation of agents for each generator.
 
     Raises:
-        SpecError: another number of mappings, or one that is no permutation.
+        SpecError: another number of mappings, or one that is not a permutation.
 
     Example:
         >>> read_agents([{"a": "b", "b": "a"}], 1)
@@ -98,9 +98,14 @@ class ClaimedMaps:
         self.action = self._entries(action, "action")
         self.state = None if state is None else self._entries(state, "state")
         for part, entries in (("observation", self.observation), ("action", self.action), ("state", self.state or ())):
-            if part not in self.algebra:
+            if part not in self.algebra and not self._is_by_agent(entries):
                 check_relations(group, entries, part)
         self._check_start()
+
+    def _is_by_agent(self, entries: Sequence[Entry]) -> bool:
+        """Whether entries are given by agent, of agents that move: relations then hold for all of them together."""
+        named = {name for mapping in self.agents or () for name in mapping}
+        return any(isinstance(entry, TreeEntry) and bool(named & set(entry.children)) for entry in entries)
 
     def _check_start(self) -> None:
         """Refuse a start distribution that is claimed to be invariant under shifts, which none is."""
@@ -299,7 +304,7 @@ def signed_images(entry: AffineEntry) -> list[int]:
     """The signed one-based images of a signed permutation entry; entry j is where component j goes.
 
     Raises:
-        SpecError: the entry is no signed permutation.
+        SpecError: the entry is not a signed permutation.
     """
     if entry.index is None or entry.sign is None:
         raise SpecError("expected a signed permutation, got a dense matrix.")
@@ -322,7 +327,7 @@ def corner_images(entry: Entry) -> list[int]:
 
 
 def _in_words(entry: Entry) -> tuple[str, str]:
-    """What an entry is, and what layers take in place of one that is no linear map of a vector."""
+    """What an entry is, and what layers take in place of one that is not a linear map of a vector."""
     if isinstance(entry, SpatialEntry):
         return f"{entry.operator!r}", "For images use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):

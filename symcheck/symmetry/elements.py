@@ -6,7 +6,7 @@ generic amounts one of the translations of n axes. An element is a word in Lie g
 
 An angle is drawn so that cos(k phi) changes somewhere by at least half its amplitude, 2 |sin(k angle / 2)| >= 1/2, for
 every harmonic k up to 8 (no angle moves all eight by more than 0.69 of it), and by a tenth up to 32: a defect with a
-fourfold or eightfold pattern is never looked at where it repeats itself.
+fourfold or eightfold pattern is never examined where it repeats itself.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float])
         The element.
 
     Raises:
-        SpecError: a name that is no generator's, or another number of amounts.
+        SpecError: a name that is not a generator's, or another number of amounts.
 
     Example:
         >>> from symcheck.groups.continuous import o

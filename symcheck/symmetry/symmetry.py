@@ -78,7 +78,7 @@ class Symmetry(ClaimedMaps):
 
         Args:
             fn: the function; batches are tensors (n, *shape) on `env.device`, or dictionaries of them, or NumPy arrays
-                where it takes no tensors. None stands for a half that is not asked for, in both directions.
+                where it takes no tensors. None stands for a half that is not requested, in both directions.
             env: an environment, a Gymnasium id or a zero-argument factory; its spaces give the sizes, and it is passed
                 to `fn`.
             group: the group.

@@ -3,7 +3,7 @@
 To the engine it is a bound symmetry like any other: its letters are the tested elements (generic ones, then discrete
 generators), its maps are affine or callables. Two kinds of further letters exist: those of the relations on which
 callables are tested, and negative ones, which stand for Haar elements of the compact connected part, drawn when they
-are first asked for. `UNIFORM` is the word of "another one for each value".
+are first requested. `UNIFORM` is the word of "another one for each value".
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class BoundTested(BoundSymmetry):
 
 
 class _Letters(Sequence[SpaceMap]):
-    """The maps of one part by letter, made when they are asked for."""
+    """The maps of one part by letter, made when they are requested."""
 
     def __init__(self, bound: BoundTested, part: Part, space: gym.Space[Any] | None) -> None:
         self._bound, self._part, self._space = bound, part, space

@@ -27,7 +27,7 @@ class Quotient(SymmetryWrapper):
         env: the environment.
         symmetry: of a finite group of at most 10,000 elements, or of rotations or translations, under which
             observations are aligned (see `symcheck.wrappers.lie_elements`).
-        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it anew.
+        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it again.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

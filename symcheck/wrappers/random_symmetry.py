@@ -27,7 +27,7 @@ class RandomSymmetry(SymmetryWrapper):
         env: the environment.
         symmetry: of a finite group of at most 10,000 elements, or of a continuous one, of which Haar elements are
             drawn. Actions that a turn carries out of a bounded Box are clipped to it.
-        rng: draws the elements; `reset(seed=...)` seeds it anew.
+        rng: draws the elements; `reset(seed=...)` seeds it again.
         range: (low, high) of the amounts of translations, one pair for all or one each; they have no uniform element.
 
     Raises:

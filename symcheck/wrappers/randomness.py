@@ -22,7 +22,7 @@ class Dice:
         self._rng = np.random.default_rng() if rng is None else rng
 
     def seed(self, seed: int | Sequence[int | None] | None) -> None:
-        """Start a new stream, as `reset(seed=...)` asks; None goes on with the present one."""
+        """Start a new stream, as `reset(seed=...)` asks; None continues with the present one."""
         if seed is None:
             return
         # Vector environments seed each environment; None leaves one unseeded.

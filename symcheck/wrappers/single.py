@@ -21,7 +21,7 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     Args:
         env: the environment.
         symmetry: of a finite group of at most 10,000 elements, or of a continuous one.
-        rng: the wrapper's own randomness; `reset(seed=...)` seeds it anew.
+        rng: the wrapper's own randomness; `reset(seed=...)` seeds it again.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

@@ -150,7 +150,7 @@ class VectorRandomSymmetry(_SymmetryVectorWrapper):
     Args:
         env: the vector environment.
         symmetry: of a group of at most 10,000 elements.
-        rng: draws the elements; `reset(seed=...)` seeds it anew.
+        rng: draws the elements; `reset(seed=...)` seeds it again.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.
@@ -187,7 +187,7 @@ class VectorQuotient(_SymmetryVectorWrapper):
     Args:
         env: the vector environment.
         symmetry: of a group of at most 10,000 elements.
-        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it anew.
+        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it again.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

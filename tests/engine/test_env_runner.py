@@ -86,7 +86,7 @@ def test_mountain_car_fails_at_the_wall_the_goal_and_the_start(seed: int) -> Non
     for broken in ("transition_invariance", "termination_invariance", "initial_invariance"):
         assert verdicts[broken] == "failed"
     causes = {one.name: " | ".join(map(str, one.causes)) for one in result.properties}
-    assert "is not -0.5236" in causes["initial_invariance"]
+    assert "the fixed point of the map is -0.5236" in causes["initial_invariance"]
     assert "-1.2" in causes["transition_invariance"]
 
 

@@ -74,8 +74,10 @@ def test_a_urdf_is_read_by_path_without_a_simulator(tmp_path, monkeypatch):
     assert report.verdict == "failed"
     assert [item["quantity"] for item in report.results[0].differences] == ["mass"]
     assert report.results[0].differences[0]["relative"] == pytest.approx(1 / 6)
-    with pytest.raises(sc.errors.MissingExtraError, match="a URDF needs none"):
-        sc.verify_mirror(model=QUADRUPED)
+    # MJCF is read without it too; an environment is not.
+    assert sc.verify_mirror(model=QUADRUPED).verdict == "passed"
+    with pytest.raises(sc.errors.MissingExtraError, match="MJCF and URDF files need none"):
+        sc.verify_mirror(model="Ant-v5")
 
 
 def test_orders_of_a_urdf_are_those_of_the_file_of_depth_and_of_breadth():

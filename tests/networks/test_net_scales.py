@@ -183,4 +183,7 @@ def test_a_space_of_whole_numbers_is_drawn_from_in_whole_numbers() -> None:
     x = domain.draw(np.random.default_rng(0), 50)
     assert (x == np.round(x)).all()
     assert 0 <= x.min() < 40 < 215 < x.max() <= 255
-    assert domain_of(gym.spaces.Discrete(3), (3,)) is None
+    numbers = domain_of(gym.spaces.Discrete(3), (3,))
+    assert numbers is not None
+    # Every value, as a one-hot vector.
+    assert numbers.draw(np.random.default_rng(0), 50).sum(axis=0).min() > 0

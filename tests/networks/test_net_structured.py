@@ -53,8 +53,11 @@ def by_name() -> Symmetry:
 
 def test_an_example_of_a_dictionary_says_the_sizes_of_its_parts() -> None:
     net: Any = ByName()
+    # A claim that names one part alone does not say how long the other is.
+    half = Symmetry("half", catalog.cyclic(2), observation=[{"position": [-1, -1]}], action=[[1, 0]])
     with pytest.raises(SpecError, match=r"--env ID.*example_input"):
-        run_net(net, by_name(), options=NetOptions())
+        run_net(net, half, options=NetOptions())
+    assert run_net(net, by_name(), options=NetOptions()).verdict == "proved"
     net.example_input = {name: torch.zeros(1, *shape) for name, shape in SHAPES.items()}
     assert run_net(net, by_name(), options=NetOptions()).verdict == "proved"
     with torch.no_grad():

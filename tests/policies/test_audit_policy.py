@@ -168,6 +168,76 @@ def test_dictionaries_of_observations_are_moved_by_key():
     assert sc.audit_policy(ByKey(), mirror, data).verdict == "passed"
 
 
+class Columns(nn.Module):
+    def __init__(self, mean, var):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("var", torch.tensor(var))
+
+    def forward(self, x):
+        return (x - self.mean) / (self.var + 1e-8).sqrt()
+
+
+class NormalisedByKey(nn.Module):
+    """One normaliser a key, or (`joined`) one for all keys that are read, as rsl_rl's actors have it."""
+
+    def __init__(self, left=0.0, *, joined):
+        super().__init__()
+        self.joined = joined
+        if joined:
+            self.normaliser = Columns([0.0, left, 0.0], [1.0, 1.0, 1.0])
+        else:
+            velocity, joints = Columns([0.0], [1.0]), Columns([left, 0.0], [1.0, 1.0])
+            self.normalisers = nn.ModuleDict({"velocity": velocity, "joints": joints})
+        self.net = nn.Sequential(*equivariant_net())
+
+    def forward(self, obs):
+        if self.joined:
+            scaled = self.normaliser(torch.cat([obs["velocity"], obs["joints"]], -1))
+            return self.net(scaled[..., [1, 2, 0]])
+        return self.net(torch.cat([self.normalisers[key](obs[key]) for key in ("joints", "velocity")], -1))
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_normalisers_of_dictionaries_are_split_off_and_their_columns_named_by_key(joined):
+    entry = {"joints": ["+2", "+1"], "velocity": [-1], "critic": [1, 1]}
+    mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[entry], action=[[1, 0]])
+    # The critic's observation is moved too, and no normaliser of the policy reads it.
+    data = {"critic": STATES[:, :2] ** 2, "joints": STATES[:, :2], "velocity": STATES[:, 2:]}
+    sound = sc.audit_policy(NormalisedByKey(joined=joined), mirror, data)["policy_equivariance"]
+    assert sound.verdict == "passed"
+    assert sound.parts["normaliser"]["max_residual"] < 1e-9
+    report = sc.audit_policy(NormalisedByKey(0.25, joined=joined), mirror, data, tolerance=0.02)
+    result = report["policy_equivariance"]
+    assert result.verdict == "failed"
+    assert [cause.code for cause in result.causes] == ["SYM250"]
+    assert [(c["key"], c["column"]) for c in result.causes[0].fields["columns"]] == [("joints", 0), ("joints", 1)]
+    assert "column 0 of 'joints', column 1 of 'joints'" in report.to_text()
+    sizes = {name: entry["max_residual"] for name, entry in result.parts.items()}
+    assert sizes["normaliser"] > 0.05
+    assert sizes["network"] < 1e-9
+
+
+def test_a_normaliser_of_features_is_none_of_the_observation():
+    """Statistics of a hidden layer have no columns of the observation: what they do belongs to the network."""
+    features = nn.Sequential(nn.Linear(3, 3), Columns([0.5, 0.0, 0.0], [1.0, 1.0, 1.0]), *equivariant_net())
+    data = {"joints": STATES[:, :2], "velocity": STATES[:, 2:]}
+
+    class Joined(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = features
+
+        def forward(self, obs):
+            return self.net(torch.cat([obs["joints"], obs["velocity"]], -1))
+
+    entry = {"joints": ["+2", "+1"], "velocity": [-1]}
+    mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[entry], action=[[1, 0]])
+    for result in (sc.audit_policy(Joined(), mirror, data), sc.audit_policy(features, MIRROR, STATES)):
+        assert result["policy_equivariance"].parts["normaliser"] is None
+        assert result.verdict == "failed"
+
+
 def test_the_command_line_reads_a_rollout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "rollout.npz", observations=STATES, actions=STATES[:, :2])

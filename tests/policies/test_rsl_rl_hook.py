@@ -1,5 +1,6 @@
 """The hook for rsl_rl on stand-ins with the call signatures of its versions; the real one is in the slow tier."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -54,7 +55,7 @@ def test_the_residual_of_one_side_is_written_beside_the_trainers_scalars(version
     assert values["Symmetry/residual_max"] == pytest.approx(0.114, rel=1e-5)
     # Of three updates the first and the third.
     assert len(training.writer.scalars) == 6
-    assert {iteration for _, _, iteration in training.writer.scalars} == {7}
+    assert {iteration for _, _, iteration in training.writer.scalars} == {7, 9}
 
 
 def test_an_equivariant_policy_has_no_residual():
@@ -64,6 +65,99 @@ def test_an_equivariant_policy_has_no_residual():
     log_residual(training, MIRROR, log=lambda name, value, _: seen.update({name: value}))
     training.alg.update()
     assert seen["Symmetry/residual_max"] < 1e-6
+
+
+class EmpiricalNormalization(nn.Module):
+    """As in rsl_rl 2: applied outside the policy, and what it returns is stored."""
+
+    def __init__(self, mean):
+        super().__init__()
+        self.register_buffer("_mean", torch.tensor([mean]))
+        self.register_buffer("_std", torch.ones(1, len(mean)))
+        self.seen = 0
+
+    def forward(self, x):
+        self.seen += len(x) if self.training else 0
+        return (x - self._mean) / (self._std + 1e-2)
+
+    def inverse(self, y):
+        return y * (self._std + 1e-2) + self._mean
+
+
+@pytest.mark.parametrize(("mean", "residual"), [((0.3, -0.3), 0.0), ((0.3, 0.3), 0.6 * 1.2 / 1.01)])
+def test_observations_that_are_stored_normalised_are_moved_as_observations(mean, residual):
+    """The mirror exchanges and negates: statistics of opposite means are symmetric, equal ones are one-sided."""
+    training = runner(0.0, 2)
+    mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[["-2", "-1"]], action=[["-2", "-1"]])
+    training.obs_normalizer = EmpiricalNormalization(mean)
+    training.alg.actor_critic.act_inference.bias.data.zero_()
+    log_residual(training, mirror)
+    training.alg.update()
+    values = {name: value for name, value, _ in training.writer.scalars}
+    assert values["Symmetry/residual_max"] == pytest.approx(residual, abs=1e-5)
+    # What is measured adds nothing to the statistics.
+    assert training.obs_normalizer.seen == 0
+
+
+def test_scalars_go_to_tensorboard_and_are_read_back(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    training = runner(0.114, 2)
+    training.writer = SummaryWriter(str(tmp_path))
+    log_residual(training, MIRROR)
+    training.alg.update()
+    training.writer.close()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert set(events.Tags()["scalars"]) == {f"Symmetry/residual_{kind}" for kind in ("max", "mean", "relative")}
+    (event,) = events.Scalars("Symmetry/residual_max")
+    assert (event.step, event.value) == (7, pytest.approx(0.114, rel=1e-5))
+
+
+class Run:
+    """Weights & Biases by its call form: `wandb.run` is set between init and finish, `wandb.log(values, step=...)`."""
+
+    def __init__(self, active=True):
+        self.run, self.logged = object() if active else None, []
+
+    def log(self, values, step=None):
+        assert all(isinstance(value, float) for value in values.values())
+        self.logged.append((values, step))
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_scalars_go_to_an_active_run_of_weights_and_biases(active, monkeypatch):
+    wandb = Run(active)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    training = runner(0.114, 2)
+    training.writer = None
+    log_residual(training, MIRROR)
+    training.alg.update()
+    names = {name for values, _ in wandb.logged for name in values}
+    assert names == ({f"Symmetry/residual_{kind}" for kind in ("max", "mean", "relative")} if active else set())
+    assert all(step == 7 for _, step in wandb.logged)
+
+
+def test_a_tensorboard_writer_and_an_active_run_both_get_the_scalars(monkeypatch):
+    wandb = Run()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    training = runner(0.114, 2)
+    log_residual(training, MIRROR)
+    training.alg.update()
+    assert len(training.writer.scalars) == 3
+    assert len(wandb.logged) == 3
+
+
+def test_a_writer_that_passes_on_to_the_run_is_not_logged_twice(monkeypatch):
+    wandb = Run()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    training = runner(0.114, 2)
+    training.writer = type("WandbSummaryWriter", (Writer,), {})()
+    log_residual(training, MIRROR)
+    training.alg.update()
+    assert len(training.writer.scalars) == 3
+    assert wandb.logged == []
 
 
 def test_what_is_no_runner_is_refused():

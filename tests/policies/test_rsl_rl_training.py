@@ -1,5 +1,6 @@
 """PPO of rsl_rl on a MuJoCo quadruped: its own symmetry loss cannot tell a wrong mirror, the derived one can."""
 
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ LAYOUT = {"observation": {"policy": [{"term": "joint_pos"}, {"term": "phase", "f
 LEGS = signed([2, 3, 0, 1, 6, 7, 4, 5], [-1, 1] * 4)
 OFFSETS = 2 * np.pi * np.array([0.0, 0.25, 0.5, 0.1])
 ENVS, STEPS = 16, 24
+VERSION = int(importlib.metadata.version("rsl-rl-lib").split(".")[0])
 
 
 def mirror_function(phase):
@@ -35,6 +37,17 @@ def mirror_function(phase):
             moved["policy"] = torch.cat([LEGS(obs["policy"][:, :8]), phase(obs["policy"][:, 8:])], -1)
             obs = torch.cat([obs, moved])
         return obs, None if actions is None else torch.cat([actions, LEGS(actions)])
+
+    return augment
+
+
+def flat(function):
+    """The same on plain tensors, called as rsl_rl 2 does: obs, actions, env and obs_type by keyword."""
+
+    def augment(env=None, obs=None, actions=None, obs_type="policy"):
+        grouped = None if obs is None else tensordict.TensorDict({"policy": obs}, batch_size=[len(obs)])
+        moved, acted = function(env, grouped, actions)
+        return None if moved is None else moved["policy"], acted
 
     return augment
 
@@ -80,41 +93,52 @@ class Quadrupeds:
         return obs, torch.as_tensor(reward, dtype=torch.float32), done, {"time_outs": done.bool()}
 
 
+class OldQuadrupeds(Quadrupeds):
+    """In the form of rsl_rl 2: plain tensors, other groups in the extras."""
+
+    def get_observations(self):
+        return super().get_observations()["policy"], {"observations": {}}
+
+    def step(self, actions):
+        obs, reward, done, extras = super().step(actions)
+        return obs[0], reward, done, {**extras, "observations": {}}
+
+
 def configuration(function):
-    network = {"class_name": "MLPModel", "hidden_dims": [32], "activation": "tanh"}
-    deviation = {"class_name": "GaussianDistribution", "init_std": 0.3, "std_type": "scalar"}
-    return {
-        "num_steps_per_env": STEPS,
-        "save_interval": 10_000,
-        "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-        "actor": {**network, "distribution_cfg": deviation},
-        "critic": dict(network),
-        "algorithm": {
-            "class_name": "PPO",
-            "learning_rate": 2e-3,
-            "schedule": "fixed",
-            "entropy_coef": 0.0,
-            "num_learning_epochs": 5,
-            "num_mini_batches": 4,
-            "symmetry_cfg": {
-                "data_augmentation_func": function,
-                "use_data_augmentation": True,
-                "use_mirror_loss": True,
-                "mirror_loss_coeff": 50.0,
-            },
+    algorithm = {
+        "class_name": "PPO",
+        "learning_rate": 2e-3,
+        "schedule": "fixed",
+        "entropy_coef": 0.0,
+        "num_learning_epochs": 5,
+        "num_mini_batches": 4,
+        "symmetry_cfg": {
+            "data_augmentation_func": function,
+            "use_data_augmentation": True,
+            "use_mirror_loss": True,
+            "mirror_loss_coeff": 50.0,
         },
     }
+    run = {"num_steps_per_env": STEPS, "save_interval": 10_000, "algorithm": algorithm}
+    if VERSION < 3:
+        hidden = {"actor_hidden_dims": [32], "critic_hidden_dims": [32], "activation": "tanh"}
+        policy = {"class_name": "ActorCritic", "init_noise_std": 0.3, **hidden}
+        return {**run, "policy": policy, "empirical_normalization": False}
+    network = {"class_name": "MLPModel", "hidden_dims": [32], "activation": "tanh"}
+    deviation = {"class_name": "GaussianDistribution", "init_std": 0.3, "std_type": "scalar"}
+    groups = {"actor": ["policy"], "critic": ["policy"]}
+    return {**run, "obs_groups": groups, "actor": {**network, "distribution_cfg": deviation}, "critic": dict(network)}
 
 
-def train(function):
-    """The trainer's last symmetry loss, what the hook logged, and our residual on states of its rollouts."""
+def train(function, folder):
+    """The trainer's last symmetry loss, what TensorBoard holds, and our residual on states of its rollouts."""
     from rsl_rl.runners import OnPolicyRunner
 
     torch.manual_seed(0)
-    env = Quadrupeds()
-    runner = OnPolicyRunner(env, configuration(function), log_dir=None, device="cpu")
+    env = OldQuadrupeds() if VERSION < 3 else Quadrupeds()
+    runner = OnPolicyRunner(env, configuration(function), log_dir=str(folder), device="cpu")
     derived = sc.mujoco.mirror(MODEL, layout=LAYOUT)
-    logged, losses = [], []
+    losses = []
     update = runner.alg.update
 
     def update_and_keep(*arguments, **options):
@@ -122,22 +146,38 @@ def train(function):
         return losses[-1]
 
     runner.alg.update = update_and_keep
-    log_residual(runner, derived, every=20, log=lambda name, value, at: logged.append((name, value, at)))
+    log_residual(runner, derived, every=20)
     runner.learn(100)
+    policy = runner.alg.policy.act_inference if VERSION < 3 else runner.alg.actor
     states = env.get_observations()
-    residual = measure_residual(runner.alg.actor, derived, states)
-    return losses[-1]["symmetry"], logged, residual["residual_max"]
+    residual = measure_residual(policy, derived, states[0] if VERSION < 3 else states)
+    return losses[-1]["symmetry"], residual["residual_max"]
 
 
-def test_the_trainers_loss_is_small_for_both_mirrors_and_ours_for_the_right_one_only(capsys):
-    assert sc.verify_mirror(RIGHT, model=MODEL, layout=LAYOUT).verdict == "passed"
-    refused = sc.verify_mirror(NEGATED, model=MODEL, layout=LAYOUT)
+def logged(folder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder)).Reload()
+    return {tag: events.Scalars(tag) for tag in events.Tags()["scalars"] if tag.startswith("Symmetry/")}
+
+
+def test_the_trainers_loss_is_small_for_both_mirrors_and_ours_for_the_right_one_only(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    function, wrong = (RIGHT, NEGATED) if VERSION >= 3 else (flat(RIGHT), flat(NEGATED))
+    assert sc.verify_mirror(function, model=MODEL, layout=LAYOUT).verdict == "passed"
+    refused = sc.verify_mirror(wrong, model=MODEL, layout=LAYOUT)
     assert {(c["term"], c["code"]) for c in refused.columns} == {("phase", "SYM210")}
-    loss, logged, residual = train(RIGHT)
-    wrong_loss, _, wrong_residual = train(NEGATED)
+    loss, residual = train(function, tmp_path / "right")
+    wrong_loss, wrong_residual = train(wrong, tmp_path / "wrong")
     assert loss < 1e-4
     assert wrong_loss < 1e-4
     # Radians. A mirror loss of 1e-4 leaves about 0.01 a joint, and a few times that at the worst state.
     assert residual < 0.05
     assert wrong_residual > 0.1
-    assert {name for name, _, _ in logged} == {f"Symmetry/residual_{kind}" for kind in ("max", "mean", "relative")}
+    scalars = {name: logged(tmp_path / name) for name in ("right", "wrong")}
+    names = {f"Symmetry/residual_{kind}" for kind in ("max", "mean", "relative")}
+    assert set(scalars["right"]) == set(scalars["wrong"]) == names
+    # Of 100 updates every twentieth.
+    assert [event.step for event in scalars["wrong"]["Symmetry/residual_max"]] == [0, 20, 40, 60, 80]
+    assert scalars["right"]["Symmetry/residual_mean"][-1].value < 0.02
+    assert scalars["wrong"]["Symmetry/residual_mean"][-1].value > 0.02

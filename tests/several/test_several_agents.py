@@ -1,7 +1,16 @@
 """Environments of several agents under permutations of agents: right ones pass, and each fault fails its property."""
 
 import pytest
-from two_agents import BlackBox, BlackBoxPullsHarder, RightEarnsMore, RightIsOutEarlier, RightPullsHarder, Tug
+from two_agents import (
+    BlackBox,
+    BlackBoxPullsHarder,
+    Duel,
+    FasterOnTheRight,
+    RightEarnsMore,
+    RightIsOutEarlier,
+    RightPullsHarder,
+    Tug,
+)
 from typer.testing import CliRunner
 
 import symcheck as sc
@@ -108,3 +117,36 @@ def test_two_agents_of_a_published_environment_may_be_exchanged():
     symmetry = sc.Symmetry("exchange", sc.groups.cyclic(2), [[1] * 12], [[0, 1, 2, 3, 4]], agents=exchange)
     report = sc.verify_env(lambda: spread.parallel_env(N=2, max_cycles=10), symmetry, samples=300)
     assert report.verdict == "passed", report.to_text()
+
+
+SIDES = {"left_hunter": "right_hunter", "right_hunter": "left_hunter"} | {
+    "left_runner": "right_runner",
+    "right_runner": "left_runner",
+}
+
+
+def sides(hunter=("-2", "+1")):
+    """The exchange of the sides: hunters' maps are inverse to each other and no involutions."""
+    return sc.Symmetry(
+        "sides",
+        sc.groups.cyclic(2),
+        [{"left_hunter": ["+2", "-1"], "right_hunter": list(hunter), "left_runner": [-1], "right_runner": [-1]}],
+        [{"left_hunter": [1, 0], "right_hunter": [1, 0]}],
+        agents=[SIDES],
+        state=[["+3", "+4", "+1", "+2", "+7", "+8", "+5", "+6"]],
+    )
+
+
+def test_every_agent_may_have_a_map_of_its_own():
+    report = sc.verify_env(Duel, sides(), samples=200)
+    assert report.verdict == "passed", report.to_text()
+    assert report["transition_invariance"].method == "paired"
+    assert sc.verify_env(FasterOnTheRight, sides(), samples=200)["transition_invariance"].verdict == "failed"
+    # One map for all agents fits none of them, and maps that do not go back are no group.
+    assert sc.verify_env(Duel, sides(hunter=("+2", "+1")), samples=200)["group_axioms"].verdict == "failed"
+
+
+def test_a_map_of_an_agent_that_is_not_there_is_refused():
+    wrong = sc.Symmetry("w", sc.groups.cyclic(2), [{"left_hunter": [1, 1], "left_runer": [1]}], [{}], agents=[SIDES])
+    with pytest.raises(SpecError, match=r"there is no agent 'left_runer'.*left_runner"):
+        sc.verify_env(Duel, wrong, samples=20)

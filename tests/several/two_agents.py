@@ -89,3 +89,68 @@ class BlackBox(Tug):
 
 class BlackBoxPullsHarder(BlackBox):
     pull = (0.25, 0.6)
+
+
+class Duel:
+    """A hunter and a runner on each side: the hunter sees two numbers, the runner one, in units of their own.
+
+    The mirror exchanges the sides. Units differ between the sides: what the left ones see in metres, the right ones see
+    with the other sign, so that each agent has a map of its own.
+    """
+
+    possible_agents = ("left_hunter", "left_runner", "right_hunter", "right_runner")
+    speed = 1.0
+
+    def __init__(self):
+        self.agents = []
+
+    def observation_space(self, agent):
+        return spaces.Box(-100.0, 100.0, (2 if "hunter" in agent else 1,), np.float64)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2 if "hunter" in agent else 3)
+
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.possible_agents)
+        self.at = np.round(np.random.default_rng(seed).uniform(0, 1, 4), 3)  # hunters and runners, left first
+        return self.views(), {a: {} for a in self.agents}
+
+    def get_state(self):
+        return np.array([*self.at, *(a in self.agents for a in self.possible_agents)], float)
+
+    def set_state(self, state):
+        self.at = np.array(state[:4], float)
+        self.agents = [a for a, alive in zip(self.possible_agents, state[4:], strict=True) if alive > 0.5]
+
+    def views(self):
+        left, left_runner, right, right_runner = self.at
+        every = {
+            "left_hunter": [left, left_runner],
+            "left_runner": [left_runner - left],
+            "right_hunter": [-right_runner, right],  # another order and another sign
+            "right_runner": [right - right_runner],
+        }
+        return {a: np.array(every[a]) for a in self.agents}
+
+    def step(self, actions):
+        step = np.array([0.1 * actions.get(a, 0) for a in self.possible_agents])
+        step[2] *= self.speed
+        # Actions of the right hunter are numbered the other way round.
+        if "right_hunter" in actions:
+            step[2] = self.speed * 0.1 * (1 - actions["right_hunter"])
+        self.at = self.at + step
+        gaps = {"left_runner": self.at[1] - self.at[0], "right_runner": self.at[3] - self.at[2]}
+        acting = list(self.agents)
+        rewards = {a: float(gaps[a.split("_")[0] + "_runner"]) * (-1 if "hunter" in a else 1) for a in acting}
+        # A runner that is caught is gone; its hunter plays on.
+        ended = {a: a in gaps and gaps[a] < -0.2 for a in acting}
+        views = self.views()
+        self.agents = [a for a in acting if not ended[a]]
+        return views, rewards, ended, dict.fromkeys(acting, False), {a: {} for a in acting}
+
+    def close(self):
+        pass
+
+
+class FasterOnTheRight(Duel):
+    speed = 1.3

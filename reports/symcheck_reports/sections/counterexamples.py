@@ -32,7 +32,7 @@ def _scenes(run: RunView, view: CounterexampleView) -> list[sketches.Scene]:
 
 
 def picture_uri(picture: Picture) -> str:
-    """The grid as a PNG in a `data:` address; several channels that are no colours are drawn side by side."""
+    """The grid as a PNG in a `data:` address; several channels that are not colours are drawn side by side."""
     values, shape = picture.values, picture.shape
     if len(shape) == 3 and shape[2] == 3:
         rows = [[[_level(part, picture) for part in pixel] for pixel in row] for row in values]

@@ -28,9 +28,9 @@ class Axioms:
 
     Attributes:
         checked: images of images, and the positions themselves.
-        violated: those that are no image.
+        violated: those that are not an image.
         no_identity: positions that are not among their images.
-        not_closed: (position, image, image of the image) that is no image of the position; the first few.
+        not_closed: (position, image, image of the image) that is not an image of the position; the first few.
         refused: (position, image, problem) where the function does not take an image.
         is_complete: whether all positions that were chosen were compared.
         without_identity: whether no position is among its images; `no_identity` is empty then.

@@ -140,7 +140,7 @@ class Comparison:
             yield Violation(position, k, None, "a rearrangement of another position", image.moves.tolist(), "pi", 1.0)
 
     def _compare_image(self, position: Reached, k: int, twin: Node | None, tallies: dict[str, Tally]) -> bool:
-        """Compare legal moves and outcome; returns whether the game goes on in both."""
+        """Compare legal moves and outcome; returns whether the game continues in both."""
         if twin is None:
             reason = "the image of a move is illegal on the way" if position.twins else "an image of another shape"
             tallies["legal_moves"].add([Violation(position, k, None, None, reason, "the image", 1.0)])

@@ -27,7 +27,7 @@ def draw(part: str, violation: Violation) -> tuple[tuple[str, Drawing], ...]:
         violation: of it.
 
     Returns:
-        (caption, drawing) pairs; none for boards that are no grids.
+        (caption, drawing) pairs; none for boards that are not grids.
     """
     node, k = violation.position.node, violation.image
     image = node.images[k]

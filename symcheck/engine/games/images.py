@@ -20,7 +20,7 @@ class Image:
     Attributes:
         board: the board image.
         key: equal boards have equal keys.
-        moves: entry a of the policy vector goes to place moves[a]; None where the image is no rearrangement.
+        moves: entry a of the policy vector goes to place moves[a]; None where the image is not a rearrangement.
         size: length of the policy image.
     """
 
@@ -37,7 +37,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Probe:
-    """A policy vector whose entries are told apart: 1 to n over their sum, in random order.
+    """A policy vector whose entries are distinguished: 1 to n over their sum, in random order.
 
     Attributes:
         ranks: of the entries, (actions,).

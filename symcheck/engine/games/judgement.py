@@ -111,7 +111,7 @@ def counterexample_of(part: str, violation: Violation) -> Counterexample:
 
 
 def _plain(value: object) -> object:
-    """Arrays as lists; what is no number as text."""
+    """Arrays as lists; what is not a number as text."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value if isinstance(value, list | tuple | str | int | float) or value is None else str(value)

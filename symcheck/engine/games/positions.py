@@ -58,7 +58,7 @@ class Positions:
 
 
 class Player:
-    """Plays a game and, where boards are no states, its images beside it.
+    """Plays a game and, where boards are not states, its images beside it.
 
     Args:
         rules: of the game.

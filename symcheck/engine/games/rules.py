@@ -40,7 +40,7 @@ class Node:
 
     @functools.cached_property
     def outcome(self) -> Outcome | None:
-        """The result; None while the game goes on."""
+        """The result; None while the game continues."""
         return self.rules.game.outcome(self.state)
 
     @functools.cached_property

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from symcheck.engine.networks.stable_baselines import deterministic_part
+from symcheck.engine.networks.trainers import computing_part
 from symcheck.errors import TargetError
 
 # Attribute names of CleanRL and of common actor-critic code, in the order in which they are looked for.
@@ -82,6 +84,9 @@ def adapt_agent(net: nn.Module) -> nn.Module:
         TargetError: no forward, and no actor that could be called instead.
     """
     agent = getattr(net, "_orig_mod", net)  # torch.compile compiles a forward; an agent's parts are called past it
+    part = deterministic_part(agent) or computing_part(agent)
+    if part is not None:
+        return part
     if is_actor_critic_policy(agent):
         return PolicyParameters(agent)
     # A DQN policy: its target network is no part of what is deployed.

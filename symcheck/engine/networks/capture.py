@@ -75,7 +75,7 @@ class Capture:
 
 
 class RefusedCaptureError(Exception):
-    """A network that is no graph; carries the reason, and where in its own code it shows."""
+    """A network that is not a graph; carries the reason, and where in its own code it shows."""
 
     def __init__(self, reason: Statement, source: str = "") -> None:
         self.reason = reason

@@ -1,4 +1,4 @@
-"""What the properties of a network share: its copies, claims, proof and samples, each made when first asked for."""
+"""What the properties of a network share: its copies, claims, proof and samples, each made when first requested."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
 from symcheck.engine.networks.domain import Domain, domain_of
 from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not_all
 from symcheck.engine.networks.gathering import gather_evidence
+from symcheck.engine.networks.integers import of_whole_numbers
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.matrix_comparison import compare_by_matrices
+from symcheck.engine.networks.matrix_comparison import compare_or_name
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -34,8 +35,9 @@ from symcheck.engine.networks.repeatability import Repeatability, check_repeatab
 from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
 from symcheck.engine.networks.sampling import typical_inputs
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
-from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
+from symcheck.engine.networks.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.trainers import of_one_vector
 from symcheck.engine.networks.values import AffineMap, SignedPermutation
 from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
@@ -93,8 +95,12 @@ class NetContext:
         """The network as a function of one tensor, and how that tensor moves."""
         net, given = self._adapted, self.options.input_shape
         leaves = shapes_of(example_shapes(net, self.symmetry) if given is None else given)
+        if leaves is None and given is None:
+            leaves = claimed_shapes(net, self.symmetry)
         if leaves is None:
-            return net, input_claim(self.symmetry, input_shape(net, self.symmetry, given))
+            net = of_one_vector(net)
+            claim = input_claim(self.symmetry, input_shape(net, self.symmetry, given))
+            return of_whole_numbers(net, self._space), claim
         return FlatInput(net, leaves), flat_claim(self.symmetry, leaves)
 
     @property
@@ -142,10 +148,15 @@ class NetContext:
     @cached_property
     def domain(self) -> Domain | None:
         """In which inputs lie, by the environment's observation space or the policy's own; None where none is known."""
-        space = self.options.space
-        if space is None:
-            space = getattr(self._given, "observation_space", None)
-        return None if space is None else domain_of(space, self.inputs.shape)
+        return None if self._space is None else domain_of(self._space, self.inputs.shape)
+
+    @property
+    def _space(self) -> Any:
+        """The observation space of the environment, else the policy's own; None where neither is known."""
+        if self.options.space is not None:
+            return self.options.space
+        policy = getattr(self._given, "structured_input", self._given)  # a file's policy comes wrapped
+        return getattr(policy, "observation_space", None)
 
     def draw_inputs(self, stream: int, count: int) -> Floats:
         """Ordinary inputs, shape (count, *shape), of one of the run's independent streams."""
@@ -201,7 +212,7 @@ class NetContext:
     @property
     def claimed(self) -> ClaimedNetwork:
         """The network with what is claimed of it."""
-        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements)
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -247,12 +258,12 @@ class NetContext:
             return proof
         seconds = seconds_from(self._started, self.options.max_time)
         deadline = None if seconds is None else self._started + seconds
-        compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
+        compared, missing = compare_images(captured, self.inputs, self.outputs, deadline=deadline), ""
         motions = [*self.inputs.motions, *(motion for claim in self.outputs for motion in claim.motions)]
         if compared is None and any(isinstance(motion, AffineMap) for motion in motions):
-            compared = compare_by_matrices(captured, self.inputs, self.outputs)
+            compared, missing = compare_or_name(captured, self.inputs, self.outputs)
         if compared is None or compared.ties:
-            return replace(proof, compared=compared)
+            return replace(proof, compared=compared, missing=missing)
         # a weight that is wrong and reaches no output is worth a mention
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
         return Proof("exact", proof.records if silent else [], box=BOX, compared=compared)

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.decisions import staying_behind
+from symcheck.engine.networks.domain import Domain
 from symcheck.engine.networks.entry_scales import EntryScales, difference, entry_gaps
 from symcheck.engine.networks.measuring import Flip, Measured
 from symcheck.engine.networks.ruler import ROUNDED
-from symcheck.engine.networks.shrinking import shrink
+from symcheck.engine.networks.shrinking import Fails, shrink
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.results import Counterexample
 
@@ -32,16 +33,33 @@ class ClaimedNetwork:
         inputs: how inputs move.
         outputs: how outputs should move.
         elements: a readable name of each generator.
+        domain: in which inputs and their images lie; None where no observation space is known.
     """
 
     subject: Subject
     inputs: InputClaim
     outputs: tuple[OutputClaim, ...]
     elements: tuple[str, ...]
+    domain: Domain | None = None
 
     def output(self, path: str) -> OutputClaim:
         """The claim on the output of that path."""
         return next(claim for claim in self.outputs if claim.path == path)
+
+    def shrink(self, x: Floats, fails: Fails) -> Floats:
+        """A plainer input that fails, with its images inside the observation space; x itself where none is found."""
+        if self.domain is None:
+            return shrink(x, fails)
+        keeps = self.domain.keeps
+
+        def fails_inside(batch: Floats) -> npt.NDArray[np.bool_]:
+            inside = keeps(self.inputs, batch)
+            if inside.any():
+                inside[inside] = fails(batch[inside])
+            return inside
+
+        # A climb may have ended outside; then the input stays as it is.
+        return shrink(x, fails_inside) if bool(fails_inside(x[None])[0]) else x
 
 
 def shrink_worst(
@@ -61,7 +79,7 @@ def shrink_worst(
     if measured.nan is not None:
         # NaN has no residual to keep: what counts is that it stays NaN.
         generator = measured.nan_generator
-        x = shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
+        x = claimed.shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
         return describe_input(claimed, x, generator, measured.nan_path)
     worst, flip = measured.worst, measured.flip
     if flip is not None and (worst is None or worst.relative <= ROUNDED):
@@ -79,19 +97,19 @@ def shrink_worst(
         return np.asarray(relative_to_entries(y, z, scales[worst.path]).max(axis=1, initial=0.0) > threshold)
 
     # Rounding of another batch size may hide a residual at the tolerance; then the input stays.
-    x = shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
+    x = claimed.shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
     return describe_input(claimed, x, worst.generator, worst.path)
 
 
 def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
-    """The input of a clear decision that does not move along, shrunk, at the precision at which it does not."""
+    """The input of a clear decision that does not transform with it, shrunk, at the precision at which it does not."""
     claim = claimed.output(flip.path)
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
         wanted, actual = both_sides(claimed, claim, flip.generator, batch, exact=flip.exact)
         return staying_behind(wanted, actual, spread)[1]
 
-    x = shrink(flip.x, fails) if bool(fails(flip.x[None])[0]) else flip.x
+    x = claimed.shrink(flip.x, fails) if bool(fails(flip.x[None])[0]) else flip.x
     return describe_input(claimed, x, flip.generator, flip.path, exact=flip.exact)
 
 

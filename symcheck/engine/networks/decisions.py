@@ -68,7 +68,7 @@ def margins(values: Floats) -> Floats:
 
 
 def staying_behind(wanted: Floats, actual: Floats, spread: float) -> tuple[Bools, Bools]:
-    """Which decisions are clear, and which of these do not move along.
+    """Which decisions are clear, and which of these do not transform with it.
 
     Args:
         wanted: K f(x), shape (n, actions).

@@ -66,14 +66,40 @@ class Domain:
         with np.errstate(invalid="ignore"):
             room = np.where(np.isfinite(self.high - self.low), _AT_THE_EDGE * (self.high - self.low), 0.0)
         inside = (x >= self.low - room) & (x <= self.high + room)
-        return np.asarray(inside.reshape(len(x), -1).all(axis=1))
+        return np.asarray(inside.all(axis=tuple(range(1, inside.ndim))))
 
     def keeps(self, claim: InputClaim, x: Floats) -> Bools:
         """Which inputs have all their images inside, shape (n,)."""
         inside = self.contains(x)
+        if not len(x):  # a family of which nothing was drawn
+            return inside
         for generator in range(len(claim.motions)):
             inside &= self.contains(np.asarray(claim.apply(generator, x), dtype=np.float64))
         return inside
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Domain):
+    """The one-hot vectors of one length."""
+
+    def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
+        """One-hot vectors, shape (count, n), every value alike."""
+        return self._vectors(rng.integers(0, self.low.size, size=count))
+
+    def corners(self, rng: np.random.Generator, count: int) -> Floats:
+        """The first values in turn, shape (count, n)."""
+        return self._vectors(np.arange(count) % self.low.size)
+
+    def clip(self, x: Floats) -> Floats:
+        """The value with the largest entry, shape (count, n)."""
+        return self._vectors(np.argmax(x, axis=1))
+
+    def contains(self, x: Floats) -> Bools:
+        """Which inputs are one-hot, shape (count,)."""
+        return np.asarray((self._vectors(np.argmax(x, axis=1)) == x).all(axis=1))
+
+    def _vectors(self, values: Any) -> Floats:
+        return np.asarray(np.eye(self.low.size)[values])
 
 
 def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
@@ -93,6 +119,10 @@ def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
         >>> domain_of(gym.spaces.Box(-np.inf, np.inf, (2,)), (2,)) is None
         True
     """
+    if hasattr(space, "n") and hasattr(space, "start"):
+        size = int(space.n)
+        # A Discrete value is the one-hot vector on which a permutation of values acts.
+        return OneHot(np.zeros(size), np.ones(size), np.ones(size, dtype=bool)) if shape == (size,) else None
     parts = _parts(space)
     if parts is None:
         return None
@@ -115,4 +145,9 @@ def _parts(space: Any) -> list[tuple[Array, Array]] | None:
         return None if None in inner else [part for found in inner if found is not None for part in found]
     if hasattr(space, "low") and hasattr(space, "high"):
         return [(np.asarray(space.low), np.asarray(space.high))]
+    if hasattr(space, "nvec"):
+        low = np.asarray(space.start)
+        return [(low, low + np.asarray(space.nvec) - 1)]
+    if hasattr(space, "n") and not hasattr(space, "start"):  # MultiBinary
+        return [(np.zeros(space.shape, dtype=np.int8), np.ones(space.shape, dtype=np.int8))]
     return None

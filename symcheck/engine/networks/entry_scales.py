@@ -1,6 +1,6 @@
 """The scale of each entry of an output: how far it spreads over the inputs, whatever other entries and marks do.
 
-The largest value of an output is no scale of it. A mask puts -1e8 in place of the logits of forbidden actions, an
+The largest value of an output is not a scale of it. A mask puts -1e8 in place of the logits of forbidden actions, an
 offset adds 1e6 to all of them, and a second head returns numbers of another unit: beside these a wrong policy is
 rounding. So each entry has a scale of its own, the spread of its ordinary values. Marks (a number that stands for
 "forbidden") are far beyond them and close to each other; they are compared among themselves.
@@ -105,7 +105,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
 
 
 def _ordinary_values(column: Floats) -> Floats | None:
-    """The values that are no marks; None where none can be told apart."""
+    """The values that are not marks; None where none can be distinguished."""
     kept = column
     for _ in range(_MARKS):
         sizes = np.sort(np.abs(kept[kept != 0]))

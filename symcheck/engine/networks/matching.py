@@ -223,7 +223,7 @@ def _describe_spread(
     beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
     larger: Floats,
 ) -> _Spread:
-    """How differences are distributed. Zeros of grouped convolutions are no weights.
+    """How differences are distributed. Zeros of grouped convolutions are not weights.
 
     Of weights that are float32 numbers, rounding leaves some equal by chance. Its differences are as likely to be up as
     down, and the likelier the smaller: so where k of them are of one unit or less (of sums as large as the largest

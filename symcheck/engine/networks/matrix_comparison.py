@@ -34,6 +34,8 @@ _LINEAR_NAMES = (
 _LINEAR = frozenset(_LINEAR_NAMES.split())
 _ADDING = frozenset(["add", "sub", "rsub"])
 _JOINING = frozenset(["cat", "stack"])
+# They read the shape and the type of a tensor, and no number.
+_MAKING = frozenset(["new_zeros", "new_ones", "new_full", "zeros_like", "ones_like", "full_like"])
 _ODD_NAMES = "tanh sin tan asin atan sinh asinh atanh erf sign sgn trunc round reciprocal"
 _ODD = frozenset(_ODD_NAMES.split())
 _EVEN = frozenset(["abs", "cos", "cosh"])
@@ -74,8 +76,21 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
     Returns:
         What was compared.
     """
+    return compare_or_name(captured, inputs, outputs)[0]
+
+
+def compare_or_name(
+    captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]
+) -> tuple[Comparison | None, str]:
+    """What `compare_by_matrices` returns, and the operator at which the laws end; "" where they reach the outputs.
+
+    Args:
+        captured: as there.
+        inputs: as there.
+        outputs: as there.
+    """
     if captured.size is None or captured.assumptions or any(callable(m) for c in outputs for m in c.motions):
-        return None
+        return None, ""
     maps = [as_affine(motion) for motion in inputs.motions]
     pairs = [(affine.matrix, affine.offset) for affine in maps]
     for room in _SIZES:
@@ -83,20 +98,17 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
             continue
         atoms = Atoms(pairs, room)
         try:
-            return (
-                Comparison(atoms.count, kind="matrices")
-                if _outputs_move_as_claimed(_Follower(captured, atoms), inputs, outputs)
-                else None
-            )
+            shown = _outputs_move_as_claimed(_Follower(captured, atoms), inputs, outputs)
         except NoRoomError:
             continue
-        except NotCarriedError:
-            return None
+        except NotCarriedError as error:
+            return None, str(error)
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, NotImplementedError):
-            return None  # an operator with arguments that its rule does not know
+            return None, ""  # an operator with arguments that its rule does not know
         except np.linalg.LinAlgError:
-            return None
-    return None
+            return None, ""
+        return (Comparison(atoms.count, kind="matrices") if shown else None), ""
+    return None, ""
 
 
 def _outputs_move_as_claimed(follower: _Follower, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
@@ -170,6 +182,8 @@ class _Follower:
         target: Any = node.target
         if name == "_to_copy" and node.meta["val"].dtype.is_floating_point:
             return args[0]  # casts count as the identity
+        if name in _MAKING:
+            return self._constant_tensor(node, args, kwargs)
         if name in _ADDING or name in _JOINING or (name in _LINEAR and len(forms) == 1 and _is_first(args, forms)):
             return self._linear(target, args, kwargs, self._layouts(node))
         if name in ("mul", "div") and len(forms) == 1 and not (name == "div" and args[1] is forms[0]) and not kwargs:
@@ -220,6 +234,21 @@ class _Follower:
             return self._without(result, added, layouts[0])
         trios = zip(result, added, layouts, strict=True)
         return [None if layout is None else self._without(made, rest, layout) for made, rest, layout in trios]
+
+    def _constant_tensor(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        """A tensor of the same number for every input: a multiple of the number 1 in every entry of its batch."""
+        given = tree_map(lambda leaf: leaf.tensor if isinstance(leaf, Form) else leaf, (args, kwargs))
+        result = node.target(*given[0], **given[1]).double()  # type: ignore[operator]
+        batch = [k for k, n in enumerate(node.meta["val"].shape) if isinstance(n, torch.SymInt)]
+        if not batch:
+            return result
+        # All rows are alike, so that no trace of their order is kept: only a batch of its own is taken.
+        if len(batch) > 1 or result.shape[batch[0]] != self.atoms.room:
+            raise NotCarriedError(str(node.target))
+        layout = Layout(batch[0] - result.ndim, 1)
+        rows = self._rows(Form(result, layout))
+        rows[:, 1:] = 0.0
+        return self._restored(rows, tuple(result.shape), layout)
 
     def _without(self, result: torch.Tensor, added: torch.Tensor, layout: Layout | None) -> Form:
         if layout is None:

@@ -90,7 +90,7 @@ class Atoms:
             The functions as forms.
 
         Raises:
-            NotCarriedError: the image of an argument is no argument.
+            NotCarriedError: the image of an argument is not an argument.
         """
         rows, place = _distinct_pairs(labels, forms)
         keys = [("function", labels[row], forms[row].tobytes()) for row in rows]

@@ -68,7 +68,7 @@ class Deployed:
         residual: largest |K f(x) - f(Lx)|.
         noise: largest |f - f64| of any output.
         unexplained: the same, where rounding of its own dtype does not explain it.
-        flips: clear decisions that do not move along.
+        flips: clear decisions that do not transform with it.
         decisions: clear decisions that were compared.
         rounded: of `flips`, those that rounding explains.
         coarser: whether its own code rounds more than its dtype does, alike on both sides of the claim.
@@ -92,7 +92,7 @@ class Deployed:
 
 @dataclass
 class Flip:
-    """An input with a clear decision that does not move along.
+    """An input with a clear decision that does not transform with it.
 
     Attributes:
         x: the input, shape (*shape,).
@@ -271,7 +271,7 @@ def _measure_block(
 
 
 def _is_nan(*sides: Floats) -> Bools:
-    """Rows in which some side is no number; an infinity on one side only is a residual as any other."""
+    """Rows in which some side is not a number; an infinity on one side only is a residual as any other."""
     return np.asarray(np.any([np.isnan(side).any(axis=1) for side in sides], axis=0))
 
 

@@ -27,7 +27,7 @@ def read_shape(text: str) -> tuple[int, ...]:
         text: sizes separated by commas, without the batch.
 
     Raises:
-        OptionError: something that is no size.
+        OptionError: something that is not a size.
 
     Example:
         >>> read_shape("1,21,21")

@@ -132,7 +132,7 @@ class _CopyResultsDetached(TorchFunctionMode):
     """Deep copies of tensors that hang in a graph are detached copies of their values.
 
     Agents keep results of their last step among their attributes (the distribution of a policy, for one); torch refuses
-    to copy those, and nothing that a forward pass computes anew depends on their history.
+    to copy those, and nothing that a forward pass computes again depends on their history.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -157,7 +157,9 @@ def copy_network(
         with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
-            return change(copy.deepcopy(net)).to(device=device, dtype=dtype)
+            # One argument a call: modules of torchrl take no more.
+            placed = change(copy.deepcopy(net)).to(device)
+            return placed if dtype is None else placed.to(dtype)
     except Exception as error:
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
@@ -174,7 +176,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
         shape: of one input, without the batch axis.
 
     Returns:
-        The network itself where it is no TorchScript, or this torch cannot convert it.
+        The network itself where it is not a TorchScript, or this torch cannot convert it.
     """
     if not isinstance(net, torch.jit.ScriptModule):
         return net

@@ -61,6 +61,7 @@ class Proof:
         bound: largest |K f(x) - f(Lx)| over the box of inputs, where it is known.
         box: the box: |x| at most this, entry by entry.
         compared: what the graphs of f(Lx) and K f(x) showed where layers did not; None where they were not asked.
+        missing: the operator of which no law for matrices says how the action passes; "" where none was met.
     """
 
     level: Level | None
@@ -69,6 +70,7 @@ class Proof:
     bound: float | None = None
     box: float = 1.0
     compared: Comparison | None = None
+    missing: str = ""
 
     @property
     def is_by_comparison(self) -> bool:

@@ -183,7 +183,7 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
 
 
 def _stays_behind(context: NetContext, x: Floats, generator: int, path: str) -> bool:
-    """Whether the network as deployed takes a clear decision on the input that does not move along."""
+    """Whether the network as deployed takes a clear decision on the input that does not transform with it."""
     claim = context.claimed.output(path)
     if not is_decision(claim, context.outputs):
         return False

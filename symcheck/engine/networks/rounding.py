@@ -34,7 +34,7 @@ _MOST_BENT = 1e3  # sensitivity to inputs over spread: beyond it a small change 
 
 
 class Rounding:
-    """Shaken copies of a network's float64 copy, made when first asked for.
+    """Shaken copies of a network's float64 copy, made when first requested.
 
     Args:
         subject: the network.

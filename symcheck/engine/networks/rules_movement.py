@@ -333,6 +333,6 @@ def still_spatial(call: Call, x: Any, moved: Any, code: str, **fields: Any) -> A
 
 @rule("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_tensor")
 def constant(call: Call, x: Any, *args: Any, **kwargs: Any) -> None:
-    """Constants made in the image of a tensor, of numbers that are no part of it."""
+    """Constants made in the image of a tensor, of numbers that are not part of it."""
     if any(call.value(item) is not None for item in (*args, *kwargs.values())):
         raise NotUnderstoodError(state("SYM155", operation=call.name, depends="numbers"))

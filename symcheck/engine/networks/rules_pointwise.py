@@ -112,7 +112,7 @@ def other(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
 
 
 def _refuse_moving_options(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A slope or threshold that is itself computed from the input is no constant of the function."""
+    """A slope or threshold that is itself computed from the input is not a constant of the function."""
     if any(call.value(option) is not None for option in (*args, *kwargs.values())):
         raise NotUnderstoodError(state("SYM155", operation=call.name, depends="options"))
 

@@ -103,7 +103,7 @@ def collect_products(call: Call, collections: Ints, images: list[tuple[Ints, Int
 
 
 def _written_out(call: Call, x: Any, y: Any, shifts: Floats) -> Value:
-    """A value times an array of matrices, or the other way round, as one linear layer over all its entries."""
+    """A value times an array of matrices, or conversely, as one linear layer over all its entries."""
     on_the_left = call.value(x) is not None
     value, constant = (x, y) if on_the_left else (y, x)
     entries, terms = int(np.prod(call.shape)), int(x.shape[-1])

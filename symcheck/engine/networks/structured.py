@@ -6,6 +6,7 @@ with one entry per sub-space becomes one action on the flat vector, block by blo
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from torch import nn
 
 from symcheck.engine.networks.claims import InputClaim, Motion, entry_motion, joined_motion
 from symcheck.engine.networks.outputs import is_tensordict
-from symcheck.entries.forms import IdentityEntry, TreeEntry
+from symcheck.entries.forms import AffineEntry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -56,8 +57,10 @@ class FlatInput(nn.Module):
         if not self._takes_tensordict:
             return self.structured_input(leaves)
         made = self.structured_input(as_tensordict(leaves))
+        if not is_tensordict(made):
+            return made
         wanted = getattr(self.structured_input, "out_keys", None) or [key for key in made.keys() if key not in leaves]  # noqa: SIM118
-        return {key: made[key] for key in wanted} if is_tensordict(made) else made
+        return {key: made[key] for key in wanted}
 
 
 def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
@@ -68,7 +71,7 @@ def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
 def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:
     """Whether a network takes a `TensorDict`: it names the keys that it reads, or does not run on a plain dictionary.
 
-    The package is only looked at where the network's own code has loaded it.
+    The package is only examined where the network's own code has loaded it.
     """
     if "tensordict" not in sys.modules:
         return False
@@ -95,6 +98,33 @@ def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
     if isinstance(given, Sequence) and given and all(isinstance(item, Sequence) for item in given):
         return {i: tuple(shape) for i, shape in enumerate(given)}
     return None
+
+
+def claimed_shapes(net: nn.Module, symmetry: Symmetry) -> dict[Any, tuple[int, ...]] | None:
+    """The shapes of named vectors as the claim's entries have them, where the network runs on such a dictionary.
+
+    Args:
+        net: the network; copied before it is run.
+        symmetry: the claim.
+
+    Returns:
+        None where an entry has no length of its own, or the network does not run.
+    """
+    trees = [entry for entry in symmetry.observation if isinstance(entry, TreeEntry)]
+    children = {key: child for entry in trees for key, child in entry.children.items()}
+    shapes: dict[Any, tuple[int, ...]] = {
+        key: (child.dim,) for key, child in children.items() if isinstance(child, AffineEntry)
+    }
+    if not shapes or len(shapes) < len(children):
+        return None
+    try:
+        with torch.no_grad():
+            FlatInput(copy.deepcopy(net).eval(), shapes)(
+                torch.zeros(2, sum(math.prod(shape) for shape in shapes.values()))
+            )
+    except Exception:  # whatever its code raises on inputs that it does not take
+        return None
+    return shapes
 
 
 def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:

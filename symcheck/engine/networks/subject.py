@@ -47,11 +47,11 @@ class Subject:
     Attributes:
         training: whether it is judged in train mode, in which a batch of one input is run twice over: its own
             statistics need at least two.
-        artefact: what runs it as deployed, where that is no floating-point torch; else "".
+        artefact: what runs it as deployed, where that is not a floating-point torch; else "".
         runtime_problem: why an ONNX file is run by its translation, or a compiled network without its compiler, where
             it is; else None.
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
-        not_judged: path and dtype of the outputs of the last pass that are no real numbers.
+        not_judged: path and dtype of the outputs of the last pass that are not real numbers.
 
     Raises:
         TargetError: the network cannot be copied, or has lazy modules that never ran.

@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.adapters import adapt_agent
-from symcheck.errors import MissingExtraError, SymcheckError, TargetError, described
+from symcheck.engine.networks.array_functions import ArrayFunction, is_array_function
+from symcheck.engine.networks.stable_baselines import load_policy
+from symcheck.errors import SymcheckError, TargetError, described
 from symcheck.loading import is_reference, load_attribute
 
 WHERE = "TARGET"
@@ -24,8 +26,8 @@ def resolve_network(
     """The network that a target names.
 
     Args:
-        target: a module; a zero-argument factory of one; or the name of either: `pkg.mod:attr`, `path/file.py:attr`,
-            or a saved network (`.pt2` by torch.export, TorchScript).
+        target: a module; a function of one array (JAX); a zero-argument factory of either; or the name of any of them:
+            `pkg.mod:attr`, `path/file.py:attr`, or a saved network (`.pt2` by torch.export, TorchScript).
         checkpoint: a state dict to load into it.
         trust: whether files whose loading may run code are loaded.
 
@@ -64,13 +66,15 @@ def _from_name(target: str, trust: bool) -> nn.Module:
 
         return load_onnx(path)
     if suffix == ".zip":
-        return _stable_baselines(path, trust)
+        return adapt_agent(load_policy(path, trust=trust))
     return _load_exported(path) if suffix == ".pt2" else _load_saved(path, trust)
 
 
 def _build_network(item: Any, name: str) -> nn.Module:
     if isinstance(item, nn.Module):
         return item
+    if is_array_function(item):
+        return ArrayFunction(item)
     if not callable(item):
         raise TargetError(
             f"expected a torch.nn.Module or a factory of one, got {type(item).__name__}.",
@@ -87,6 +91,8 @@ def _build_network(item: Any, name: str) -> nn.Module:
             if isinstance(error, SymcheckError)  # it says itself what to do
             else "It is called without arguments and returns a torch.nn.Module.",
         ) from error
+    if is_array_function(net):
+        return ArrayFunction(net)
     if not isinstance(net, nn.Module):
         raise TargetError(
             f"expected the factory to return a torch.nn.Module, got {type(net).__name__}.",
@@ -100,7 +106,11 @@ def _load_exported(path: Path) -> nn.Module:
     log = logging.getLogger("torch.export")
     was_disabled, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
     try:
-        return torch.export.load(path).module()
+        program = torch.export.load(path)
+        _refuse_fixed_batch(program, path)
+        return program.module()
+    except TargetError:
+        raise
     except Exception as error:
         raise TargetError(
             f"cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
@@ -109,6 +119,22 @@ def _load_exported(path: Path) -> nn.Module:
         ) from error
     finally:
         log.disabled = was_disabled
+
+
+def _refuse_fixed_batch(program: Any, path: Path) -> None:
+    """An export for batches of one size above 1 runs on nothing else; one input at a time can be repeated."""
+    names = set(program.graph_signature.user_inputs)
+    shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    sizes = {shape[0] if len(shape) else None for shape in shapes}
+    size = sizes.pop() if len(sizes) == 1 else None
+    # A size that may change is symbolic and no int.
+    if type(size) is int and size > 1:
+        raise TargetError(
+            f"was exported for batches of exactly {size} inputs.",
+            where=str(path),
+            remedy="Export it with a batch of any size: torch.export.export(net, (x,), "
+            'dynamic_shapes=({0: torch.export.Dim("batch")},)).',
+        )
 
 
 def _load_saved(path: Path, trust: bool) -> nn.Module:
@@ -134,31 +160,6 @@ def _is_torchscript(path: Path) -> bool:
     with zipfile.ZipFile(path) as archive:
         # TorchScript archives hold code; files of `torch.save` hold data.pkl alone.
         return any("/code/" in name or name.endswith("constants.pkl") for name in archive.namelist())
-
-
-def _stable_baselines(path: Path, trust: bool) -> nn.Module:
-    try:
-        import stable_baselines3 as sb3
-    except ImportError as error:
-        raise MissingExtraError("sb3", needed_for="reading a Stable-Baselines3 file") from error
-    if not trust:
-        raise TargetError(
-            "a Stable-Baselines3 file runs code when it is loaded.",
-            where=str(path),
-            remedy="Load it only if you trust its source: --trust.",
-        )
-    # The file does not say which algorithm wrote it.
-    for algorithm in (sb3.PPO, sb3.A2C, sb3.DQN):
-        try:
-            policy = algorithm.load(path, device="cpu").policy
-        except SymcheckError:  # the policy's own message, such as a SPEC file that is not there
-            raise
-        except Exception:  # written by another algorithm: the next one is tried
-            continue
-        return adapt_agent(policy)
-    raise TargetError(
-        "was written by none of PPO, A2C and DQN.", where=str(path), remedy="Wrap its policy in a factory."
-    )
 
 
 def load_file(path: Path, *, trust: bool) -> Any:

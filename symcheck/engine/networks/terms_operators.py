@@ -89,7 +89,7 @@ class Operation:
         return self.cache[place][1]
 
     def parameters(self, tree: Any) -> Hashable:
-        """What tells arguments apart that are no entries."""
+        """What tells arguments apart that are not entries."""
         leaves, spec = tree_flatten(tree)
         return str(spec), tuple(self._parameter(leaf) for leaf in leaves)
 

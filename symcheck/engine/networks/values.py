@@ -339,7 +339,7 @@ class Keyed:
 
 
 def regroup(keyed: Keyed) -> tuple[Ints, tuple[SignedPermutation, ...]] | None:
-    """Classes of entries told apart by several columns, and the action on them.
+    """Classes of entries distinguished by several columns, and the action on them.
 
     Args:
         keyed: columns of shape (n,), and per generator the images of these columns with the sign of each entry.

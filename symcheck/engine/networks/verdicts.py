@@ -82,7 +82,7 @@ def assess(
         coarse: whether samples come from the network as deployed, for want of a float64 copy.
         artefact: what the network is deployed as, where that is no floating-point torch: then `proved` is said of the
             structure only if what is deployed rounds no more than float32 does.
-        not_judged: path and dtype of outputs that are no real numbers: how they transform was not asked, so that the
+        not_judged: path and dtype of outputs that are not real numbers: how they transform was not asked, so that the
             rest can show a violation and cannot rule one out.
 
     Returns:
@@ -186,7 +186,7 @@ def _assess_structure(
 
 
 def _decisions_that_stay(measured: Measured) -> Statement | None:
-    """That too many clear decisions do not move along, in float64 or as deployed; None where they do."""
+    """That too many clear decisions do not transform with it, in float64 or as deployed; None where they do."""
     for exact, decisions in ((True, measured.decisions), (False, measured.deployed.clear)):
         if decisions.too_many:
             flips = decisions.flipped - decisions.rounded

@@ -1,8 +1,8 @@
 """A policy in float64: called on batches, with the values inside it read and replaced.
 
 The action is what the policy returns, its mean where it is stochastic; a second output of the same size, or the
-deviation of a distribution, is compared as deviations move. Two places inside are watched: a normaliser (the first
-module with statistics of an observation's length) and the last linear layer as wide as the action.
+deviation of a distribution, is compared as deviations move. Watched inside are the modules with statistics of columns
+(normalisers) and the last linear layer as wide as the action.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Policy:
     grouped: bool = False
 
     @property
-    def normaliser(self) -> nn.Module | None:
-        """The observation normaliser, where it is a module."""
-        return next((m for m in self.net.modules() if m is not self.net and _normalises(m)), None)
+    def normalisers(self) -> list[nn.Module]:
+        """The modules that normalise, in the order in which the policy holds them."""
+        return [m for m in self.net.modules() if m is not self.net and _normalises(m)]
 
     @property
     def last_layer(self) -> nn.Module | None:
@@ -63,8 +63,9 @@ class Policy:
             TargetError: it raises, or returns no action of the right width.
         """
         seen: dict[nn.Module, Floats] = {}
-        watched = [m for m in (self.normaliser, self.last_layer) if m is not None]
-        handles = [m.register_forward_hook(_watch(seen, replaced or {})) for m in watched]
+        given: dict[nn.Module, Floats] = {}
+        watched = [*self.normalisers, *([] if self.last_layer is None else [self.last_layer])]
+        handles = [m.register_forward_hook(_watch(seen, given, replaced or {})) for m in watched]
         try:
             with torch.no_grad():
                 result = self._call(batch)
@@ -80,7 +81,7 @@ class Policy:
             for handle in handles:
                 handle.remove()
         action, deviation = self._split(result)
-        return Answer(action, deviation, seen)
+        return Answer(action, deviation, seen, given)
 
     def _call(self, batch: Any) -> Any:
         tensors: Any
@@ -116,11 +117,13 @@ class Answer:
         action: (N, m).
         deviation: (N, m); None for a deterministic policy.
         seen: what the watched modules returned.
+        given: what they were called with.
     """
 
     action: Floats
     deviation: Floats | None
     seen: Mapping[nn.Module, Floats]
+    given: Mapping[nn.Module, Floats]
 
 
 def open_policy(net: nn.Module, batch: Any, action_width: int) -> Policy:
@@ -155,11 +158,15 @@ def _normalises(module: nn.Module) -> bool:
     return mean.size > 1
 
 
-def _watch(seen: dict[nn.Module, Floats], replaced: Mapping[nn.Module, Floats]) -> Callable[..., Any]:
-    def hook(module: nn.Module, _: Any, output: Any) -> Any:
+def _watch(
+    seen: dict[nn.Module, Floats], given: dict[nn.Module, Floats], replaced: Mapping[nn.Module, Floats]
+) -> Callable[..., Any]:
+    def hook(module: nn.Module, inputs: Any, output: Any) -> Any:
         if not isinstance(output, torch.Tensor):
             return None
         seen[module] = _table(output)
+        if inputs and isinstance(inputs[0], torch.Tensor):
+            given[module] = _table(inputs[0])
         if module not in replaced:
             return None
         return torch.as_tensor(replaced[module], dtype=output.dtype).reshape(output.shape)

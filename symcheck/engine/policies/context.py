@@ -12,19 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.engine.policies.calling import Answer, Policy
 from symcheck.engine.policies.images import image_of, image_of_deviations, words_of
-from symcheck.engine.policies.normalisers import average, statistics_of
+from symcheck.engine.policies.normalised import Normalised, read_normalised
 from symcheck.engine.policies.options import PolicyOptions
-from symcheck.entries.forms import Entry
-from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
 _SCALE_TOLERANCE = 1e-5  # of networks: up to it weights are rounded, above it they differ
-_NORMALISER_TOLERANCE = 1e-3  # of a deviation: below it statistics of a long run agree by chance
 
 
 @dataclass
@@ -133,11 +129,13 @@ class PolicyContext:
         policy, here, moved = self.policy, self.answer, self.moved_answer(word)
         moved_states = self.moved_states(word)
         expected = self.move_action(word, here.action)
-        normaliser, last = policy.normaliser, policy.last_layer
+        last = policy.last_layer
         after_normaliser = moved.action
         normalised: Floats | None = None
-        if normaliser is not None and normaliser in here.seen:
-            replaced = {normaliser: self._moved_inside(word, here.seen[normaliser], self.symmetry.observation)}
+        if self.normalised:
+            replaced = {
+                n.module: n.move(self.observations, self.symmetry, word, here.seen[n.module]) for n in self.normalised
+            }
             after_normaliser = policy.run(moved_states, replaced).action
             normalised = moved.action - after_normaliser
         post: Floats | None = None
@@ -148,28 +146,17 @@ class PolicyContext:
             post = after_network - expected
         return {"normaliser": normalised, "network": after_normaliser - after_network, "post": post}
 
-    def _moved_inside(self, word: tuple[int, ...], values: Floats, entries: tuple[Entry, ...] | list[Entry]) -> Floats:
-        if isinstance(self.observations, dict):
-            raise SpecError("the normaliser of a dictionary of observations is not split.", where="observation")
-        return np.asarray(image_of(entries, word, values, "observation"))
+    @functools.cached_property
+    def normalised(self) -> list[Normalised]:
+        """The normalisers whose columns are known: those of the observation, or of one or several of its keys."""
+        watched = [m for m in self.policy.normalisers if m in self.answer.seen]
+        read = [read_normalised(m, self.answer, self.observations, self.policy.dtype) for m in watched]
+        return [item for item in read if item is not None]
 
     @functools.cached_property
     def one_sided_columns(self) -> list[dict[str, Any]]:
         """Columns whose statistics in the normaliser are not those of their images."""
-        normaliser: nn.Module | None = self.policy.normaliser
-        if normaliser is None or isinstance(self.observations, dict):
-            return []
-        mean, variance = statistics_of(normaliser)
-        try:
-            new_mean, new_variance = average(mean, variance, list(self.symmetry.observation), self.symmetry)
-        except SpecError:
-            return []
-        deviation = np.sqrt(np.maximum(new_variance, np.finfo(np.float64).tiny))
-        off = np.maximum(np.abs(mean - new_mean) / deviation, np.abs(np.sqrt(variance) / deviation - 1))
-        return [
-            {"column": c, "mean": float(mean[c]), "symmetric_mean": float(new_mean[c]), "relative": float(off[c])}
-            for c in np.flatnonzero(~(off <= _NORMALISER_TOLERANCE)).tolist()
-        ]
+        return [column for normalised in self.normalised for column in normalised.one_sided_columns(self.symmetry)]
 
     @functools.cached_property
     def gait(self) -> Floats:

@@ -63,9 +63,17 @@ def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
 def _by_key(state: Any, symmetry: Symmetry) -> Any:
     """Of a dictionary of statistics (Dict observations) each by its own entries."""
     if isinstance(state, Mapping) and not _named(state, _MEANS):
-        entries = {key: [_child(entry, key) for entry in symmetry.observation] for key in state}
-        return {key: _repair(value, entries[key], symmetry) for key, value in state.items()}
-    return _repair(state, list(symmetry.observation), symmetry)
+        return {key: _repair(value, entries_of(symmetry, key), symmetry) for key, value in state.items()}
+    return _repair(state, entries_of(symmetry, None), symmetry)
+
+
+def entries_of(symmetry: Symmetry, key: Any) -> list[Entry]:
+    """The entries of one key of the observation, one per generator; of the whole observation for None.
+
+    Raises:
+        SpecError: the observation has no keys.
+    """
+    return list(symmetry.observation) if key is None else [_child(entry, key) for entry in symmetry.observation]
 
 
 def _child(entry: Entry, key: Any) -> Entry:

@@ -81,7 +81,7 @@ def run_policy(
 
 
 def _fewer(observations: Any, options: PolicyOptions) -> Any:
-    """A random choice of the states where fewer are asked for."""
+    """A random choice of the states where fewer are requested."""
     count = len(next(iter(observations.values()))) if isinstance(observations, dict) else len(observations)
     if options.samples is None or options.samples >= count:
         return observations

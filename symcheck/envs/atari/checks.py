@@ -1,4 +1,4 @@
-"""What callers give, checked before an emulator sees it: numbers, seeds, and states to go on from."""
+"""What callers give, checked before an emulator sees it: numbers, seeds, and states to continue from."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def spread_seeds(seed: Any, count: int) -> list[int]:
     """A seed for each of `count` environments: spawned from one, or as they are given.
 
     Raises:
-        OptionError: another number of seeds, or a seed that is no whole number or is negative.
+        OptionError: another number of seeds, or a seed that is not a whole number or is negative.
 
     Example:
         >>> spread_seeds([5, 6], 2)

@@ -25,7 +25,7 @@ class AtariEnv(gym.Env[Any, Any]):
         game: "pong" or "breakout".
         symmetrized: draw for each episode whether it is played reflected.
         clip_rewards: rewards are replaced by their sign.
-        episodic_life: a lost life ends the episode; the next one goes on with the game.
+        episodic_life: a lost life ends the episode; the next one continues with the game.
         horizon: steps of a game after which it is truncated.
         render_mode: "rgb_array" or None.
 

@@ -119,7 +119,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
         Args:
             seed: an integer, from which each environment's seed is spawned; or one for each environment. Without one,
-                every environment goes on to its next game; seeds that never were given come from the system.
+                every environment continues to its next game; seeds that never were given come from the system.
             options: not used.
 
         Returns:
@@ -127,7 +127,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             of fire) and `reflected`.
 
         Raises:
-            OptionError: another number of seeds, or one that is no whole number or is negative.
+            OptionError: another number of seeds, or one that is not a whole number or is negative.
             TargetError: after `close`.
         """
         if seed is not None:
@@ -355,7 +355,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._stacks.restart(where, self._frames(screens))
 
     def _next_lives(self, where: Bools) -> None:
-        """Begin episodes that go on with their games."""
+        """Begin episodes that continue with their games."""
         # The last frame of the life before is the first of the next; older ones are black.
         newest, before = self._stacks.frames[:, -1].copy(), self._reflected.copy()
         if self._symmetrized:

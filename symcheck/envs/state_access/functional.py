@@ -2,7 +2,7 @@
 
 Two hosts keep that value in `env.state`: Gymnasium's `FunctionalJaxEnv`, and `symcheck.envs.functional.FunctionalEnv`,
 which makes an environment of any `FuncEnv`. States are NumPy arrays, or tuples of them where the value is a tuple; they
-are put back in the type that the environment uses itself. JAX's random key is no part of the state.
+are put back in the type that the environment uses itself. JAX's random key is not part of the state.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The random numbers of an environment, read and put back, so that a random step can be taken again.
 
-They are no part of a state: where both sides of a pair drew the same noise, a biased one would be hidden, and a fair
+They are not part of a state: where both sides of a pair drew the same noise, a biased one would be hidden, and a fair
 one would be taken for an asymmetry. They are needed where an environment is to be left as it was found, and where
 stepping is compared with setting. What a setter does to them, as one does that copies every attribute, is taken back:
 see `without_chance`.
@@ -145,7 +145,7 @@ def _generators_set_by_state(env: Any, access: StateAccess) -> frozenset[str]:
 def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
     """Reset under a seed that reaches every generator: those of the process and of all layers' attributes as well.
 
-    Many environments make a generator of their own once, or anew with each reset, which no `reset(seed=...)` reaches.
+    Many environments make a generator of their own once, or again with each reset, which no `reset(seed=...)` reaches.
     What `reset` seeds by itself stays as it seeded it.
 
     Args:

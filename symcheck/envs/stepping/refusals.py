@@ -66,7 +66,7 @@ def of_action(action: str, error: BaseException, label: str, number: int, remedy
 
 
 def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError:
-    """What `source` ("step()") returned is no value of the space; `obs` is the observation as text."""
+    """What `source` ("step()") returned is not a value of the space; `obs` is the observation as text."""
     text = f"{source} returned an observation that does not fit its space: {obs}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
@@ -89,7 +89,7 @@ def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
     """What a step returned.
 
     Raises:
-        TargetError: it is no tuple of five.
+        TargetError: it is not a tuple of five.
     """
     if isinstance(returned, tuple) and len(returned) == 5:
         return returned
@@ -105,7 +105,7 @@ def number_of(reward: Any, label: str) -> float:
     """The reward as a float; arrays of one number are numbers.
 
     Raises:
-        TargetError: it is no number.
+        TargetError: it is not a number.
     """
     size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
     if size != 1:

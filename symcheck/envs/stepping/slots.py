@@ -201,7 +201,7 @@ class SlotView(gym.Env[Any, Any]):
 
     Args:
         slots: of the vector environment.
-        seed: draws which slot, and what the others hold; a reset with a seed starts it anew.
+        seed: draws which slot, and what the others hold; a reset with a seed starts it again.
     """
 
     def __init__(self, slots: Slots, seed: int) -> None:

@@ -98,7 +98,7 @@ class Played:
         seen: observations, one more than steps were taken.
         actions: what was done.
         steps: what followed each.
-        states: internal states before each step, as they were read; None where that was not asked for.
+        states: internal states before each step, as they were read; None where that was not requested.
     """
 
     seen: list[Any]

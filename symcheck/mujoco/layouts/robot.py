@@ -194,7 +194,7 @@ class Robot:
         """The feet that are named, else the leaf bodies in the order of the joints that carry them.
 
         Raises:
-            SpecError: a name that is no body, site or geom, nor the beginning of a body's; no leaf bodies.
+            SpecError: a name that is not a body, site or geom, nor the beginning of a body's; no leaf bodies.
         """
         if names is None:
             return self._leaves(order, where)

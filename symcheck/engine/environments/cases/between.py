@@ -26,7 +26,7 @@ class Between:
     """What was found between visited states.
 
     Attributes:
-        count: pairs at thresholds that were looked at.
+        count: pairs at thresholds that were examined.
         doubt: what speaks against the claim there; None where nothing does.
     """
 
@@ -47,7 +47,7 @@ def between(
         in_time: whether the time budget allows another search.
 
     Returns:
-        Nothing found where states are no vectors of floats, or are not read back as they were set.
+        Nothing found where states are not vectors of floats, or are not read back as they were set.
     """
     try:
         cases = threshold_cases(pairs, measured, rng, in_time, between=True)

@@ -125,7 +125,7 @@ class Tie:
         row: a case that shows it.
         coordinate: index of the coordinate of the next state that sits at the threshold.
         threshold: its absolute value.
-        closed_above: whether +threshold terminates and -threshold does not, rather than the other way round.
+        closed_above: whether +threshold terminates and -threshold does not, rather than conversely.
     """
 
     row: int

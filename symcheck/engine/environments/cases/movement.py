@@ -1,7 +1,7 @@
 """Does the claim move anything that is tested? If not, both sides of every comparison are the same step.
 
 A pass would then say nothing about the environment, so that `decide` leaves every equation undecided. Only what was
-gathered anyway is looked at: nothing is stepped and no random number is drawn.
+gathered anyway is examined: nothing is stepped and no random number is drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def moves_something(pairs: Pairs, pool: Pool, words: Sequence[Word]) -> bool:
         words: the elements that are tested.
 
     Returns:
-        True at the first difference; only a claim that moves nothing has all of the pool looked at.
+        True at the first difference; only a claim that moves nothing has all of the pool examined.
     """
     bound = pairs.bound
     for word in words:

@@ -107,7 +107,7 @@ class Pairs:
         """The case (s, a, g).
 
         Raises:
-            SpecError: the image of the action is no action.
+            SpecError: the image of the action is not an action.
         """
         image_action = self.bound.action(word, action, situation.obs)
         self.check_actions([action], [image_action])
@@ -122,7 +122,7 @@ class Pairs:
         Where an element may carry a point out of a bounded Box (see `may_leave`), those that it does are left out.
 
         Raises:
-            SpecError: the image of some action is no action.
+            SpecError: the image of some action is not an action.
         """
         made: list[Case | None] = [None] * len(words)
         for word, places_of_word in group_by_word(words).items():

@@ -3,7 +3,7 @@
 Random rollouts alone miss faults that sit at walls, goals and thresholds, so the pool also holds start states, states
 that exploration reaches on purpose (repeatedly setting the most extreme state found so far and stepping on), points of
 the box where a box is the set of states, and states that a registered `sample` proposes. A box of numbers is otherwise
-never sampled: most of its points are no states (one-hot images, cosine and sine).
+never sampled: most of its points are not states (one-hot images, cosine and sine).
 """
 
 from __future__ import annotations

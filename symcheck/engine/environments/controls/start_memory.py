@@ -29,7 +29,7 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
     """Which coordinates of the start depend on the episodes before it.
 
     Args:
-        bench: the environment; its generators are seeded, and seeded anew at the end.
+        bench: the environment; its generators are seeded, and seeded again at the end.
 
     Returns:
         For each coordinate of reset observations, as starts are compared (reduced where they are wide), whether the

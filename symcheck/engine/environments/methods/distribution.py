@@ -258,7 +258,7 @@ class Covariates:
 
 
 def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
-    """(g s, g a) of every case; a handful of distinct ones are told apart one by one."""
+    """(g s, g a) of every case; a handful of distinct ones are distinguished one by one."""
     states, state_names = _image_states(bench, measured)
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)

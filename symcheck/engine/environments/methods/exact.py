@@ -126,7 +126,7 @@ class TabularEvidence:
         return np.array([float(outcome[column]) for outcome in possible])[:, None]
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
-        """What the violations cost in value; None where rewards are no numbers, so that there are no values."""
+        """What the violations cost in value; None where rewards are not numbers, so that there are no values."""
         rewards = [outcome[2] for actions in self._table.values() for known in actions.values() for outcome in known]
         return table_gap(self, discount) if np.isfinite(np.array(rewards, dtype=np.float64)).all() else None
 

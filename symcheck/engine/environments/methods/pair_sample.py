@@ -36,7 +36,7 @@ _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second l
 
 
 class PairSample:
-    """Both sides of the pairs of one run, stepped when they are first asked for.
+    """Both sides of the pairs of one run, stepped when they are first requested.
 
     Args:
         bench: the environment, the pool and the options.

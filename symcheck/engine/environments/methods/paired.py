@@ -1,6 +1,6 @@
 """The paired method: set s and g s, step a and g a, compare. For environments that repeat themselves.
 
-Every pair that exceeds its tolerance is looked at again before a violation is reported; the simplest violation is shown
+Every pair that exceeds its tolerance is examined again before a violation is reported; the simplest violation is shown
 and its likely causes are looked for. Where setting a state may lose some of it, whole episodes are asked as well: they
 may refute the claim, and cannot save it.
 """

@@ -1,7 +1,7 @@
 """A second look at suspicious pairs, before a violation is reported: does it repeat, and is it more than rounding?
 
 A pair is a violation where both sides repeat, and where they differ by more than a nudge of the state by one unit in
-the last place can do there. Hundreds of suspects are looked at, the worst and random ones alternating; where all of
+the last place can do there. Hundreds of suspects are examined, the worst and random ones alternating; where all of
 them are rounding, the rest is bounded instead of given up.
 """
 
@@ -33,7 +33,7 @@ class Suspects:
         confirmed: they violate the claim.
         rounding: they differ by no more than a nudge does there.
         unrepeatable: their outcome did not reproduce when they were stepped again.
-        unseen: they were not looked at.
+        unseen: they were not examined.
     """
 
     confirmed: list[int] = field(default_factory=list)
@@ -43,14 +43,14 @@ class Suspects:
 
     @property
     def representative(self) -> bool:
-        """Whether those looked at speak for the unseen: many, and rounding in every one of them."""
+        """Whether those examined speak for the unseen: many, and rounding in every one of them."""
         return len(self.rounding) >= MOST_LOOKED_AT and not self.confirmed and not self.unrepeatable
 
     def largest_violating_fraction(self, drawn: int, alpha: float) -> float:
         """The largest fraction of pairs that may violate the claim at level alpha.
 
         Violations are among the suspects. Their share of all pairs is at most p, and of them at most a fraction q
-        violates, as none of those picked at random did (half of those looked at were): each at level alpha / 2.
+        violates, as none of those picked at random did (half of those examined were): each at level alpha / 2.
         """
         if not self.unseen:
             return largest_fraction(0, drawn, alpha)

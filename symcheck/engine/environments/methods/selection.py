@@ -209,7 +209,7 @@ def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
     """The exact method, where the environment has a table that tells the truth.
 
     Raises:
-        OptionError: it was asked for and does not apply.
+        OptionError: it was requested and does not apply.
     """
     stepper = bench.pairs.stepper
     table = table_of(stepper.env)

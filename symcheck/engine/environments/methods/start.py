@@ -111,7 +111,7 @@ class Resets:
 
 
 class StartEvidence:
-    """Evidence about the start distribution, gathered once and only when it is asked for.
+    """Evidence about the start distribution, gathered once and only when it is requested.
 
     Resets stop at the look at which some element is clearly refuted: no other can save the claim.
 

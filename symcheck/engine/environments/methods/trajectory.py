@@ -315,7 +315,7 @@ class TrajectoryEvidence:
         )
 
     def _why_episodes(self) -> str:
-        """Why whole episodes are compared, as a field of statements: what is missing, or that they were asked for."""
+        """Why whole episodes are compared, as a field of statements: what is missing, or that they were requested."""
         pairs = self.bench.pairs
         if pairs.stepper.access is None:
             return "no_access"

@@ -1,0 +1,1 @@
+"""MJCF read without MuJoCo: includes, default classes, frames, then arrays under the names of `mujoco.MjModel`."""
