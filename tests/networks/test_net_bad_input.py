@@ -120,7 +120,7 @@ def test_a_factory_that_raises_or_returns_no_module_is_an_error() -> None:
         resolve_network(lambda: 3)
     with pytest.raises(TargetError, match="no_such"):
         resolve_network("no_such_module_anywhere:make")
-    with pytest.raises(TargetError, match="not a file"):
+    with pytest.raises(TargetError, match="is not a file"):
         resolve_network("network")
 
 
