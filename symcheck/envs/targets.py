@@ -1,7 +1,7 @@
 """What a user may name as an environment: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
 
 Gymnasium's functional environments (`FuncEnv`) are given a state first, see `functional`; several agents become one
-environment, see `parallel`.
+environment, see `parallel`; vector environments of Stable-Baselines3 become Gymnasium's, see `vec_env`.
 
 All of them become an `EnvTarget`: a label for reports and a function that returns an environment with the wrapper
 stack that the user trains on. An instance that the user holds is never stepped itself where it can be copied.
@@ -25,6 +25,7 @@ from symcheck.envs.functional import FunctionalEnv, is_functional
 from symcheck.envs.jax_batch import JaxBatch
 from symcheck.envs.jax_libraries import library_named, library_of, make_named
 from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel
+from symcheck.envs.vec_env import VecEnvBatch, is_vec_env
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute, look_in
 
@@ -105,6 +106,8 @@ def resolve_environment(
         return _batch(JaxBatch(target), type(target).__name__, arguments, where)
     if is_parallel(target):
         return _instance(as_one(target), type(target).__name__, arguments, where)
+    if is_vec_env(target):
+        return _instance(VecEnvBatch(target), type(target).__name__, arguments, where)
     if isinstance(target, gym.Env | gym.vector.VectorEnv):
         # An instance is copied by `make`, since steps change it.
         return _instance(target, _label_of(target), arguments, where)
@@ -126,6 +129,8 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
         return _batch(JaxBatch(loaded), text, arguments, where)
     if is_parallel(loaded):
         loaded = as_one(loaded)
+    if is_vec_env(loaded):
+        loaded = VecEnvBatch(loaded)
     if isinstance(loaded, gym.Env | gym.vector.VectorEnv):
         return _instance(loaded, text, arguments, where)
     return _factory(loaded, text, arguments, where)
@@ -230,6 +235,8 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
             return JaxBatch(made)
         if is_parallel(made):
             return as_one(made)
+        if is_vec_env(made):
+            return VecEnvBatch(made)
         return FunctionalEnv(made) if is_functional(made) else made
 
     try:

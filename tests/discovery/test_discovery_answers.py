@@ -437,7 +437,7 @@ class Unseen(worlds.Plane):
 
 
 def test_observations_that_are_no_numbers_are_refused_with_their_count():
-    with pytest.raises(TargetError, match=r"NaN or infinity in all but 0 of 4,000 steps"):
+    with pytest.raises(TargetError, match=r"NaN or infinity in all but 0 of 5,922 steps"):
         search(lambda: worlds.BlackBox(Unseen()))
 
 

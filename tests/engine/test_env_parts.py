@@ -12,7 +12,7 @@ from gymnasium import spaces
 from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.edges import threshold_cases
 from symcheck.engine.environments.cases.minimise import minimise
-from symcheck.engine.environments.cases.pool import draw_actions, gather
+from symcheck.engine.environments.cases.pool import gather
 from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import check_determinism
@@ -23,6 +23,7 @@ from symcheck.envs import atlas
 from symcheck.envs.state_access import register_state_access
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
+from symcheck.spaces.actions import draw_actions
 from symcheck.spaces.probing import linear_map
 from symcheck.symmetry.exits import find_excess
 from symcheck.symmetry.symmetry import Symmetry

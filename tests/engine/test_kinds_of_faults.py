@@ -228,3 +228,28 @@ def test_what_is_random_now_and_then_is_compared_in_distribution(world: Any, exp
     result = sc.verify_env(world, mirror(), samples=4000)["transition_invariance"]
     assert (result.verdict, result.method) == (expected, "distribution")
     assert "rarely_random" in [note.code for note in result.notes]
+
+
+class Icy(Correlated):
+    """Slips to either side alike on a patch in the middle, and moves alike each time elsewhere."""
+
+    drag = 0.0
+
+    def step(self, action: Any) -> Any:
+        on_ice = abs(self.s[0]) < 0.15
+        self.s = 0.9 * np.sin(self.s) + 0.2 * (2 * int(action) - 1) - self.drag * (self.s[0] > 0.8)
+        self.s = self.s + on_ice * self.np_random.normal(size=2)
+        return self.s.copy(), 0.0, False, False, {}
+
+
+class IcyAndDragging(Icy):
+    drag = 1e-3
+
+
+@pytest.mark.parametrize(("world", "expected"), [(Icy, "passed"), (IcyAndDragging, "failed")])
+def test_among_outcomes_that_repeat_mostly_single_pairs_refute(world: Any, expected: str) -> None:
+    result = sc.verify_env(world, mirror(), samples=1500)["transition_invariance"]
+    assert (result.verdict, result.method) == (expected, "paired" if expected == "failed" else "distribution")
+    if expected == "failed":
+        assert result.violations < 300
+        assert result.counterexample.residual == pytest.approx(1e-3, rel=1e-6)

@@ -72,3 +72,33 @@ def test_a_shift_below_the_power_of_episodes_is_undecided_and_says_why():
     report = sc.verify_env(lambda: normalised(mean=[0.3, 1e-4, 0.0]), mirror, samples=SAMPLES)
     assert report["transition_invariance"].reason.code == "statistics_asymmetric"
     assert report["transition_invariance"].verdict == report["initial_invariance"].verdict == "undecided"
+
+
+def vec_normalised(*, mean=None):
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    env = vec_env.VecNormalize(vec_env.DummyVecEnv([lambda: gym.make("Pendulum-v1")] * 2))
+    if mean is not None:
+        env.obs_rms.mean, env.obs_rms.var, env.obs_rms.count = np.array(mean), np.array([0.4, 0.5, 2.0]), 1000
+    return env
+
+
+def vector_normalised():
+    return gym.wrappers.vector.NormalizeObservation(gym.make_vec("Pendulum-v1", 2, vectorization_mode="sync"))
+
+
+@pytest.mark.parametrize(
+    ("env", "wrapper"), [(vec_normalised, "VecNormalize"), (vector_normalised, "NormalizeObservation")]
+)
+def test_the_one_sided_statistics_of_a_vector_environment_are_named(env, wrapper):
+    report = sc.verify_env(env, mirror, samples=100)
+    assert report.verdict == "failed"
+    first = report["initial_invariance"].causes[0]
+    assert (first.code, first.fields["wrapper"], first.fields["steps"]) == ("SYM032", wrapper, 500)
+    assert report["transition_invariance"].verdict != "passed"
+
+
+def test_symmetric_statistics_of_vec_normalize_pass_and_the_environment_given_keeps_learning():
+    env = vec_normalised(mean=[0.3, 0.0, 0.0])
+    report = sc.verify_env(env, mirror, samples=100)
+    assert (report.verdict, report.results[0].target) == ("passed", "VecNormalize")
+    assert env.training

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.envs.vec_env import VecEnvBatch
 
 WARMING_STEPS = 500
 _MOMENTS = ("mean", "var", "count")
@@ -25,10 +26,12 @@ class Normaliser(NamedTuple):
     Attributes:
         layer: the wrapper.
         statistics: its mean, variance and count; None where they are not found.
+        switch: the attribute that says whether it learns.
     """
 
     layer: Any
     statistics: Any
+    switch: str = "update_running_mean"
 
     @property
     def moments(self) -> tuple[Floats, Floats]:
@@ -38,7 +41,9 @@ class Normaliser(NamedTuple):
 
 
 def normalisers(env: Any) -> list[Normaliser]:
-    """The normalising wrappers of a stack, from the outermost on: those that have a switch `update_running_mean`.
+    """The normalising wrappers of a stack, from the outermost on: those that have a switch for what they learn.
+
+    Gymnasium's have `update_running_mean`; `VecNormalize` of Stable-Baselines3 has `training`.
 
     Example:
         >>> stack = gym.wrappers.NormalizeObservation(gym.make("Pendulum-v1"))
@@ -49,11 +54,20 @@ def normalisers(env: Any) -> list[Normaliser]:
     layer: Any = env
     while isinstance(layer, gym.Wrapper | gym.vector.VectorWrapper):
         if isinstance(getattr(type(layer), "update_running_mean", None), property):
-            # Whatever the wrapper calls them: an object with a mean, a variance and a count.
-            held = [each for each in vars(layer).values() if all(hasattr(each, name) for name in _MOMENTS)]
-            kept.append(Normaliser(layer, held[0] if held else None))
+            kept.append(Normaliser(layer, _statistics_of(layer)))
         layer = layer.env
+    layer = layer.venv if isinstance(layer, VecEnvBatch) else None
+    while layer is not None:
+        if isinstance(getattr(layer, "training", None), bool) and (statistics := _statistics_of(layer)) is not None:
+            kept.append(Normaliser(layer, statistics, "training"))
+        layer = vars(layer).get("venv")
     return kept
+
+
+def _statistics_of(layer: Any) -> Any:
+    """Whatever the wrapper calls them: its first object with a mean, a variance and a count; else None."""
+    held = [each for each in vars(layer).values() if all(hasattr(each, name) for name in _MOMENTS)]
+    return held[0] if held else None
 
 
 def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
@@ -71,10 +85,10 @@ def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
     fresh = any(each.statistics is not None and float(each.statistics.count) < 1 for each in layers)
     if fresh:
         for each in layers:
-            each.layer.update_running_mean = each.statistics is not None and float(each.statistics.count) < 1
+            setattr(each.layer, each.switch, each.statistics is not None and float(each.statistics.count) < 1)
         _warm(env, reset)
     for each in layers:
-        each.layer.update_running_mean = False
+        setattr(each.layer, each.switch, False)
     return fresh
 
 

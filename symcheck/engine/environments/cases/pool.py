@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.exploring import explore_together
@@ -28,9 +27,8 @@ from symcheck.statements.statement import Statement, state
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
 _ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
-_STARTS = 32  # where episodes do not end by themselves
-_SHORTEST = 10  # steps that follow a start
-_WHOLE_SHARE = 0.9  # of the steps, at most, for two whole episodes
+_STARTS = 32  # where fewer episodes have begun, short ones begin besides
+_SHORTEST = 10  # steps that follow such a start
 _FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
 
 
@@ -103,33 +101,31 @@ def gather(
 def roll_out(
     stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
 ) -> None:
-    """Add the states of uniform-policy episodes, starts included; at least one."""
-    taken = longest_ended = 0
-    while taken < steps and (not taken or in_time()):
-        most = min(steps - taken, _most_steps(steps, taken, longest_ended))
-        played = stepper.play(most, in_time, read=placement.reads_states)
-        pool.episodes += 1
-        for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
-            # The origin "start" is also the mark that this visit does not follow the one before.
-            situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
-            pool.situations.append(situation)
-            pool.visits.append(Visit(situation, action, step))
-            pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
-        taken += len(played.steps)
-        if played.steps[-1].terminated or played.steps[-1].truncated:
-            longest_ended = max(longest_ended, len(played.steps))
+    """Add the states of uniform-policy episodes, starts included; at least one.
 
-
-def _most_steps(steps: int, taken: int, longest_ended: int) -> int:
-    """How far the next episode is followed: an episode that never ends would take all steps from a single start.
-
-    Half of the steps go to episodes as long as they like, more where two whole ones need it (a time limit shows at its
-    end). The other half begins often, and is cut short unless episodes are short themselves.
+    The steps go to episodes as long as they like, so that what happens late is met. An episode that never ends takes
+    all of them from a single start: where few have begun, others begin besides, and are left after a few steps.
     """
-    whole = 2 * longest_ended if 2 * longest_ended <= _WHOLE_SHARE * steps else 0
-    cut = max(_SHORTEST, steps // (2 * _STARTS))
-    short = 2 * longest_ended if longest_ended * _STARTS <= 2 * steps else 0
-    return max(max(steps // 2, whole) - taken, cut, short)
+    taken = 0
+    while taken < steps and (not taken or in_time()):
+        taken += _play_episode(stepper, placement, steps - taken, pool, in_time)
+    # Half as many steps again at most.
+    beginnings = min(_STARTS, steps // (2 * _SHORTEST))
+    while pool.episodes < beginnings and in_time():
+        _play_episode(stepper, placement, max(_SHORTEST, steps // (2 * _STARTS)), pool, in_time)
+
+
+def _play_episode(stepper: Stepper, placement: Placement, most: int, pool: Pool, in_time: Callable[[], bool]) -> int:
+    """Add the states of one episode, or of its first steps; how many they are."""
+    played = stepper.play(most, in_time, read=placement.reads_states)
+    pool.episodes += 1
+    for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
+        # The origin "start" is also the mark that this visit does not follow the one before.
+        situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
+        pool.situations.append(situation)
+        pool.visits.append(Visit(situation, action, step))
+        pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
+    return len(played.steps)
 
 
 def _propose(
@@ -260,32 +256,3 @@ def _rim_index(flats: Floats, rng: np.random.Generator) -> int:
     low, high = centred.min(axis=0), centred.max(axis=0)
     target = rng.uniform(low - 0.5 * (high - low), high + 0.5 * (high - low))
     return int(np.argmin(((centred - target) ** 2).sum(axis=1)))
-
-
-def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
-    """Actions to test: uniform draws, and for Box spaces every eighth one zero or at a finite bound.
-
-    Args:
-        space: the action space; its own generator draws (it was seeded by the run).
-        count: how many.
-        rng: decides which are moved to an edge.
-
-    Returns:
-        A list of `count` actions.
-    """
-    if isinstance(space, spaces.Discrete):
-        first = int(space.start)
-        return list(space.np_random.integers(first, first + int(space.n), size=count))
-    if not isinstance(space, spaces.Box):
-        return [space.sample() for _ in range(count)]
-    if space.is_bounded() and np.issubdtype(space.dtype, np.floating):
-        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
-        actions = list(uniform.astype(space.dtype))
-    else:
-        actions = [space.sample() for _ in range(count)]
-    edges = [np.zeros(space.shape, space.dtype), np.array(space.low), np.array(space.high)]
-    usable = [edge for edge in edges if np.isfinite(edge).all() and space.contains(edge)]
-    for i in range(0, count, 8):
-        if usable:
-            actions[i] = usable[int(rng.integers(len(usable)))].copy()
-    return actions

@@ -13,6 +13,7 @@ from symcheck.engine.equations import BY_PART, START, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import ReasonCode, decide
 from symcheck.envs.stepping.running_statistics import WARMING_STEPS, Normaliser, normalisers
+from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.spaces.probing import linear_map
 from symcheck.statements.statement import state
 
@@ -35,7 +36,8 @@ def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
     names = (START.name, *(BY_PART[part].name for part in _SHOWN))
     if result.name not in names or result.verdict not in ("failed", "passed"):
         return result
-    env = getattr(pairs.stepper, "vector", pairs.stepper.env)
+    stepper = pairs.stepper
+    env = stepper.slots.vector if isinstance(stepper, SlotStepper) else stepper.env
     words = [(letter,) for letter in range(len(pairs.bound.group.generators))]
     found = [fields for each in normalisers(env) for word in words if (fields := _asymmetry(each, pairs, word))]
     if not found:

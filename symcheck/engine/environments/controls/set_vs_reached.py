@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,10 @@ from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.equations import STEP_PARTS, Part
-from symcheck.engine.regression import fitted, polynomial, standardise
-from symcheck.engine.scales import typical_sizes
-from symcheck.engine.statistics import SwapTest, swap_test
+from symcheck.engine.regression import standardise
+from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
+from symcheck.engine.shared_covariates import side_weights, swap_test_given
+from symcheck.engine.statistics import SwapTest
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.mujoco import reads_as_built_in
 from symcheck.envs.state_access.record import Origin
@@ -45,7 +45,6 @@ _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
 _LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
 _COORDINATES_RANDOM = 32
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 
 
 @dataclass(frozen=True)
@@ -261,27 +260,17 @@ def _swap_reached_and_set(
     if not len(columns):
         return None
     names = _column_names(stepper)
-    epsilon = np.append(stepper.codec.coordinates.epsilon, [np.finfo(np.float32).eps, 0.0])[columns]
-    when_reached, when_set = (side[:, columns] for side in sides)
     shared, shared_names = _shared_columns(bench, picked)
-    design = polynomial(shared)
-    common = fitted(design, (finite(when_reached) + finite(when_set)) / 2)
-    when_reached, when_set = (np.where(np.isfinite(side), side - common, side) for side in (when_reached, when_set))
-    scale = np.maximum(np.abs(finite(when_reached)).max(axis=0), np.abs(finite(common)).max(axis=0))
-    weights = [
-        (f"where {name} is high, against low", _centred_high_side(shared[:, j])) for j, name in enumerate(shared_names)
-    ]
     late = (shared[:, -1] > np.quantile(shared[:, -1], _LATE)).astype(np.float64)
-    weights.append(("late in episodes, against early", late - late.mean()))
-    return swap_test(
-        when_reached,
-        when_set,
-        [names[int(j)] for j in columns],
+    return swap_test_given(
+        sides[0][:, columns],
+        sides[1][:, columns],
+        tuple(names[int(j)] for j in columns),
+        np.append(stepper.codec.coordinates.epsilon, [FLOAT32_EPSILON, 0.0])[columns],
+        covariates=shared,
+        weights=[*side_weights(shared, shared_names), ("late in episodes, against early", late - late.mean())],
         level=_LEVEL_RANDOM,
         rng=rng,
-        tie=_TIE * np.maximum(epsilon, np.finfo(np.float64).eps) * np.maximum(scale, 1.0),
-        weights=weights,
-        design=design,
     )
 
 
@@ -302,10 +291,3 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, li
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
     names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]
     return standardise(columns), names
-
-
-def _centred_high_side(column: Floats) -> Floats:
-    """1 above the middle of a column and 0 below, centred."""
-    middle = float(np.median(column))
-    high: Any = column > (middle if 0.2 < float((column > middle).mean()) < 0.8 else (column.min() + column.max()) / 2)
-    return np.asarray(high - high.mean(), dtype=np.float64)

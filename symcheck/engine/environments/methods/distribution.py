@@ -20,7 +20,6 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
-from symcheck.engine.effects import measure_effect
 from symcheck.engine.environments.cases.columns import action_columns, observed_part
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
@@ -32,20 +31,17 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
-from symcheck.engine.regression import fitted, polynomial, standardise
+from symcheck.engine.regression import standardise
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.sequential import Look, Looked, looks
-from symcheck.engine.statistics import SwapTest, swap_test
+from symcheck.engine.shared_covariates import side_weights, swap_test_given
+from symcheck.engine.statistics import SwapTest
 from symcheck.engine.verdict import Facts, decide
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
 _MOST_NAMED = 64  # and tested one by one
-_FEWEST_ON_A_SIDE = 20
-_REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
 
 
 class DistributionEvidence:
@@ -54,21 +50,24 @@ class DistributionEvidence:
     Args:
         bench: the environment, the pool and the options.
         repeating: the parts that repeated in the determinism check; they are judged pair by pair.
+        mostly: those that repeated in most of the pairs; single pairs may refute them, and pass nothing.
     """
 
     method = "distribution"
 
-    def __init__(self, bench: Workbench, repeating: frozenset[Part]) -> None:
+    def __init__(self, bench: Workbench, repeating: frozenset[Part], mostly: frozenset[Part] = frozenset()) -> None:
         self.bench = bench
-        self.paired = PairedEvidence(bench, repeats=_REPEATS, enough=self._clear)
+        self.paired = PairedEvidence(bench, random=True, enough=self._clear)
         self._repeating = repeating
+        # Where setting loses something, a pair may repeat what was lost.
+        self._refutable = mostly - repeating if bench.caution is None else frozenset()
         self._pairwise: dict[Part, PropertyResult] = {}
         self._tests: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
         # What repeats is decided by all pairs; early looks at the rest would save nothing, except to fail fast.
         fast = bench.options.fail_fast
         self._looks = looks(bench.options.samples // len(bench.words) if fast or not repeating else 0)
         self._waiting = list(self._looks[:-1])
-        self._violation = FirstViolation(bench, sorted(repeating), repeats=_REPEATS) if fast else None
+        self._violation = FirstViolation(bench, sorted(repeating), random=True) if fast else None
         for part in STEP_PARTS:
             bench.budget.add(part, functools.partial(self._hand_in, part), planned=len(bench.words))
 
@@ -87,8 +86,11 @@ class DistributionEvidence:
         return {word: Handed(test.p_value, test.live) for word, test in self._tests_of(part)[1].items()}
 
     def _judge_pairwise(self, part: Part) -> PropertyResult | None:
-        """The verdict pair by pair, where the part repeats; swaps do not change whether it is decided."""
-        if part not in self._repeating and part != "observation":
+        """The verdict pair by pair, where the part repeats or a pair that does refutes it, whatever swaps show."""
+        if part in self._refutable:
+            if not self.bench.clock.while_in_time(lambda: self.paired.refutes([part]), False):
+                return None
+        elif part not in self._repeating and part != "observation":
             return None
         if part not in self._pairwise:
             self._pairwise[part] = self.paired.judge(part, part)
@@ -135,7 +137,18 @@ class DistributionEvidence:
         tests = {}
         for word, rows in measured.by_test.items():
             level = self.bench.level * look.weight
-            test = _swap_outcomes(comparison, covariates.rows(rows), rows, level, rng, sampled=look.last)
+            shared, coordinates = covariates.rows(rows), comparison.coordinates
+            test = swap_test_given(
+                comparison.expected[rows],
+                comparison.actual[rows],
+                coordinates.names,
+                coordinates.epsilon,
+                covariates=shared.design,
+                weights=side_weights(shared.sides, shared.names),
+                level=level,
+                rng=rng,
+                sampled=look.last,
+            )
             tests[word] = dataclasses.replace(test, p_value=self._looks_taken.add((part, word), test.p_value, look))
         return comparison, tests
 
@@ -281,62 +294,6 @@ def _image_states(bench: Workbench, measured: Measurement) -> tuple[Floats, list
 
 def _as_scalar(row: Floats) -> Any:
     return float(row[0]) if row.size == 1 else row
-
-
-def _swap_outcomes(
-    comparison: Comparison,
-    covariates: Covariates,
-    rows: Indices,
-    level: float,
-    rng: np.random.Generator,
-    *,
-    sampled: bool,
-) -> SwapTest:
-    expected, actual = comparison.expected[rows], comparison.actual[rows]
-    epsilon, half = comparison.coordinates.epsilon, len(rows)
-    known = bulk(np.concatenate([expected, actual]), epsilon)
-    # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
-    design = polynomial(covariates.design)
-    common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
-    centred = np.split(known.without(np.concatenate([common, common])), 2)
-    # Subtracting what is common rounds as well, by units of it.
-    rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
-    weights = _weights(covariates.sides, covariates.names)
-    test = swap_test(
-        centred[0],
-        centred[1],
-        comparison.coordinates.names,
-        level=level,
-        rng=rng,
-        tie=known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded,
-        weights=weights,
-        design=design,
-        sampled=sampled,
-    )
-    if test.named is None:
-        return test
-    sides, names = (expected, actual), comparison.coordinates.names
-    return dataclasses.replace(test, effect=measure_effect(test.named, names, sides, (centred[0], centred[1]), weights))
-
-
-def _weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
-    """High against low values of each covariate, centred: where the two sides may differ with opposite signs."""
-    weights = []
-    for j, name in enumerate(names[: 2 * _MOST_NAMED]):
-        column = sides[:, j]
-        middle = float(np.median(column))
-        # Indicators have their median at one of two values: split them in the middle.
-        cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
-        high = (column > cut).astype(np.float64)
-        if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
-            weights.append((_say_side(name), high - high.mean()))
-    return weights
-
-
-def _say_side(name: str) -> str:
-    if name.startswith("action "):  # an indicator of one action
-        return f"under {name}, against other actions"
-    return f"where {name}" if "=" in name else f"where {name} is high, against low"
 
 
 register_method("distribution")

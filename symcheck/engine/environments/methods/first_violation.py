@@ -21,12 +21,12 @@ class FirstViolation:
     Args:
         bench: the environment.
         parts: the equations that are judged pair by pair.
-        repeats: how often a violation must repeat.
+        random: whether the dynamics are random otherwise.
     """
 
-    def __init__(self, bench: Workbench, parts: Sequence[Part], *, repeats: int = 3) -> None:
+    def __init__(self, bench: Workbench, parts: Sequence[Part], *, random: bool = False) -> None:
         self._bench = bench
-        self._parts, self._repeats = parts, repeats
+        self._parts, self._random = parts, random
         self._next = _FIRST
 
     def __call__(self, stepped: Sequence[Measurement], planned: int) -> bool:
@@ -43,7 +43,6 @@ class FirstViolation:
         if not self._next <= count < planned:
             return False
         self._next = 2 * count
-        evidence = PairedEvidence(
-            self._bench, repeats=self._repeats, drawn=join_measurements(list(stepped)), diagnose=False
-        )
+        drawn = join_measurements(list(stepped))
+        evidence = PairedEvidence(self._bench, random=self._random, drawn=drawn, diagnose=False)
         return evidence.refutes(self._parts)

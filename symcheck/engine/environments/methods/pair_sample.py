@@ -16,7 +16,6 @@ import numpy.typing as npt
 from symcheck.engine.environments.cases.between import Between, between
 from symcheck.engine.environments.cases.edges import threshold_cases, thresholds_may_hide
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, join_measurements
-from symcheck.engine.environments.cases.pool import draw_actions
 from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.screen import Screen, Screened, Tally, agrees
@@ -25,6 +24,7 @@ from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.engine.outcomes import Outcomes, outcomes_of
 from symcheck.envs.models.model import BatchModel
 from symcheck.errors import TargetError
+from symcheck.spaces.actions import draw_actions
 from symcheck.statements.statement import Statement, state
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form

@@ -17,6 +17,7 @@ import numpy as np
 
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.edges import Tie
+from symcheck.engine.environments.cases.minimise import simplest
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
 from symcheck.engine.environments.cases.workbench import Evidence, Workbench
@@ -73,7 +74,7 @@ class PairedEvidence:
 
     Args:
         bench: the environment, the pool and the options.
-        repeats: how often a violation must repeat on both sides.
+        random: whether the dynamics are random where the pairs do not repeat; see `SecondLook`.
         model: the environment's batched form; see `PairSample`.
         start: evidence about the start distribution, for a second opinion by whole episodes where states that are set
             may not be whole; None for no second opinion.
@@ -90,7 +91,7 @@ class PairedEvidence:
         self,
         bench: Workbench,
         *,
-        repeats: int = 3,
+        random: bool = False,
         model: BatchModel | None = None,
         start: StartEvidence | None = None,
         enough: Enough | None = None,
@@ -100,7 +101,7 @@ class PairedEvidence:
     ) -> None:
         self.bench, self.pairs = bench, bench.pairs
         self.sample = PairSample(bench, model=model, enough=enough, given=drawn)
-        self._repeats, self._diagnose, self._laws = repeats, diagnose, laws
+        self._random, self._diagnose, self._laws = random, diagnose, laws
         self._judged_by_laws = False
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
@@ -119,12 +120,17 @@ class PairedEvidence:
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
             judged: PropertyResult = self._by_laws.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
-        if self._episodes is not None and result.reason is self.bench.caution and not self._hides_violations:
+        if self._episodes is not None and self._is_cautioned(result):
             episodes = self._episodes.judge(name, part)
             if episodes.verdict == "failed":
                 cause = state("SYM051", caution=self.bench.caution)
                 return dataclasses.replace(episodes, causes=(*episodes.causes, cause))
         return result
+
+    def _is_cautioned(self, result: PropertyResult) -> bool:
+        """Whether a result is undecided because setting a state may lose some of it."""
+        caution, reason = self.bench.caution, result.reason
+        return caution is not None and reason is not None and reason.code == caution.code
 
     def refutes(self, parts: Sequence[Part]) -> bool:
         """Whether some pair violates one of these properties."""
@@ -174,6 +180,10 @@ class PairedEvidence:
     def _single(self) -> SinglePairs:
         return SinglePairs(self.bench, self.sample.tolerance)
 
+    @property
+    def _second_look(self) -> SecondLook:
+        return SecondLook(self.pairs, self.sample.tolerance, self._random)
+
     def _is_unrefuted(self, part: Part) -> bool:
         return not self._examine(part).refuted
 
@@ -182,10 +192,9 @@ class PairedEvidence:
             sample = self.sample
             comparison = self.pairs.comparison(part, sample.measured)
             residual, limits = comparison.residual(), sample.tolerance.of(comparison)
-            again = SecondLook(self.pairs, sample.tolerance, self._repeats)
             rng = self.bench.rng(f"confirm {part}")
-            suspects = again.sort(sample.measured, comparison, residual, limits, rng)
-            tie = again.find_tie(sample.measured, comparison, suspects, self.bench.words)
+            suspects = self._second_look.sort(sample.measured, comparison, residual, limits, rng)
+            tie = self._second_look.find_tie(sample.measured, comparison, suspects, self.bench.words)
             swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
             swamped = swamped[: len(sample.drawn.cases)]  # thresholds were sought on purpose
             excluded = float(swamped.mean()) + self._share_of_jumps(comparison, residual, suspects)
@@ -212,7 +221,9 @@ class PairedEvidence:
         sample, suspects, part = self.sample, examined.suspects, examined.comparison.part
         outcomes = sample.outcomes(examined.comparison)
         uncertain = len(suspects.unseen) + sample.tally(part).not_asked
-        violations = len(suspects.rounding) if examined.tie is not None else len(suspects.confirmed) + uncertain
+        # Beside pairs that do not repeat, those that were not looked at may be like them.
+        counted = 0 if suspects.unrepeatable else uncertain
+        violations = len(suspects.rounding) if examined.tie is not None else len(suspects.confirmed) + counted
         threshold = sample.between.doubt if part == "termination" else None
         asked, options = self.bench.options.samples, self.bench.options
         return Facts(
@@ -242,11 +253,6 @@ class PairedEvidence:
         if caution is None or not examined.hidden:
             return caution
         return dataclasses.replace(caution, fields={**caution.fields, "hidden": examined.hidden, "times": FAR_ABOVE})
-
-    @functools.cached_property
-    def _hides_violations(self) -> bool:
-        """Whether some property is violated by no more than setting loses: then nobody knows which of them did it."""
-        return any(self._examine(part).hidden for part in STEP_PARTS)
 
     def _count_hidden(self, comparison: Comparison, residual: Floats, limits: Floats, suspects: Suspects) -> int:
         """How many violations there are, where all are within what setting a state loses; else 0."""
@@ -334,7 +340,9 @@ class PairedEvidence:
         """The failed result with its counterexample, its likely causes and its size."""
         sample, tie, part = self.sample, examined.tie, examined.comparison.part
         cases = [sample.measured.cases[row] for row in ([tie.row] if tie else examined.suspects.confirmed)]
-        case = cases[0] if tie else self._single.shrink(part, cases)
+        # Where some pairs do not repeat, a smaller one may differ by chance.
+        shrinks = tie is None and not examined.suspects.unrepeatable
+        case = self._single.shrink(part, cases) if shrinks else simplest(self.pairs, cases)
         example, shown = self._single.show(part, case)
         size = approximate_size(examined.comparison, result.max_residual or 0.0)
         violations = Violations(
@@ -345,7 +353,7 @@ class PairedEvidence:
             tolerance=sample.tolerance,
             confirmed=examined.suspects.confirmed,
             share=sample.share(examined.comparison),
-            repeats=self._repeats,
+            repeats=self._second_look.repeats,
             rng=self.bench.rng,
             in_time=self.bench.in_time,
         )

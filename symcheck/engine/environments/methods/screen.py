@@ -24,6 +24,7 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.envs.models.model import BatchModel, Transitions
 from symcheck.envs.stepping.stepper import Steps
+from symcheck.spaces.actions import draw_action_batch
 from symcheck.spaces.coordinates import Coordinates
 from symcheck.statements.statement import Statement, state
 
@@ -319,30 +320,3 @@ def _worst_and_random(
     worst = np.argsort(-np.nan_to_num(residual, posinf=np.inf).max(axis=1), kind="stable")[: room // 2]
     others = rng.permutation(len(rows))[: room - len(worst)]
     return np.asarray(rows[np.unique(np.concatenate([worst, others]))])
-
-
-def draw_action_batch(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Uniform actions as one array; of Box actions every eighth is zero or at a bound.
-
-    Args:
-        space: Discrete, or a bounded Box.
-        count: how many.
-        rng: draws them.
-
-    Returns:
-        Shape (count, *shape), in the space's dtype.
-
-    Example:
-        >>> draw_action_batch(spaces.Discrete(2), 3, np.random.default_rng(0)).shape
-        (3,)
-    """
-    if isinstance(space, spaces.Discrete):
-        numbers = int(space.start) + np.arange(int(space.n))
-        return np.asarray(rng.choice(numbers, size=count))
-    if not isinstance(space, spaces.Box):
-        raise ValueError(f"actions of {space} are not drawn as arrays")
-    drawn = rng.uniform(space.low, space.high, size=(count, *space.shape)).astype(space.dtype)
-    edges = [edge for edge in (np.zeros(space.shape, space.dtype), space.low, space.high) if space.contains(edge)]
-    rows = np.arange(0, count, 8)
-    drawn[rows] = np.stack(edges)[rng.integers(0, len(edges), size=len(rows))]
-    return drawn

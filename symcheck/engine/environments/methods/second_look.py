@@ -20,6 +20,8 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.statistics import largest_fraction
 
 _AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
+_REPEATS, _REPEATS_AMONG_CHANCE = 3, 16  # of a violation: 4^-16 times 10,000 pairs is 2e-6
+_TIMES = 4  # chance that moves either side makes a residual of twice what a side differs from itself by
 MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
 
 
@@ -64,13 +66,22 @@ class SecondLook:
     Attributes:
         pairs: steps them again.
         tolerance: of the run.
-        repeats: how often a violation must repeat on both sides. Where outcomes are random after all, with probability
-            p on both sides alike, a false violation repeats with probability at most 4^-repeats.
+        random: whether the dynamics are random for some of the cases: then a violation repeats more often, to the
+            last bits, and is nudged once it has repeated, as chance moves outcomes whether they are nudged or not.
     """
 
     pairs: Pairs
     tolerance: Tolerance
-    repeats: int
+    random: bool = False
+
+    @property
+    def repeats(self) -> int:
+        """How often a violation must repeat on both sides.
+
+        Where outcomes are random after all, with probability p on both sides alike, a false violation repeats with
+        probability at most 4^-repeats.
+        """
+        return _REPEATS_AMONG_CHANCE if self.random else _REPEATS
 
     def sort(
         self, measured: Measurement, comparison: Comparison, residual: Floats, limits: Floats, rng: np.random.Generator
@@ -106,15 +117,24 @@ class SecondLook:
         """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
         part, cases = comparison.part, [measured.cases[row] for row in rows]
         before = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
-        local = self.tolerance.local_tolerance(before, cases, rng)
-        drift = np.zeros_like(local)
-        for _ in range(self.repeats):
-            again = self.pairs.comparison(part, self.pairs.measure(cases))
+        allowed, drift, going = self.tolerance.of(before), np.zeros_like(before.expected), np.arange(len(rows))
+        local = allowed.copy()
+        for number in range(self.repeats):
+            if number == int(self.random):
+                some = Comparison(part, before.coordinates, before.expected[going], before.actual[going])
+                local[going] = self.tolerance.local_tolerance(some, [cases[i] for i in going], rng)
+                allowed = allowed if self.random else local
+            again = self.pairs.comparison(part, self.pairs.measure([cases[i] for i in going]))
             for before_values, again_values in ((before.expected, again.expected), (before.actual, again.actual)):
-                drift = np.maximum(drift, comparison.coordinates.residual(before_values, again_values))
-        # Sides that differ from themselves by more than rounding are random: nothing is said about them.
-        stable = (drift <= np.maximum(local, self.tolerance.of(before))).all(axis=1)
-        return np.asarray(stable), np.asarray((~(residual[rows] <= local)).any(axis=1))
+                apart = comparison.coordinates.residual(before_values[going], again_values)
+                drift[going] = np.maximum(drift[going], apart)
+            # Sides that differ from themselves by more than rounding are random: nothing is said about them.
+            going = going[(drift[going] <= allowed[going]).all(axis=1)]
+            if not len(going):
+                break
+        stable = np.isin(np.arange(len(rows)), going)
+        within = (residual[rows] <= np.maximum(local, _TIMES * drift)).all(axis=1)  # so written, NaN is not
+        return stable, np.asarray(~within)
 
     def find_tie(
         self, measured: Measurement, comparison: Comparison, suspects: Suspects, words: tuple[Word, ...]

@@ -293,7 +293,7 @@ def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: Start
     everything: frozenset[Part] = frozenset(STEP_PARTS)
     repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
     bench = replace(bench, caution=check.caution).comparing()
-    evidence = DistributionEvidence(bench, repeating)
+    evidence = DistributionEvidence(bench, repeating, check.mostly)
     return Chosen(bench, evidence, _say_method("method_distribution", bench, check), start)
 
 

@@ -1,0 +1,93 @@
+"""The swap test of pairs whose members share covariates, such as the state and the action from which both were stepped.
+
+What the covariates explain is taken out by one regression, fitted to the mean of both members, which swaps do not
+change. Where two members differ with opposite signs in two regions, means cancel: so every covariate also divides the
+pairs into two sides, which are told apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.engine.effects import measure_effect
+from symcheck.engine.regression import fitted, polynomial
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+from symcheck.engine.statistics import SwapTest, swap_test
+
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_MOST_SIDES = 128  # covariates by which pairs are told apart
+_FEWEST_ON_A_SIDE = 20
+
+
+def swap_test_given(
+    expected: Floats,
+    actual: Floats,
+    names: tuple[str, ...],
+    epsilon: Floats,
+    *,
+    covariates: Floats,
+    weights: list[tuple[str, Floats]],
+    level: float,
+    rng: np.random.Generator,
+    sampled: bool = True,
+) -> SwapTest:
+    """Do the members of pairs have one distribution, given what they share?
+
+    Args:
+        expected: shape (n, dim), one member of each pair.
+        actual: shape (n, dim), the other.
+        names: of the coordinates.
+        epsilon: rounding units, shape (dim,); 0 for whole numbers.
+        covariates: what both members share, shape (n, columns).
+        weights: named weights of the pairs; see `side_weights`.
+        level: at which the test will be used.
+        rng: draws the swaps.
+        sampled: whether swaps are drawn; see `swap_test`.
+
+    Returns:
+        The test, with the size of what differs where some feature is named.
+    """
+    half = len(expected)
+    known = bulk(np.concatenate([expected, actual]), epsilon)
+    design = polynomial(covariates)
+    common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
+    centred = np.split(known.without(np.concatenate([common, common])), 2)
+    # Subtracting what is common rounds as well, by units of it.
+    rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
+    test = swap_test(
+        centred[0],
+        centred[1],
+        names,
+        level=level,
+        rng=rng,
+        tie=known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded,
+        weights=weights,
+        design=design,
+        sampled=sampled,
+    )
+    if test.named is None:
+        return test
+    effect = measure_effect(test.named, names, (expected, actual), (centred[0], centred[1]), weights)
+    return dataclasses.replace(test, effect=effect)
+
+
+def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
+    """High against low values of each covariate, centred: where the two members may differ with opposite signs."""
+    weights = []
+    for name, column in zip(names[:_MOST_SIDES], sides.T, strict=False):
+        middle = float(np.median(column))
+        # Indicators have their median at one of two values: split them in the middle.
+        cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
+        high = (column > cut).astype(np.float64)
+        if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
+            weights.append((_say_side(name), high - high.mean()))
+    return weights
+
+
+def _say_side(name: str) -> str:
+    if name.startswith("action "):  # an indicator of one action
+        return f"under {name}, against other actions"
+    return f"where {name}" if "=" in name else f"where {name} is high, against low"
