@@ -177,11 +177,11 @@ class _Terms:
             elif b[unit] == 0 and len(weights) == 1 == weights[0]:
                 result[:, unit] = chosen[:, 0]
             else:
-                code = self._code(np.append(weights, b[unit]), at_x)
+                code = self._row_code(np.append(weights, b[unit]), at_x)
                 result[:, unit] = [self.number("linear", label, code) for label in labels]
         return result * lead
 
-    def _code(self, row: Array, at_x: bool) -> int:
+    def _row_code(self, row: Array, at_x: bool) -> int:
         """The number of a row of weights; of rounded weights at L x that of a row at x, if one is as near."""
         key, known = (
             ("weights", tuple(row) if row.dtype == object else row.tobytes()),
@@ -236,11 +236,11 @@ class _Forms(_Terms):
 
     def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
         if name == "prod":
-            return [self._product(row) for row in rows]
+            return [self._multiply(row) for row in rows]
         named = np.array([[self.name(form) if form else 0 for form in row] for row in rows])
         return [self.item(term) for term in super().function(name, parameters, named)]
 
-    def _product(self, factors: Iterable[Form]) -> Form:
+    def _multiply(self, factors: Iterable[Form]) -> Form:
         result: Form = self.constant(1.0)
         for form in factors:
             pairs = [(*one, *other) for one in result.items() for other in form.items()]

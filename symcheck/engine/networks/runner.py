@@ -133,13 +133,13 @@ def _unchecked_result(item: Property, *, time_up: bool = False) -> PropertyResul
 
 def _with_certificate(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> list[PropertyResult]:
     """The results, and beside the verdict where the certificate was written, or why there is none."""
-    note = _written(results, context, path)
+    note = _certificate_note(results, context, path)
     return [
         replace(result, notes=(*result.notes, note)) if result.name == NETWORK.name else result for result in results
     ]
 
 
-def _written(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> Statement:
+def _certificate_note(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> Statement:
     verdict = next((result.verdict for result in results if result.name == NETWORK.name), "undecided")
     if verdict not in ("proved", "passed") or context.proof is None or context.proof.level is None:
         return state("certificate_not_proved")

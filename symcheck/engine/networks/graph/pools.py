@@ -101,7 +101,7 @@ def _extreme_with_place(function: str) -> Operator:
 OPERATORS.update({"max": _extreme_with_place("max"), "min": _extreme_with_place("min")})
 
 
-def _places(graph: Graph, x: Entries, dim: int, places: Sequence[int]) -> Entries:
+def _entries_at_places(graph: Graph, x: Entries, dim: int, places: Sequence[int]) -> Entries:
     """The entries at some places, if all along an axis are put in order."""
     rows = np.moveaxis(x.array, dim, -1)
     chosen = [graph.reduce("place", rows, "sort", (float(place),)) for place in places]
@@ -111,7 +111,7 @@ def _places(graph: Graph, x: Entries, dim: int, places: Sequence[int]) -> Entrie
 @operator("sort")
 def _sort(graph: Graph, x: Entries, dim: int = -1, descending: bool = False, **_: Any) -> tuple[Entries, None]:
     places = range(x.ids.shape[dim])
-    return _places(graph, x, dim, places[::-1] if descending else places), None
+    return _entries_at_places(graph, x, dim, places[::-1] if descending else places), None
 
 
 @operator("topk")
@@ -119,14 +119,14 @@ def _largest(
     graph: Graph, x: Entries, k: int, dim: int = -1, largest: bool = True, in_order: bool = True
 ) -> tuple[Entries, None]:
     places = range(x.ids.shape[dim])
-    return _places(graph, x, dim, (places[::-1] if largest else places)[:k]), None
+    return _entries_at_places(graph, x, dim, (places[::-1] if largest else places)[:k]), None
 
 
 @operator("median")
 def _median(graph: Graph, x: Entries, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         refuse("median of all entries")
-    middle = _places(graph, x, dim, [(x.ids.shape[dim] - 1) // 2])
+    middle = _entries_at_places(graph, x, dim, [(x.ids.shape[dim] - 1) // 2])
     return middle if keepdim else middle.like(middle.array.squeeze(dim)), None
 
 

@@ -28,7 +28,7 @@ def _known(graph: Graph, index: Any) -> torch.Tensor:
 def _add_rows(graph: Graph, x: Entries, dim: int, index: Any, source: Entries, *, alpha: float = 1) -> Entries:
     if alpha != 1:
         refuse("index_add with a factor")
-    return _written(graph, x, _places_of(x).index_select(dim, _known(graph, index)), source, adds=True)
+    return _write_entries(graph, x, _places_of(x).index_select(dim, _known(graph, index)), source, adds=True)
 
 
 @operator("scatter")
@@ -37,7 +37,7 @@ def _scatter(graph: Graph, x: Entries, dim: int, index: Any, source: Any, *, add
     cut = tuple(slice(0, n) if axis != dim % x.ids.ndim else slice(None) for axis, n in enumerate(places.shape))
     if isinstance(source, Entries):
         source = Entries(source.ids[tuple(slice(0, n) for n in places.shape)], source.dtype)
-    return _written(graph, x, _places_of(x)[cut].gather(dim, places), source, adds=adds)
+    return _write_entries(graph, x, _places_of(x)[cut].gather(dim, places), source, adds=adds)
 
 
 @operator("scatter_add")
@@ -50,10 +50,10 @@ def _put(
     graph: Graph, x: Entries, indices: Sequence[Any], source: Entries, accumulate: bool = False, *_: Any
 ) -> Entries:
     places = [None if index is None else _known(graph, index) for index in indices]
-    return _written(graph, x, torch.ops.aten.index(_places_of(x), places), source, adds=accumulate)
+    return _write_entries(graph, x, torch.ops.aten.index(_places_of(x), places), source, adds=accumulate)
 
 
-def _written(graph: Graph, x: Entries, places: torch.Tensor, source: Any, *, adds: bool) -> Entries:
+def _write_entries(graph: Graph, x: Entries, places: torch.Tensor, source: Any, *, adds: bool) -> Entries:
     """What is written at each place takes the place of what was there, or is added to it."""
     ids = ids_of(graph, source)
     written: Floats = np.broadcast_to(ids, places.shape).reshape(-1)
