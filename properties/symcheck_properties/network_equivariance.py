@@ -118,8 +118,9 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
     compared = None if context.proof is None else context.proof.compared
     if compared is not None and compared.ties:
         notes.append(state("off_ties", ties=list(compared.ties)))
-    if context.proof is not None and context.proof.missing:
-        notes.append(state("not_carried", operation=context.proof.missing))
+    missing = None if context.proof is None else context.proof.missing
+    if missing is not None:
+        notes.append(state("no_certificate", reason=missing))
     if measured.nan is None:
         sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
         notes.append(state("largest_residual", **sizes, region=context.region))

@@ -46,6 +46,7 @@ class ReasonCode(StrEnum):
     THRESHOLD_IN_DOUBT = "threshold_in_doubt"
     STOCHASTIC = "stochastic"
     MEMORY = "memory"
+    CALLS_CHANGE_STATE = "calls_change_state"
     MIXED_BATCHES = "mixed_batches"
     NOT_JUDGED = "not_judged"
     CONSTANT_OUTPUT = "constant_output"

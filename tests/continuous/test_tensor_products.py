@@ -52,7 +52,7 @@ def test_one_wrong_number_of_its_constants_is_refused():
 
 
 class Written(TensorProduct):
-    """The same, written into a tensor in place: of that no law says how the action passes."""
+    """The same, written into a tensor in place."""
 
     def forward(self, x):
         filled = x.new_zeros(len(x), 5)
@@ -60,12 +60,17 @@ class Written(TensorProduct):
         return filled
 
 
-def test_where_no_law_is_known_samples_decide_and_the_operator_is_named():
-    result = run(Written())
-    assert result.verdict == "passed"
-    (note,) = [note for note in result.notes if note.code == "not_carried"]
-    assert note.fields["operation"].startswith("copy")
+def test_what_is_written_in_place_is_proved_and_refused_alike():
+    assert run(Written()).verdict == "proved"
     assert run(Written(1e-3)).verdict == "failed"
+
+
+def test_where_no_law_is_known_samples_decide_and_the_operator_is_named():
+    result = run(TensorProduct(last=torch.special.bessel_j0))
+    assert result.verdict == "passed"
+    (note,) = [note for note in result.notes if note.code == "no_certificate"]
+    assert "bessel_j0" in note.fields["reason"].fields["operation"]
+    assert run(TensorProduct(1e-3, last=torch.special.bessel_j0)).verdict == "failed"
 
 
 @pytest.mark.slow

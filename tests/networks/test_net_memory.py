@@ -130,8 +130,32 @@ class CountsCalls(Around):
         return self.net(x)
 
 
-def test_a_network_that_counts_its_calls_passes_and_is_not_proved() -> None:
-    assert judged(CountsCalls()).verdict == "passed"
+class WarmsUp(Around):
+    """After a thousand calls, counted in a buffer, another network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.other = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.net(x) + (self.calls > 1000) * self.other(x)
+
+
+@pytest.mark.parametrize("kind", [CountsCalls, WarmsUp])
+def test_a_network_that_changes_with_its_calls_is_undecided_and_what_changes_is_named(kind: type[nn.Module]) -> None:
+    result = judged(kind())
+    assert result.verdict == "undecided"
+    assert result.reason is not None
+    assert result.reason.code == "calls_change_state"
+    assert result.reason.fields["what"] == "the network"
+
+
+def test_a_network_that_has_changed_with_its_calls_fails() -> None:
+    net = WarmsUp()
+    net.calls += 1000
+    assert judged(net).verdict == "failed"
 
 
 class OtherInBatches(Around):

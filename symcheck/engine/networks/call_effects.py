@@ -43,6 +43,8 @@ _ASKING_NAMES = (
 )
 _ASKING = frozenset(_ASKING_NAMES.split())
 """Functions that tell how a call is made, or where a tensor lies, and not what it holds."""
+GENERATORS = "a generator of random numbers"
+"""What a network that draws changes; what it draws is fixed by a seed of the run."""
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 
@@ -172,7 +174,7 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
         used = {name: names[name] for name in _names_of(code) if name in names}
         keep(f"a global of {code.co_name}", dict(used.items()))
     keep(
-        "a generator of random numbers",
+        GENERATORS,
         (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy().tobytes()),  # noqa: NPY002
     )
     return held
@@ -199,6 +201,16 @@ def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) ->
             if old is not new and stale is not None:
                 stale.update((id(old), id(new)))
     return None
+
+
+def lasting_change(reason: Statement) -> str:
+    """Where a call leaves something that a later one may read, by the reason that ended a proof; "" for other reasons.
+
+    Args:
+        reason: why there is no graph of every call.
+    """
+    what = str(reason.fields["what"]) if reason.code == "SYM183" else ""
+    return "" if what == GENERATORS else what
 
 
 def is_own_class(cls: type) -> bool:

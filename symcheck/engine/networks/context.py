@@ -17,6 +17,7 @@ from symcheck.certificate_checker import PRODUCT_CLAIM
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapt_agent
+from symcheck.engine.networks.call_effects import lasting_change
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.comparison import Comparison, compare_images
@@ -29,7 +30,6 @@ from symcheck.engine.networks.graph.making import certify, size_of
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.integers import of_whole_numbers
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.matrix_comparison import name_missing_law
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -42,7 +42,13 @@ from symcheck.engine.networks.structured import FlatInput, claimed_shapes, flat_
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.trainers import of_one_vector
 from symcheck.engine.networks.values import Opaque, SignedPermutation
-from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches, is_wrong_weight
+from symcheck.engine.networks.verdicts import (
+    Assessment,
+    assess,
+    assess_changing_calls,
+    assess_mixed_batches,
+    is_wrong_weight,
+)
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
 from symcheck.statements.statement import Statement, state
@@ -244,7 +250,8 @@ class NetContext:
         captured = self.captured
         if isinstance(captured, Opaque):
             # one run was followed; that it stands for every run was not shown
-            return replace(proof, level=None, reason=captured) if followed_through else proof
+            ended = followed_through or lasting_change(captured.reason)
+            return replace(proof, level=None, reason=captured) if ended else proof
         return proof if proof.level == "rounded" else self._certified(proof, captured)
 
     @cached_property
@@ -271,8 +278,7 @@ class NetContext:
         except NoCertificateError as error:
             if proof.level == "exact":
                 return replace(proof, level=None, reason=Opaque(error.reason))
-            missing = name_missing_law(captured, self.inputs, self.outputs)
-            return replace(proof, compared=self._compared_off_ties(captured), missing=missing)
+            return replace(proof, compared=self._compared_off_ties(captured), missing=error.reason)
         if proof.level == "exact":
             return replace(proof, certificate=document)
         # a weight that is wrong and reaches no output is worth a mention
@@ -323,6 +329,9 @@ class NetContext:
             # The module that first shows it; else the output.
             location = first_nonfinite_module(self.subject, nan) or self.measured.nan_path
             assessment = replace(assessment, location=location)
+        end = None if self.proof is None else self.proof.reason
+        if end is not None and (changed := lasting_change(end.reason)):
+            assessment = assess_changing_calls(assessment, changed)
         return assessment if self.batch_residual is None else assess_mixed_batches(assessment, self.batch_residual)
 
     @property

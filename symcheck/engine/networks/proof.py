@@ -63,7 +63,7 @@ class Proof:
         box: the box: |x| at most this, entry by entry.
         compared: what the graphs of f(Lx) and K f(x) showed where layers did not; None where they were not asked.
         certificate: the document that the checker accepted; without it nothing is proved.
-        missing: the operator of which no law for matrices says how the action passes; "" where none was met.
+        missing: why the graph has no certificate; None where it has one, or where there is no graph.
     """
 
     level: Level | None
@@ -73,7 +73,7 @@ class Proof:
     box: float = 1.0
     compared: Comparison | None = None
     certificate: dict[str, Any] | None = None
-    missing: str = ""
+    missing: Statement | None = None
 
     @property
     def is_by_comparison(self) -> bool:

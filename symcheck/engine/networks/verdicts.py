@@ -120,6 +120,21 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     return _doubt(alone, state(ReasonCode.MIXED_BATCHES.value, residual=residual))
 
 
+def assess_changing_calls(alone: Assessment, what: str) -> Assessment:
+    """What can be said of a network of which a call changes something that a later one may read.
+
+    Args:
+        alone: what the calls that were made showed.
+        what: what they change.
+
+    Returns:
+        In doubt where nothing is violated: samples are calls of a network that is not yet the one of later calls.
+    """
+    if not alone.holds:
+        return alone
+    return _doubt(alone, state(ReasonCode.CALLS_CHANGE_STATE.value, what=what))
+
+
 def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
     """What the weights of one layer say of it.
 
