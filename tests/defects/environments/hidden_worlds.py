@@ -292,7 +292,8 @@ def limited(env: gym.Env[Any, Any], steps: int = 60) -> gym.Env[Any, Any]:
 
 UNSET = "state access does not restore"
 HIDDEN = [
-    Hidden("a wind after fifty steps", lambda: limited(LateWind(), 100), "failed"),
+    # the wind is as large as what setting a state loses of it: nobody knows which of them broke the pairs
+    Hidden("a wind after fifty steps", lambda: limited(LateWind(), 100), "not passed", says=UNSET),
     Hidden("a wind after fifty steps, of a state with a clock", lambda: limited(Timed(), 100), "failed",
            mirror(state=[[-1, -1, 1]])),
     Hidden("a wind after fifty steps among noise", lambda: limited(LateWindAmongNoise(), 100), "not passed",

@@ -120,7 +120,7 @@ class PairedEvidence:
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
             judged: PropertyResult = self._by_laws.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
-        if self._episodes is not None and self._is_cautioned(result):
+        if self._episodes is not None and self._is_cautioned(result) and not self._hides_violations:
             episodes = self._episodes.judge(name, part)
             if episodes.verdict == "failed":
                 cause = state("SYM051", caution=self.bench.caution)
@@ -253,6 +253,11 @@ class PairedEvidence:
         if caution is None or not examined.hidden:
             return caution
         return dataclasses.replace(caution, fields={**caution.fields, "hidden": examined.hidden, "times": FAR_ABOVE})
+
+    @functools.cached_property
+    def _hides_violations(self) -> bool:
+        """Whether some property is violated by no more than setting loses: then nobody knows which of them did it."""
+        return any(self._examine(part).hidden for part in STEP_PARTS)
 
     def _count_hidden(self, comparison: Comparison, residual: Floats, limits: Floats, suspects: Suspects) -> int:
         """How many violations there are, where all are within what setting a state loses; else 0."""
