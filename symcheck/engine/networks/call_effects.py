@@ -38,6 +38,7 @@ _OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
 _ASKING_NAMES = (
     "id hash globals locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
     "is_autocast_cpu_enabled _getframe is_contiguous stride storage_offset data_ptr getrefcount is_compiling "
+    "get_default_dtype result_type promote_types can_cast "
     "is_anomaly_enabled get_num_threads initial_seed get_rng_state perf_counter monotonic "
     "_is_functional_tensor "
 )

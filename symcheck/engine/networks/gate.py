@@ -6,11 +6,13 @@ changes nothing that a later call reads and asks nothing but its input is shown 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from symcheck.engine.networks.batch_axis import why_samples_meet
 from symcheck.engine.networks.call_effects import called_twice, what_changed, what_is_held
@@ -105,6 +107,8 @@ def _captured_or_reason(
         return Opaque(met[0])
     if not all(_answers_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
         return Opaque(state("SYM187"))
+    if not _answers_in_other_modes(net, batches[0], usual[0]):
+        return Opaque(state("SYM185", operation="whether gradients are recorded"))
     # without a look at a dtype no branch can depend on it
     if deployed is None or not captured.asks_dtype:
         return captured
@@ -115,6 +119,21 @@ def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor
     with torch.no_grad(), float64_default(), Float64Mode():
         result = net(x)
     return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+
+
+def _answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
+    """Whether the network answers the same while gradients are recorded, as in a plain call, and in inference mode."""
+    trained = copy_network(net, device=torch.device("cpu"))
+    for parameter in trained.parameters():
+        parameter.requires_grad_(parameter.is_floating_point())
+    with torch.enable_grad(), float64_default(), Float64Mode():
+        plain = named_outputs(trained(x))
+    with torch.inference_mode(), float64_default(), Float64Mode():
+        inferred = named_outputs(trained(x.clone()))
+    return all(
+        _answers_agree({path: result[path].detach() for path in usual if path in result}, usual)
+        for result in (plain, inferred)
+    )
 
 
 def _reads_stale(captured: Capture, stale: set[int]) -> bool:
@@ -153,9 +172,32 @@ def _why_deployed_differs(
 
 
 _CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
+_LIMIT, _TINY = 1e30, 1e-5
+"""Numbers beyond stand for infinity, and below keep a quotient finite: each dtype has its own (`torch.finfo`)."""
 
 
-def _computed(captured: Capture) -> list[str]:
-    """The operators in order, casts apart."""
-    names = [str(node.target) for node in captured.graph.nodes if node.op == "call_function"]
-    return [name for name in names if not any(name.startswith(f"aten.{cast}") for cast in _CASTS)]
+def _computed(captured: Capture) -> list[tuple[str, ...]]:
+    """The operators in order with the numbers that they are given, casts apart."""
+    computed: list[tuple[str, ...]] = []
+    for node in captured.graph.nodes:
+        name = str(node.target)
+        if node.op == "get_attr":
+            held = getattr(captured.module, name, None)
+            if isinstance(held, torch.Tensor):
+                computed.append(
+                    ("constant", *(_rounded(number) for number in held.double().reshape(-1)[:_FIRST].tolist()))
+                )
+        elif node.op == "call_function" and not any(name.startswith(f"aten.{cast}") for cast in _CASTS):
+            numbers = [item for item in tree_leaves((node.args, node.kwargs)) if isinstance(item, float)]
+            computed.append((name, *map(_rounded, numbers)))
+    return computed
+
+
+_FIRST = 4096  # entries of a constant that are compared
+
+
+def _rounded(number: float) -> str:
+    """A number as far as single precision tells it."""
+    if math.isnan(number) or abs(number) >= _LIMIT:
+        return f"{np.sign(number):+.0f} limit"
+    return "tiny" if abs(number) < _TINY else f"{number:.5g}"

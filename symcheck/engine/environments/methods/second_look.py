@@ -22,6 +22,7 @@ from symcheck.engine.statistics import largest_fraction
 _AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
 _REPEATS, _REPEATS_AMONG_CHANCE = 3, 16  # of a violation: 4^-16 times 10,000 pairs is 2e-6
 _TIMES = 4  # chance that moves either side makes a residual of twice what a side differs from itself by
+_SINGLE = 64 * float(np.finfo(np.float32).eps)  # code that rounds to it on the way; where nothing else tells that
 MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
 
 
@@ -133,7 +134,10 @@ class SecondLook:
             if not len(going):
                 break
         stable = np.isin(np.arange(len(rows)), going)
-        within = (residual[rows] <= np.maximum(local, _TIMES * drift)).all(axis=1)  # so written, NaN is not
+        limits = np.maximum(local, _TIMES * drift)
+        if self.random:
+            limits = np.maximum(limits, _SINGLE * np.maximum(np.abs(before.expected), np.abs(before.actual)))
+        within = (residual[rows] <= limits).all(axis=1)  # so written, NaN is not
         return stable, np.asarray(~within)
 
     def find_tie(

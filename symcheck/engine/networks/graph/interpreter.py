@@ -136,6 +136,25 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """
     if not isinstance(target, torch._ops.OpOverload):
         return target(*args, **kwargs)  # sizes, and items of tuples
+    if target.namespace not in ("aten", "prims"):
+        raise NoCertificateError(state("SYM190", operation=target._schema.name))
+    result = _compute(graph, target, args, kwargs)
+    if all(item.dtype.is_floating_point for item in leaves((args, kwargs))) or not isinstance(result, Entries):
+        return result
+    return _labelled(target, args, kwargs, result)
+
+
+def _labelled(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
+    """The result of an operator on booleans or whole numbers, with the dtype that torch gives it."""
+    blank = [
+        mapped(items, lambda item: torch.empty(item.ids.shape, dtype=item.dtype, device="meta"))
+        for items in (args, kwargs)
+    ]
+    dtype = target(*blank[0], **blank[1]).dtype
+    return result if dtype == result.dtype else Entries(result.ids, dtype)
+
+
+def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = target._schema.name.split("::")[-1]
     entries = leaves((args, kwargs))
     if name in _SIZES:
@@ -182,7 +201,7 @@ def _constants(graph: Graph, result: Any) -> Any:
 
 
 def _check_cast(into: Entries, source: Entries) -> None:
-    if source.dtype.is_floating_point and not into.dtype.is_floating_point:
+    if not into.dtype.is_floating_point and source.dtype not in (into.dtype, torch.bool):
         raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
 
 
@@ -201,6 +220,7 @@ def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwarg
     if _only_views(target):
         args[0].ids = result.ids
     else:
+        _check_cast(args[0], result)
         args[0].ids.copy_(result.ids)
     return args[0]
 

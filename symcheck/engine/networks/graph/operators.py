@@ -107,6 +107,8 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
     if function in ("logical_and", "logical_or"):
         absent = [of("zero", ids) for ids in x]
         return of("zero", of("maximum", *absent) if function == "logical_and" else product(*absent))
+    if function == "not_equal" and np.array_equal(x[0], x[1]):
+        return of("isnan", x[0])  # nothing else differs from itself
     if function == "equal" and np.array_equal(x[0], x[1]):
         return graph.constants(np.ones(x[0].shape))
     if function == "greater" and (x[1] < 0).all() and (graph.numbers(x[1]) <= 0).all() and graph.are_positive(x[0]):
@@ -207,9 +209,16 @@ def _softshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
     )
 
 
+def are_booleans(*items: Any) -> bool:
+    """Whether all of them are tensors of booleans, or such a number."""
+    return all(item.dtype == torch.bool if isinstance(item, Entries) else isinstance(item, bool) for item in items)
+
+
 def _binary(name: str) -> Operator:
     def compute(graph: Graph, x: Any, y: Any) -> Entries:
         like = next(item for item in (x, y) if isinstance(item, Entries))
+        if name.startswith("bitwise") and not are_booleans(x, y):
+            refuse(f"{name} of whole numbers")
         result = pointwise(graph, _BINARY[name], (), x, y, like=like)
         return Entries(result.ids, torch.bool) if name in _COMPARING else result
 
@@ -222,6 +231,8 @@ OPERATORS.update({name: _binary(name) for name in _BINARY})
 @operator("add", "sub", "rsub")
 def _add_first(graph: Graph, x: Any, y: Any, *, alpha: float = 1, function: str = "add") -> Entries:
     like: Entries = next(item for item in (x, y) if isinstance(item, Entries))
+    if are_booleans(x, y):
+        refuse("a sum of booleans")  # which is whether one of them holds
     if alpha != 1:
         y = pointwise(graph, "multiply", (), y, alpha, like=like)
     return pointwise(graph, function, (), x, y, like=like)
@@ -300,9 +311,9 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     """Another dtype: real numbers stay, of whole ones there is the whole part, of booleans whether it is not 0."""
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
+    if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
+        refuse("a cast to short whole numbers")  # which wraps around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
-        if dtype not in (torch.int64, torch.int32):
-            refuse("a cast to short whole numbers")
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)
 
