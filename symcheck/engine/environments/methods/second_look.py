@@ -136,7 +136,8 @@ class SecondLook:
         stable = np.isin(np.arange(len(rows)), going)
         limits = np.maximum(local, _TIMES * drift)
         if self.random:
-            limits = np.maximum(limits, _SINGLE * np.maximum(np.abs(before.expected), np.abs(before.actual)))
+            sizes = np.maximum(np.abs(before.expected), np.abs(before.actual))
+            limits = np.maximum(limits, np.where(np.isfinite(sizes), _SINGLE * sizes, 0.0))
         within = (residual[rows] <= limits).all(axis=1)  # so written, NaN is not
         return stable, np.asarray(~within)
 
