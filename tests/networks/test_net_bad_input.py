@@ -166,7 +166,6 @@ def test_torchscript_files_are_tested(tmp_path: Path) -> None:
     assert run_net(resolve_network(str(script)), mirror(), options=NetOptions(samples=200)).verdict == "failed"
 
 
-@pytest.mark.slow
 def test_exported_files_are_proved_whether_they_take_batches_or_not(tmp_path: Path) -> None:
     file = tmp_path / "net.pt2"
     batch = {0: torch.export.Dim("batch", min=1)}

@@ -125,10 +125,10 @@ def _refuse_fixed_batch(program: Any, path: Path) -> None:
     """An export for batches of one size above 1 runs on nothing else; one input at a time can be repeated."""
     names = set(program.graph_signature.user_inputs)
     shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    sizes = {shape[0] if len(shape) else None for shape in shapes}
+    # A size that may change is symbolic: no int, and without a hash.
+    sizes = {shape[0] if len(shape) and type(shape[0]) is int else None for shape in shapes}
     size = sizes.pop() if len(sizes) == 1 else None
-    # A size that may change is symbolic and no int.
-    if type(size) is int and size > 1:
+    if size is not None and size > 1:
         raise TargetError(
             f"was exported for batches of exactly {size} inputs.",
             where=str(path),
