@@ -32,6 +32,7 @@ ULPS = 4  # float32 units in the last place by which weights may differ where th
 UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
 UNIT = 2.0**-52  # by which a product or a sum in float64 is off at most, and as much again
+HIDDEN = 1e-6  # of a coefficient, that rounding may hide at most: a tenth of what samples take for a violation
 PRODUCT_CLAIM = "products of weights equal up to their rounding in float64"
 
 
@@ -211,25 +212,25 @@ class _Forms(_Terms):
             return terms[0] if number > 0 else -terms[0]
         place = sum(number * math.prod(math.sin(term * term) for term in terms) for terms, (number, _) in item.items())
         near, sign = 1e-9 * sum(size for _, size in item.values()), 1 if place > 0 else -1
-        upright = self.added([sign], [item])
+        upright = self.add([sign], [item])
         for other, term, form in self.named:
-            if abs(other - abs(place)) <= near and not self.added((1, -1), (form, upright)):
+            if abs(other - abs(place)) <= near and not self.add((1, -1), (form, upright)):
                 return sign * term
         self.named.append((abs(place), self.number("form", len(self.named)), upright))
         return int(sign * self.named[-1][1])
 
-    def added(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
+    def add(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
         total: Form = {}
         for weight, form in zip(weights, forms, strict=True):
             for terms, (number, size) in form.items() if weight else ():
                 before = total.get(terms, (0.0, 0.0))
                 total[terms] = before[0] + weight * number, before[1] + abs(weight) * size
-        _hold(all(self.slack * size < 1e-6 for _, size in total.values()), "coefficients are too large for rounding")
+        _hold(all(self.slack * size < HIDDEN for _, size in total.values()), "coefficients are too large for rounding")
         return {terms: pair for terms, pair in total.items() if abs(pair[0]) > self.slack * pair[1]}
 
     def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:
         units = np.column_stack([weight, bias]).tolist()
-        rows = [[self.added(unit, [*row, self.constant(1.0)]) for unit in units] for row in x.tolist()]
+        rows = [[self.add(unit, [*row, self.constant(1.0)]) for unit in units] for row in x.tolist()]
         return np.array(rows, dtype=object).reshape(len(x), len(units))
 
     def function(self, name: str, parameters: list[float], rows: Array) -> list[Any]:
@@ -243,7 +244,7 @@ class _Forms(_Terms):
         for form in factors:
             pairs = [(*one, *other) for one in result.items() for other in form.items()]
             parts = [{tuple(sorted(s + t)): (a * b, c * d)} for s, (a, c), t, (b, d) in pairs]
-            result = self.added([1.0] * len(parts), parts)
+            result = self.add([1.0] * len(parts), parts)
         return result
 
 
@@ -287,7 +288,7 @@ class Checker:
         _hold(np.isfinite(weight).all(axis=1) & np.isfinite(bias), "the weights of unit {} are not finite")
         return weight, bias
 
-    def moved(self, action: dict[str, Any], values: Array) -> Array:
+    def move(self, action: dict[str, Any], values: Array) -> Array:
         """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
         n = len(values)
         self.terms.slack += n * UNIT
@@ -309,7 +310,7 @@ class Checker:
             rows: Any = [[*map(terms.constant, self.numbers(node["value"]).reshape(-1).tolist())]] * len(self.at)
         elif op == "input":
             start = np.array([terms.item(terms.number("input", n)) for n in range(node["size"])], dtype=self.at.dtype)
-            rows = [start, *(self.moved(action, start) for action in node["actions"])]
+            rows = [start, *(self.move(action, start) for action in node["actions"])]
             _hold(len(rows) == len(self.at), "expected one action for each generator")
         elif op == "linear":
             (weight, bias), x = self.layer(node), self.table(node["x"], 2)
@@ -330,8 +331,8 @@ class Checker:
         entries = self.table(output["entries"], 1)
         _hold(len(output["actions"]) == self.generators, "expected one action for each generator")
         for generator, action in enumerate(output["actions"]):
-            pairs = zip(self.moved(action, self.at[0, entries]), self.at[generator + 1, entries], strict=True)
-            fine = [a == b if self.exact else not self.terms.added((1, -1), (a, b)) for a, b in pairs]
+            pairs = zip(self.move(action, self.at[0, entries]), self.at[generator + 1, entries], strict=True)
+            fine = [a == b if self.exact else not self.terms.add((1, -1), (a, b)) for a, b in pairs]
             _hold(fine, f"generator {generator}: entry {{}} is not moved as claimed")
 
 

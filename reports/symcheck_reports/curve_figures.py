@@ -84,13 +84,13 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
     frame = _frame([d.curve for d in drawn], threshold, height=400.0)
     parts = _draw_axes(frame)
     # Bands below lines below marks; the number of a network joins its parts, so that its legend can hide them.
-    parts += [_numbered(i, _band(d, frame)) for i, d in enumerate(drawn)]
+    parts += [_group_of_curve(i, _band(d, frame)) for i, d in enumerate(drawn)]
     parts += _threshold(frame, threshold)
     for i, d in enumerate(drawn):
-        parts.append(_numbered(i, _line(d.curve.env_steps, d.curve.median, frame, f"line {d.style}")))
+        parts.append(_group_of_curve(i, _line(d.curve.env_steps, d.curve.median, frame, f"line {d.style}")))
     if threshold is not None:
         reached = [(i, d) for i, d in enumerate(drawn) if math.isfinite(d.reached)]
-        parts += [_numbered(i, _reach_mark(d, frame, threshold)) for i, d in reached]
+        parts += [_group_of_curve(i, _reach_mark(d, frame, threshold)) for i, d in reached]
     return svg.figure(
         parts,
         name=name,
@@ -101,7 +101,7 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
     )
 
 
-def _numbered(index: int, part: Markup) -> Markup:
+def _group_of_curve(index: int, part: Markup) -> Markup:
     return svg.element("g", part, data_curve=index)
 
 

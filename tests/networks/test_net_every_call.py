@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 from tricky_networks import CLAIM, SWAP, TRICKS, Tied, compose
 
-from symcheck.engine.networks.gate import why_one_run_is_not_all
+from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.values import Opaque
 
 FEW = NetOptions(samples=32)
 COPIES = ("copied by new_tensor", "copied by as_tensor")
@@ -37,8 +40,14 @@ NAMED = {
 def why(net: nn.Module, deployed: nn.Module | None = None) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        end = why_one_run_is_not_all(net.double(), deployed, (4,), 0, alone=False)
-    return None if end is None else end.reason.code
+        captured = capture_every_call(net.double(), deployed, (4,), 0, alone=False)
+        if isinstance(captured, Opaque):
+            return captured.reason.code
+        try:
+            follow(captured, (4,))
+        except NoCertificateError as error:  # a check of arguments that the graph does not show to pass
+            return error.reason.code
+    return None
 
 
 def test_the_network_without_a_trick_is_proved() -> None:

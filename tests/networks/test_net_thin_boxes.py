@@ -13,6 +13,9 @@ from net_catalogue import mirror
 from torch import Tensor, nn
 
 from symcheck.certificate_checker import RejectedError, check, digest
+from symcheck.engine.networks.capture import capture_network
+from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 
@@ -72,6 +75,10 @@ WRONG: dict[str, tuple[Function, Function]] = {
         lambda x: 1e16 * bump(x) - 1e16 * bump(x) + bump(x),
         lambda x: 0 * x[:, 0],
     ),
+    "a number that a boolean cannot hold": (
+        lambda x: number(inside(x, 0.2).masked_fill(inside(x, 0.1), 2), x),
+        lambda x: number(torch.where(inside(x, 0.1), 2, inside(x, 0.2)), x),
+    ),
     "another number in single precision": (
         lambda x: (3.0 if x.dtype == torch.float32 else 1.0) * bump(x),
         bump,
@@ -92,6 +99,13 @@ def test_a_difference_in_a_thin_box_is_not_proved(name: str) -> None:
 @pytest.mark.parametrize("function", [bump, lambda x: number(inside(x, 0.1) & inside(x, 0.2), x)])
 def test_the_same_function_on_both_sides_is_proved(function: Function) -> None:
     assert run_net(Pair(function, function), mirror(), options=NetOptions(samples=32)).verdict == "proved"
+
+
+def test_memory_that_was_never_written_is_no_constant_whatever_it_holds() -> None:
+    captured = capture_network(Pair(lambda x: torch.empty_like(x)[:, 0], lambda x: 0 * x[:, 0]).double(), (4,))
+    with pytest.raises(NoCertificateError) as refused:
+        follow(captured, (4,))
+    assert "never written" in refused.value.reason.fields["operation"]
 
 
 class Asks(nn.Module):

@@ -64,7 +64,7 @@ class ArrayFunction(nn.Module):
                 return jax.vmap(self.function)(x)
             except Exception:  # code that asks for values is run row by row
                 pass
-        return _stacked([self.function(row) for row in x])
+        return _stack_rows([self.function(row) for row in x])
 
 
 def _jax_in_float64() -> AbstractContextManager[Any]:
@@ -122,11 +122,11 @@ def _leaves(outputs: Any) -> list[torch.Tensor]:
     return [outputs] if isinstance(outputs, torch.Tensor) else []
 
 
-def _stacked(rows: list[Any]) -> Any:
+def _stack_rows(rows: list[Any]) -> Any:
     """Outputs of single inputs as those of a batch."""
     first = rows[0]
     if isinstance(first, Mapping):
-        return {key: _stacked([row[key] for row in rows]) for key in first}
+        return {key: _stack_rows([row[key] for row in rows]) for key in first}
     if isinstance(first, tuple | list):
-        return [_stacked([row[i] for row in rows]) for i in range(len(first))]
+        return [_stack_rows([row[i] for row in rows]) for i in range(len(first))]
     return np.stack([np.asarray(row) for row in rows]) if hasattr(first, "__array__") else first

@@ -247,7 +247,7 @@ class NetContext:
         # permutations that were given are checked, and nothing else is tried
         if not followed_through and (self._certificate or not self._holds_on(example, usual)):
             return proof
-        captured = self.captured
+        captured = self.capture
         if isinstance(captured, Opaque):
             # one run was followed; that it stands for every run was not shown
             ended = followed_through or lasting_change(captured.reason)
@@ -255,7 +255,7 @@ class NetContext:
         return proof if proof.level == "rounded" else self._certified(proof, captured)
 
     @cached_property
-    def captured(self) -> Capture | Opaque:
+    def capture(self) -> Capture | Opaque:
         """The graph that every call runs; else why there is none."""
         subject = self.subject
         net = followable(subject.exact, subject.shape)

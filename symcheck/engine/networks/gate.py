@@ -35,28 +35,6 @@ FAR = 1e3
 """Scale of a second batch on which both are compared: beyond thresholds that clip or guard typical inputs."""
 
 
-def why_one_run_is_not_all(
-    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
-) -> Opaque | None:
-    """Why a proof from one run would not be of every call; None where it is.
-
-    Args:
-        net: the float64 copy that is followed.
-        deployed: the network as deployed, to compare what it computes; None where that is not torch's own code.
-        shape: of one input, without the batch axis.
-        seed: of the inputs of the calls.
-        alone: whether it takes one input at a time.
-
-    Returns:
-        The first reason, with its place in the network's code where that is known.
-    """
-    captured = capture_every_call(net, deployed, shape, seed, alone=alone)
-    if isinstance(captured, Opaque):
-        return captured
-    # checks of arguments branch on values; the graph alone can show that they pass
-    return Opaque(state("SYM180", operation="a check of arguments")) if captured.assumptions else None
-
-
 def capture_every_call(
     net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
 ) -> Capture | Opaque:
@@ -172,6 +150,7 @@ def _why_deployed_differs(
 
 
 _CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
+_FIRST = 4096  # entries of a constant that are compared
 _LIMIT, _TINY = 1e30, 1e-5
 """Numbers beyond stand for infinity, and below keep a quotient finite: each dtype has its own (`torch.finfo`)."""
 
@@ -185,18 +164,18 @@ def _computed(captured: Capture) -> list[tuple[str, ...]]:
             held = getattr(captured.module, name, None)
             if isinstance(held, torch.Tensor):
                 computed.append(
-                    ("constant", *(_rounded(number) for number in held.double().reshape(-1)[:_FIRST].tolist()))
+                    (
+                        "constant",
+                        *(_in_single_precision(number) for number in held.double().reshape(-1)[:_FIRST].tolist()),
+                    )
                 )
         elif node.op == "call_function" and not any(name.startswith(f"aten.{cast}") for cast in _CASTS):
             numbers = [item for item in tree_leaves((node.args, node.kwargs)) if isinstance(item, float)]
-            computed.append((name, *map(_rounded, numbers)))
+            computed.append((name, *map(_in_single_precision, numbers)))
     return computed
 
 
-_FIRST = 4096  # entries of a constant that are compared
-
-
-def _rounded(number: float) -> str:
+def _in_single_precision(number: float) -> str:
     """A number as far as single precision tells it."""
     if math.isnan(number) or abs(number) >= _LIMIT:
         return f"{np.sign(number):+.0f} limit"

@@ -6,7 +6,6 @@ with one entry per sub-space becomes one action on the flat vector, block by blo
 
 from __future__ import annotations
 
-import copy
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from torch import nn
 
 from symcheck.engine.networks.claims import InputClaim, Motion, entry_motion, joined_motion
 from symcheck.engine.networks.outputs import is_tensordict
+from symcheck.engine.networks.precision import copy_network
 from symcheck.entries.forms import AffineEntry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -119,7 +119,7 @@ def claimed_shapes(net: nn.Module, symmetry: Symmetry) -> dict[Any, tuple[int, .
         return None
     try:
         with torch.no_grad():
-            FlatInput(copy.deepcopy(net).eval(), shapes)(
+            FlatInput(copy_network(net, device=torch.device("cpu")).eval(), shapes)(
                 torch.zeros(2, sum(math.prod(shape) for shape in shapes.values()))
             )
     except Exception:  # whatever its code raises on inputs that it does not take

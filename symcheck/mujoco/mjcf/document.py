@@ -205,11 +205,14 @@ class Document:
     def _refuse(self) -> None:
         unread = sorted({element.tag for element in self.root.iter() if element.tag in _UNREAD})
         if unread:
-            raise TargetError(
-                f"<{'>, <'.join(unread)}> is not read without MuJoCo.",
-                where=self.label,
-                remedy='Install MuJoCo: pip install "symcheck[mujoco]".',
-            )
+            raise needs_simulator(f"<{'>, <'.join(unread)}>", self.label)
+
+
+def needs_simulator(what: str, where: str) -> TargetError:
+    """The error for a part of a file that only MuJoCo's own compiler reads."""
+    return TargetError(
+        f"{what} cannot be read without MuJoCo.", where=where, remedy='Install MuJoCo: pip install "symcheck[mujoco]".'
+    )
 
 
 def _kind(tag: str) -> str:

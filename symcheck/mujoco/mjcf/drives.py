@@ -13,7 +13,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.errors import TargetError
-from symcheck.mujoco.mjcf.document import ACTUATOR_TAGS, Attributes, Document, read_numbers
+from symcheck.mujoco.mjcf.document import ACTUATOR_TAGS, Attributes, Document, needs_simulator, read_numbers
 
 _TRANSMISSIONS = {"joint": 0, "jointinparent": 1, "cranksite": 2, "tendon": 3, "site": 4, "body": 5}  # mjtTrn
 _SECTIONS = {"jointinparent": "joint", "cranksite": "site"}
@@ -71,9 +71,7 @@ class _Law:
                     given = read_numbers(values[key], key, where)[:_PARAMETERS]
                     numbers[: len(given)] = given
             return
-        if tag == "motor":
-            self.__init__()  # type: ignore[misc]
-        elif tag in ("position", "intvelocity"):
+        if tag in ("position", "intvelocity"):
             self._serve(number("kp", float(self.gain[0])), values, number)
             self.dynamics = "integrator" if tag == "intvelocity" else self.dynamics
         elif tag == "velocity":
@@ -126,11 +124,7 @@ def read_actuators(document: Document, named: Named) -> dict[str, Any]:
     elements = [child for child in document.sections("actuator") if child.tag in ACTUATOR_TAGS]
     unread = sorted({element.tag for element in elements} & set(_UNREAD))
     if unread:
-        raise TargetError(
-            f"actuators <{'>, <'.join(unread)}> are not read without MuJoCo.",
-            where=document.label,
-            remedy='Install MuJoCo: pip install "symcheck[mujoco]".',
-        )
+        raise needs_simulator(f"<{'>, <'.join(unread)}>", document.label)
     of = [document.attributes(element, element.get("class", "")) for element in elements]
     named.names["actuator"] = [attributes.text("name") for attributes in of]
     laws = [_law(attributes) for attributes in of]
@@ -163,7 +157,10 @@ def read_actuators(document: Document, named: Named) -> dict[str, Any]:
 def _law(attributes: Attributes) -> _Law:
     law = _Law()
     for tag, values in attributes.chain:
-        law.apply(tag, values, attributes.where)
+        if tag == "motor":
+            law = _Law()
+        else:
+            law.apply(tag, values, attributes.where)
     return law
 
 

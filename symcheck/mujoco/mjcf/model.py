@@ -14,19 +14,18 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.errors import TargetError
-from symcheck.mujoco.isometry import Isometry
+from symcheck.mujoco.isometry import Isometry, quaternion_of
 from symcheck.mujoco.mjcf.document import Attributes, Document
 from symcheck.mujoco.mjcf.drives import read_actuators
 from symcheck.mujoco.mjcf.poses import Pose
 from symcheck.mujoco.mjcf.shapes import Mass, adjust
-from symcheck.mujoco.mjcf.ties import read_contacts, read_equalities, read_tendons
+from symcheck.mujoco.mjcf.ties import SOLIMP, SOLREF, read_contacts, read_equalities, read_tendons
 from symcheck.mujoco.mjcf.tree import JOINT_TYPES, Part, Tree
 from symcheck.mujoco.reference import Reference, free_bodies, slides_home
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)  # mjtJoint
 _WIDTHS = np.array([7, 4, 1, 1]), np.array([6, 3, 1, 1])
 _SOLVERS = {"PGS": 0, "CG": 1, "Newton": 2}
-_SOLREF, _SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
 class MjcfModel:
@@ -133,13 +132,13 @@ class MjcfModel:
         stiffness, damping = (_rows(of, key, (0.0, 0.0, 0.0)) for key in ("stiffness", "damping"))
         self.jnt_stiffness, self.jnt_stiffnesspoly = stiffness[:, 0], stiffness[:, 1:]
         self.jnt_margin, self.jnt_actgravcomp = _column(of, "margin"), _truths(of, "actuatorgravcomp")
-        self.jnt_solref = _rows(of, "solreflimit", _SOLREF)
-        self.jnt_solimp = _rows(of, "solimplimit", _SOLIMP)
+        self.jnt_solref = _rows(of, "solreflimit", SOLREF)
+        self.jnt_solimp = _rows(of, "solimplimit", SOLIMP)
         per_dof = np.repeat(np.arange(self.njnt), _WIDTHS[1][self.jnt_type])
         self.dof_damping, self.dof_dampingpoly = damping[per_dof, 0], damping[per_dof, 1:]
         self.dof_armature, self.dof_frictionloss = (_column(of, key)[per_dof] for key in ("armature", "frictionloss"))
-        self.dof_solref = _rows(of, "solreffriction", _SOLREF)[per_dof]
-        self.dof_solimp = _rows(of, "solimpfriction", _SOLIMP)[per_dof]
+        self.dof_solref = _rows(of, "solreffriction", SOLREF)[per_dof]
+        self.dof_solimp = _rows(of, "solimpfriction", SOLIMP)[per_dof]
         self._read_rest(turns)
 
     def _read_rest(self, turns: Sequence[float]) -> None:
@@ -149,7 +148,7 @@ class MjcfModel:
             kind = JOINT_TYPES[joint.attributes.text("type", "hinge")]
             if kind in (_FREE, _BALL):
                 ball = np.array([1.0, 0.0, 0.0, 0.0])
-                free = np.concatenate([self.poses[body].position, _quaternion(self.poses[body].rotation)])
+                free = np.concatenate([self.poses[body].position, quaternion_of(self.poses[body].rotation)])
                 pose = ball if kind == _BALL else free
                 self.qpos0[start : start + len(pose)] = self.qpos_spring[start : start + len(pose)] = pose
             else:
@@ -171,7 +170,7 @@ class MjcfModel:
         self.geom_margin, self.geom_gap = _column(of, "margin"), _column(of, "gap")
         self.geom_solmix = _column(of, "solmix", 1.0)
         self.geom_friction = _rows(of, "friction", (1.0, 0.005, 0.0001))
-        self.geom_solref, self.geom_solimp = _rows(of, "solref", _SOLREF), _rows(of, "solimp", _SOLIMP)
+        self.geom_solref, self.geom_solimp = _rows(of, "solref", SOLREF), _rows(of, "solimp", SOLIMP)
 
     def _read_sites(self) -> None:
         self._sites = [(i, site) for i, body in enumerate(self._tree.bodies) for site in body.sites]
@@ -286,13 +285,6 @@ def _column(elements: list[Attributes], key: str, default: float = 0.0) -> Float
 
 def _truths(elements: list[Attributes], key: str) -> Floats:
     return np.array([float(a.text(key) == "true") for a in elements])
-
-
-def _quaternion(rotation: Floats) -> Floats:
-    from scipy.spatial.transform import Rotation
-
-    x, y, z, w = Rotation.from_matrix(rotation).as_quat()
-    return np.array([w, x, y, z])
 
 
 def _shorten(names: Sequence[str]) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.errors import TargetError
-from symcheck.mujoco.isometry import matrix_of
-from symcheck.mujoco.mjcf.document import Attributes, Document
+from symcheck.mujoco.isometry import matrix_of, quaternion_of
+from symcheck.mujoco.mjcf.document import Attributes, Document, needs_simulator
 from symcheck.mujoco.mjcf.drives import Named
 from symcheck.mujoco.mjcf.poses import Pose
 
@@ -17,7 +17,8 @@ _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3  # mjtEq
 _BODY_OBJECT, _SITE_OBJECT = 1, 6  # mjtObj
 _WRAP_JOINT, _WRAP_PULLEY, _WRAP_SITE, _WRAP_SPHERE, _WRAP_CYLINDER = 1, 2, 3, 4, 5  # mjtWrap
 _CYLINDER = 5  # mjtGeom
-_SOLREF, _SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
+"""The solver's defaults for everything that ties or touches."""
 
 
 class Placed(Named, Protocol):
@@ -116,11 +117,7 @@ def read_equalities(document: Document, named: Placed) -> dict[str, Any]:
     elements = document.sections("equality")
     unread = sorted({element.tag for element in elements} - set(kinds))
     if unread:
-        raise TargetError(
-            f"equalities <{'>, <'.join(unread)}> are not read without MuJoCo.",
-            where=document.label,
-            remedy='Install MuJoCo: pip install "symcheck[mujoco]".',
-        )
+        raise needs_simulator(f"<{'>, <'.join(unread)}>", document.label)
     of = [document.attributes(element, tag="equality") for element in elements]
     ties = [_tie(kinds[element.tag], a, named) for element, a in zip(elements, of, strict=True)]
     return {
@@ -131,8 +128,8 @@ def read_equalities(document: Document, named: Placed) -> dict[str, Any]:
         "eq_obj2id": np.array([tie[2] for tie in ties], dtype=int),
         "eq_data": np.array([tie[3] for tie in ties]).reshape(-1, 11),
         "eq_active0": np.array([a.text("active", "true") == "true" for a in of], dtype=int),
-        "eq_solref": np.array([a.row("solref", _SOLREF) for a in of]).reshape(-1, 2),
-        "eq_solimp": np.array([a.row("solimp", _SOLIMP) for a in of]).reshape(-1, 5),
+        "eq_solref": np.array([a.row("solref", SOLREF) for a in of]).reshape(-1, 2),
+        "eq_solimp": np.array([a.row("solimp", SOLIMP) for a in of]).reshape(-1, 5),
     }
 
 
@@ -172,10 +169,7 @@ def _weld(data: Floats, attributes: Attributes, here: Pose, there: Pose) -> None
     else:
         relative = matrix_of(pose[3:])
         data[3:6] = pose[:3]
-    from scipy.spatial.transform import Rotation
-
-    x, y, z, w = Rotation.from_matrix(relative).as_quat()
-    data[6:10] = w, x, y, z
+    data[6:10] = quaternion_of(relative)
 
 
 def _seen_from(frame: Pose, point: Floats) -> Floats:
@@ -218,6 +212,6 @@ def read_contacts(document: Document, named: Placed) -> dict[str, Any]:
         "pair_dim": np.array([p.number("condim", 3) for p in pairs], dtype=int),
         "pair_margin": np.array([p.number("margin") for p in pairs]),
         "pair_gap": np.array([p.number("gap") for p in pairs]),
-        "pair_solref": np.array([p.row("solref", _SOLREF) for p in pairs]).reshape(-1, 2),
-        "pair_solimp": np.array([p.row("solimp", _SOLIMP) for p in pairs]).reshape(-1, 5),
+        "pair_solref": np.array([p.row("solref", SOLREF) for p in pairs]).reshape(-1, 2),
+        "pair_solimp": np.array([p.row("solimp", SOLIMP) for p in pairs]).reshape(-1, 5),
     }

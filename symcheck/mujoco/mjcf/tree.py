@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symcheck.errors import TargetError
-from symcheck.mujoco.mjcf.document import Attributes, Document
+from symcheck.mujoco.mjcf.document import Attributes, Document, needs_simulator
 from symcheck.mujoco.mjcf.poses import HERE, Angles, Pose
 from symcheck.mujoco.mjcf.shapes import SPHERE, Mass, Shape, join_masses, read_inertial, read_shape
 
@@ -74,7 +74,7 @@ class Tree:
             raise TargetError("global coordinates are not read.", where=document.label)
         for name in ("alignfree", "fusestatic"):
             if document.compiler.text(name) == "true":
-                self._refuse(f'compiler {name}="true"')
+                raise needs_simulator(f'compiler {name}="true"', document.label)
         for world in document.root.findall("worldbody"):
             self._walk(world, 0, world.get("childclass", ""), HERE)
 
@@ -113,7 +113,7 @@ class Tree:
 
     def _read_freejoint(self, element: Any, number: int, _childclass: str, frame: Pose) -> None:
         if element.get("align") == "true":
-            self._refuse('freejoint align="true"')
+            raise needs_simulator('freejoint align="true"', self._document.label)
         values = {**element.attrib, "type": "free"}
         where = self._plain(element).where
         self._add_joint(number, Part(Attributes((("joint", values),), where), frame=frame))
@@ -156,10 +156,3 @@ class Tree:
         """Attributes of elements that have no default class."""
         where = f"{self._document.label}: {element.tag} {element.get('name') or ''}".rstrip()
         return Attributes(((element.tag, dict(element.attrib)),), where)
-
-    def _refuse(self, what: str) -> None:
-        raise TargetError(
-            f"{what} is not read without MuJoCo.",
-            where=self._document.label,
-            remedy='Install MuJoCo: pip install "symcheck[mujoco]".',
-        )

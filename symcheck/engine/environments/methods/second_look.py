@@ -17,12 +17,14 @@ from symcheck.engine.environments.cases.edges import Tie, one_sided_tie
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Pairs
 from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
 from symcheck.engine.statistics import largest_fraction
 
 _AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
 _REPEATS, _REPEATS_AMONG_CHANCE = 3, 16  # of a violation: 4^-16 times 10,000 pairs is 2e-6
 _TIMES = 4  # chance that moves either side makes a residual of twice what a side differs from itself by
-_SINGLE = 64 * float(np.finfo(np.float32).eps)  # code that rounds to it on the way; where nothing else tells that
+# Code that rounds to float32 on the way, which among chance no nudge shows: 64 of its units, as for ties.
+_SINGLE = 64 * FLOAT32_EPSILON
 MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
 
 
@@ -136,8 +138,10 @@ class SecondLook:
         stable = np.isin(np.arange(len(rows)), going)
         limits = np.maximum(local, _TIMES * drift)
         if self.random:
+            # a sum that nearly vanishes is rounded as its terms are, which have the size of typical values
+            typical = typical_sizes(comparison.expected, comparison.coordinates.epsilon)
             sizes = np.maximum(np.abs(before.expected), np.abs(before.actual))
-            limits = np.maximum(limits, np.where(np.isfinite(sizes), _SINGLE * sizes, 0.0))
+            limits = np.maximum(limits, _SINGLE * np.where(np.isfinite(sizes), np.maximum(sizes, typical), 0.0))
         within = (residual[rows] <= limits).all(axis=1)  # so written, NaN is not
         return stable, np.asarray(~within)
 

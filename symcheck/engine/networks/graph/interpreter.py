@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from symcheck.array_types import Ints
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
-from symcheck.engine.networks.graph.operators import OPERATORS, cast
+from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
 from symcheck.engine.networks.precision import float64_default
 from symcheck.statements.statement import state
@@ -39,6 +39,8 @@ SHAPED = frozenset(
     ]
 )
 """Operators that ask their argument for its shape only."""
+_WRITING = frozenset(["scatter", "index_put", "_index_put_impl"])
+"""Those of which the first argument may hold what is written over."""
 _SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])
 
 
@@ -161,13 +163,17 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         return target(*mapped(args, lambda item: item.ids))
     if args and args[0] is None:
         return None  # places of the largest entries, which nothing may use
+    if name == "_to_copy" and not (kwargs.get("dtype") or torch.float64).is_floating_point:
+        _refuse_nan(graph, name, entries)
     if name == "_to_copy" and not entries[0].is_constant and kwargs.get("dtype") is not None:
         return cast(graph, entries[0], kwargs["dtype"])
     if name == "_to_copy" and entries[0].is_constant:
         return _constants(graph, target(as_tensor(graph, entries[0]), **kwargs)) if kwargs.get("dtype") else entries[0]
     if not entries or name in SHAPED:
         plain = mapped(args, lambda item: torch.empty(item.ids.shape, dtype=item.dtype))
-        return _constants(graph, target(*plain, **kwargs))
+        made = target(*plain, **kwargs)
+        # What memory holds before it is written to is no number, and whatever reads it is refused.
+        return _unwritten(graph, made) if "empty" in name else _constants(graph, made)
     if name == "copy_":
         _check_cast(args[0], args[1])
         args[0].ids.copy_(args[1].ids)
@@ -176,6 +182,8 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         return _in_place(graph, name, target, args, kwargs)
     if name in MOVING or (name in INDEXED and not all(item.is_constant for item in entries)):
         return move(graph, name, target, args, kwargs)
+    if name not in _WRITING:
+        _refuse_nan(graph, name, entries)
     if all(item.is_constant for item in entries):
         return _constants(graph, target(*mapped(args, _number(graph)), **mapped(kwargs, _number(graph))))
     known = OPERATORS.get(name)
@@ -184,6 +192,16 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if name in RESAMPLING:
         return resample(graph, target, args, kwargs)
     return _decomposed(graph, name, target, args, kwargs)
+
+
+def _unwritten(graph: Graph, made: torch.Tensor) -> Entries:
+    return Entries(torch.from_numpy(graph.constants(np.full(tuple(made.shape), np.nan))), made.dtype)
+
+
+def _refuse_nan(graph: Graph, name: str, entries: Sequence[Entries]) -> None:
+    for item in entries:
+        if np.isnan(graph.numbers(item.array[item.array < 0])).any():
+            raise NoCertificateError(state("SYM190", operation=f"{name} of NaN or of memory that was never written"))
 
 
 def _only_views(target: Any) -> bool:
@@ -212,7 +230,9 @@ def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwarg
         raise NoCertificateError(state("SYM190", operation=name))
     if name in ("fill_", "zero_"):
         value = args[1] if name == "fill_" else 0.0
-        filled = value if isinstance(value, Entries) else constant(graph, torch.tensor(float(value)))
+        dtype = args[0].dtype
+        filled = value if isinstance(value, Entries) else constant(graph, torch.tensor(as_stored(value, dtype)))
+        _check_cast(args[0], Entries(filled.ids, filled.dtype if isinstance(value, Entries) else dtype))
         args[0].ids.copy_(filled.ids)
         return args[0]
     overload = getattr(functional, target._overloadname, None) or functional.default

@@ -40,7 +40,7 @@ class Claimed(Protocol):
         """The network to run."""
 
     @property
-    def captured(self) -> Capture | Opaque:
+    def capture(self) -> Capture | Opaque:
         """Its graph; else why there is none."""
 
     @property
@@ -77,7 +77,7 @@ def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
         NoCertificateError: naming what ended it.
     """
     subject = context.subject
-    captured = context.captured
+    captured = context.capture
     if isinstance(captured, Opaque):
         raise NoCertificateError(captured.reason)
     followed = follow(captured, subject.shape)

@@ -327,12 +327,17 @@ def _where(graph: Graph, condition: Entries, x: Any, y: Any) -> Entries:
     return pointwise(graph, "where", (), condition, x, y, like=like)
 
 
+def as_stored(value: Any, dtype: torch.dtype) -> Any:
+    """A number as a tensor of a dtype holds it: 2 is 1 among booleans; tensors stay as they are."""
+    return value if isinstance(value, Entries) else torch.tensor(value).to(dtype).item()
+
+
 @operator("masked_fill")
 def _masked_fill(graph: Graph, x: Entries, mask: Entries, value: Any) -> Entries:
-    return _where(graph, mask, value, x)
+    return x.like(_where(graph, mask, as_stored(value, x.dtype), x).array)
 
 
 @operator("constant_pad_nd")
 def _pad(graph: Graph, x: Entries, pad: Sequence[int], value: float = 0.0) -> Entries:
-    fill = float(ids_of(graph, value))
+    fill = float(ids_of(graph, as_stored(value, x.dtype)))
     return Entries(torch.constant_pad_nd(x.ids, list(pad), fill), x.dtype)

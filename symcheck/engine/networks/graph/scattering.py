@@ -11,7 +11,7 @@ import torch
 from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.graph.entries import Entries, as_tensor
 from symcheck.engine.networks.graph.nodes import Graph
-from symcheck.engine.networks.graph.operators import ids_of, operator, refuse
+from symcheck.engine.networks.graph.operators import as_stored, ids_of, operator, refuse
 
 
 def _places_of(x: Entries) -> torch.Tensor:
@@ -55,7 +55,9 @@ def _put(
 
 def _write_entries(graph: Graph, x: Entries, places: torch.Tensor, source: Any, *, adds: bool) -> Entries:
     """What is written at each place takes the place of what was there, or is added to it."""
-    ids = ids_of(graph, source)
+    if isinstance(source, Entries) and not x.dtype.is_floating_point and source.dtype not in (x.dtype, torch.bool):
+        refuse("numbers written into a tensor of another dtype")
+    ids = ids_of(graph, as_stored(source, x.dtype))
     written: Floats = np.broadcast_to(ids, places.shape).reshape(-1)
     result = x.array.reshape(-1).copy()
     targets: Ints = places.numpy().reshape(-1)
