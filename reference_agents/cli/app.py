@@ -111,7 +111,7 @@ def sweep(
         typer.Option(
             "--network",
             metavar="A,B,...",
-            help="Which grid; the paper's if left out.",
+            help="Which networks; the paper's if left out.",
             show_default=False,
             autocompletion=completion.network_list,
         ),
