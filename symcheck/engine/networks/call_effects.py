@@ -7,6 +7,8 @@ watched: those that read a clock, the environment, files or memory addresses can
 
 from __future__ import annotations
 
+import builtins
+import collections
 import gc
 import io
 import pickle
@@ -14,7 +16,7 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +30,10 @@ from symcheck.statements.statement import Statement, state
 
 _LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], Path(torch.__file__).parent))
 _PACKAGES = ("site-packages", "dist-packages")
+_SYMBOLIC = frozenset(["sympy", "mpmath"])
+"""Packages with which torch reckons sizes."""
+_GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
+"""Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
 _OWN = str(Path(__file__).parents[2])
 _OUTSIDE_NAMES = (
     "time os posix random _random secrets uuid datetime threading _thread socket subprocess io _io select gc "
@@ -35,8 +41,24 @@ _OUTSIDE_NAMES = (
 )
 _OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
 """Modules whose functions answer by what is no input: clock, environment, files, chance, memory."""
+_PURE_NAMES = (
+    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
+    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions decimal statistics "
+    "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
+)
+_PURE = frozenset(_PURE_NAMES.split())
+"""Modules of the standard library whose functions answer by their arguments."""
+_TELLING = frozenset("debug info warning error exception critical log warn".split())
+"""Functions that tell somebody something and answer nothing."""
+_OPERATORS = ("torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._C._functorch")
+_SETTINGS_NAMES = (
+    "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
+    "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing"
+)
+_SETTINGS = tuple(_SETTINGS_NAMES.split())
+"""Parts of torch that tell how, and not what, is computed."""
 _ASKING_NAMES = (
-    "id hash globals locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
+    "id hash globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr get_printoptions locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
     "is_autocast_cpu_enabled _getframe is_contiguous stride storage_offset data_ptr getrefcount is_compiling "
     "get_default_dtype result_type promote_types can_cast "
     "is_anomaly_enabled get_num_threads initial_seed get_rng_state perf_counter monotonic "
@@ -47,7 +69,8 @@ _ASKING = frozenset(_ASKING_NAMES.split())
 GENERATORS = "a generator of random numbers"
 """What a network that draws changes; what it draws is fixed by a seed of the run."""
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
+_SCALARS = (type(None), bool, int, float, complex, str, bytes)
+_PLAIN = (*_SCALARS, tuple, list, dict, set, frozenset)
 
 
 @dataclass
@@ -76,26 +99,27 @@ def watched_calls() -> Iterator[Watched]:
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
 
-    def is_own(code: types.CodeType) -> bool:
+    def is_own(frame: types.FrameType) -> bool:
+        code = frame.f_code
         if code not in kinds:
-            kinds[code] = is_own_file(code.co_filename)
+            kinds[code] = is_own_code(code.co_filename, frame.f_globals)
         return kinds[code]
 
     def profile(frame: types.FrameType, event: str, argument: Any) -> None:
         if event == "c_call":
-            if is_own(frame.f_code):
-                owner = getattr(argument, "__self__", None)
-                module = getattr(argument, "__module__", None) or getattr(owner, "__name__", None) or ""
-                name = getattr(argument, "__name__", "")
-                if name in _ASKING or str(module).partition(".")[0] in _OUTSIDE or isinstance(owner, _CHANCE):
-                    watched.note(name, frame)
+            if is_own(frame):
+                if asks_more_than_its_arguments(argument):
+                    watched.note(getattr(argument, "__name__", "a compiled function"), frame)
         elif event == "call":
             code, caller = frame.f_code, _caller_outside(frame)
-            if is_own(code):
+            if is_own(frame):
                 watched.functions[code] = frame.f_globals
-            elif caller is not None and is_own(caller.f_code):
-                module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-                if module in _OUTSIDE or (code.co_name in _ASKING and caller is frame.f_back):
+            elif caller is not None and is_own(caller):
+                module = str(frame.f_globals.get("__name__", ""))
+                direct = caller is frame.f_back and (code.co_name in _ASKING or module.startswith(_SETTINGS))
+                outside = code.co_filename.startswith(_LIBRARY[0]) and not _is_package(code.co_filename)
+                strange = outside and code.co_name not in _TELLING and module.partition(".")[0] not in _PURE
+                if direct or strange or module.partition(".")[0] in _OUTSIDE:
                     watched.note(code.co_name, caller)
 
     before, collecting = sys.getprofile(), gc.isenabled()
@@ -110,10 +134,33 @@ def watched_calls() -> Iterator[Watched]:
             gc.enable()
 
 
+def _is_package(file: str) -> bool:
+    return any(part in file for part in _PACKAGES)
+
+
+def asks_more_than_its_arguments(function: Any) -> bool:
+    """Whether a compiled function may answer by anything beside its arguments: any may that is not known not to."""
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    if name in _ASKING or isinstance(owner, _CHANCE):
+        return True
+    if owner is None or isinstance(owner, _PLAIN):
+        module = getattr(function, "__module__", None) or ""
+    elif isinstance(owner, types.ModuleType | type):
+        module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
+    else:
+        module = type(owner).__module__
+    if isinstance(owner, type) and is_own_class(owner):
+        return False
+    # torch keeps its operators apart from the functions that tell or change its settings
+    if isinstance(owner, types.ModuleType) and module.startswith("torch"):
+        return not module.startswith(_OPERATORS)
+    return bool(module) and module.partition(".")[0] not in (*_PURE, "torch", "numpy")
+
+
 def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
     """The frame that called, the standard library's own detours left out."""
     caller = frame.f_back
-    while caller is not None and caller.f_code.co_filename.startswith((_LIBRARY[0], "<")):
+    while caller is not None and caller.f_code.co_filename.startswith((_LIBRARY[0], *_GENERATED)):
         # packages of others lie below the same folder
         if any(part in caller.f_code.co_filename for part in _PACKAGES):
             break
@@ -124,12 +171,27 @@ def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
 _CHANCE = (random.Random, np.random.RandomState, np.random.Generator)
 
 
+def is_own_code(file: str, names: Mapping[str, Any]) -> bool:
+    """Whether code of this file, with these globals, is the network's own.
+
+    What is typed at a prompt, or made by `exec` for a dataclass, has no file: it belongs to the module of its globals.
+    """
+    if not file.startswith("<"):
+        return is_own_file(file)
+    origin = names.get("__file__")
+    if str(names.get("__name__")).startswith("namedtuple_"):  # made by the standard library
+        return False
+    return not file.startswith(_GENERATED) and (origin is None or is_own_file(str(origin)))
+
+
 def is_own_file(file: str) -> bool:
     """Whether code of this file is the network's own, and neither torch's, the standard library's nor ours."""
-    if file.startswith("<"):  # graphs of torch are written to such files
+    if file.startswith(_GENERATED):
         return False
     if any(part in file for part in _PACKAGES):
-        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent)))
+        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _SYMBOLIC & set(
+            Path(file).parts
+        )
     return not file.startswith((*_LIBRARY, _OWN))
 
 
@@ -172,13 +234,56 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
     for cls in seen:
         keep(cls.__qualname__, dict(vars(cls)))
     for code, names in functions.items():
-        used = {name: names[name] for name in _names_of(code) if name in names}
-        keep(f"a global of {code.co_name}", dict(used.items()))
+        used = {name: names[name] for name in sorted(_names_of(code)) if name in names}
+        keep(f"a global of {code.co_name}", (used, _read_of_modules(code, names)))
     keep(
         GENERATORS,
         (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy().tobytes()),  # noqa: NPY002
     )
     return held
+
+
+def settings_read(functions: Mapping[types.CodeType, dict[str, Any]]) -> bytes:
+    """What modules that the network's own code reads hold under the names that it uses, as bytes."""
+    writer = _Writer()
+    return writer.bytes_of([_read_of_modules(code, names) for code, names in functions.items()])
+
+
+def _read_of_modules(code: types.CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
+    """What a code may read in the modules among its globals, by dotted name."""
+    words = _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
+    read: dict[str, Any] = {}
+
+    def look(item: Any, prefix: str, depth: int) -> None:
+        for word in sorted(words):
+            try:
+                held = getattr(item, word)
+            except Exception:  # a property of a library that does not answer here
+                continue
+            name = f"{prefix}.{word}"
+            if isinstance(held, (*_PLAIN, np.ndarray)):
+                read[name] = _brief(held)
+            elif isinstance(held, types.ModuleType) and is_own_file(getattr(held, "__file__", None) or "<frozen"):
+                read[name] = None  # looked into where the code names it
+            elif isinstance(held, torch.Tensor):
+                read[name] = held
+            elif not callable(held) and depth:
+                look(held, name, depth - 1)
+
+    modules = {word: names[word] for word in words if isinstance(names.get(word), types.ModuleType)}
+    for name, module in sorted({**modules, "builtins": builtins}.items()):
+        look(module, name, 3)
+    return read
+
+
+def _brief(item: Any) -> Any:
+    """Numbers and text as they are; of containers what they hold, up to a thousand entries."""
+    if isinstance(item, dict):
+        return _brief([*item.items()])
+    if isinstance(item, list | tuple | set | frozenset):
+        parts = [part if isinstance(part, _SCALARS) else id(part) for part in list(item)[:1000]]
+        return (type(item).__name__, len(item), sorted(map(repr, parts)) if isinstance(item, set | frozenset) else parts)
+    return item
 
 
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
@@ -229,6 +334,11 @@ def _names_of(code: types.CodeType) -> set[str]:
     return names
 
 
+def _slots_of(cls: type) -> list[str]:
+    slots = vars(cls).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else [name for name in slots if name not in ("__dict__", "__weakref__")]
+
+
 class _Writer(pickle.Pickler):
     """Writes what an object holds: tensors by their shape, functions by what they close over."""
 
@@ -258,7 +368,10 @@ class _Writer(pickle.Pickler):
             return (type(item).__name__, id(item))
         if isinstance(item, types.GeneratorType):
             frame = item.gi_frame
-            return ("generator", id(item), None if frame is None else frame.f_lasti)
+            # its variables are looked into apart
+            return ("generator", id(item)) if frame is None or not is_own_code(
+                frame.f_code.co_filename, frame.f_globals
+            ) else None
         if isinstance(item, type) and not is_own_class(item):
             return ("class", id(item))
         return None
@@ -266,7 +379,7 @@ class _Writer(pickle.Pickler):
     def reducer_override(self, item: Any) -> Any:
         """How functions, classes and what refuses to be written are looked into."""
         if isinstance(item, types.FunctionType):
-            if not is_own_file(item.__code__.co_filename):
+            if not is_own_code(item.__code__.co_filename, item.__globals__):
                 return tuple, ((id(item),),)
             return tuple, ((id(item),),), (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item))
         if isinstance(item, types.CellType):
@@ -283,10 +396,18 @@ class _Writer(pickle.Pickler):
             return tuple, ((id(item),),), held
         if isinstance(item, property | staticmethod | classmethod):
             return tuple, ((id(item),),)
+        if isinstance(item, types.GeneratorType):
+            return tuple, ((id(item), item.gi_frame.f_lasti),), dict(item.gi_frame.f_locals)
+        if is_own_class(type(item)):  # whatever it says of itself when it is written
+            slots = [name for cls in type(item).__mro__ for name in _slots_of(cls)]
+            held = {name: getattr(item, name, None) for name in slots}
+            base = [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
+            base += [dict(item)] if isinstance(item, dict) else []
+            return tuple, ((id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
         try:
             reduced = item.__reduce_ex__(4)
         except Exception:  # locks, files, handles: nothing to compare but which one it is
-            return tuple, ((type(item).__name__, id(item)),)
+            return tuple, ((type(item).__name__, id(item)),), dict(getattr(item, "__dict__", {}))
         if isinstance(reduced, str):
             return tuple, ((reduced, id(item)),)
         # who makes it is not compared; what it is made of is

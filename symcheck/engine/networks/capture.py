@@ -8,12 +8,14 @@ stand in the graph.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import traceback
+import types
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,8 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map
 
-from symcheck.engine.networks.call_effects import is_own_file
+from symcheck.engine.networks.call_effects import is_own_code, settings_read
+from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.statements.statement import Statement, state
@@ -43,6 +46,10 @@ SHOWING = frozenset(
 """Methods that show what a tensor holds, or where: of a tensor without numbers they would answer nonsense."""
 ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
 """Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
+_ASKING_NAMES = "requires_grad grad_fn is_leaf grad _version _base is_inference retains_grad output_nr _is_view __dict__"
+ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
+"""Attributes and methods that tell how a call is made."""
+_SYMBOL = re.compile(r"\bs\d+\b")
 _TORCH = str(Path(torch.__file__).parent)
 _DISTRIBUTIONS = str(Path(_TORCH) / "distributions")
 
@@ -59,6 +66,8 @@ class Capture:
         asks_dtype: whether the network's own code asks for a dtype.
         assumptions: how many boolean tensors the graph returns behind the outputs: each passed for true throughout
             where torch's distributions check their arguments.
+        path: the instructions of the network's own code that ran.
+        settings: what modules told this code of their settings, as bytes.
     """
 
     module: fx.GraphModule
@@ -67,6 +76,8 @@ class Capture:
     size: Any
     asks_dtype: bool
     assumptions: int = 0
+    path: CodePath = field(default_factory=CodePath)
+    settings: bytes = b""
 
     @property
     def graph(self) -> fx.Graph:
@@ -89,7 +100,7 @@ def capture_network(
     *,
     alone: bool = False,
     exact: bool = True,
-    scopes: Collection[dict[str, Any]] = (),
+    functions: Mapping[types.CodeType, dict[str, Any]] | None = None,
 ) -> Capture:
     """The graph of a network, whatever the numbers and the size of the batch.
 
@@ -98,7 +109,8 @@ def capture_network(
         shape: of one input, without the batch axis.
         alone: whether it takes one input at a time, so that the batch has no symbol.
         exact: whether casts are taken for the identity, as in the float64 copy; else it is captured as deployed.
-        scopes: the globals of the network's own code, in which `len` of a batch is its symbol for the time being.
+        functions: the network's own code that runs in a call, with its globals, in which `len` of a batch is its
+            symbol for the time being.
 
     Returns:
         The graph.
@@ -114,12 +126,15 @@ def capture_network(
     x = _without_numbers(fakes, (1 if alone else HINT, *shape), dtype, alone)
     held = {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
     state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
-    watch = _Watch(sizes)
+    watch, functions = _Watch(sizes), functions or {}
     paths: list[str] = []
+    settings: list[bytes] = []
+    taken = CodePath()
 
     def run(given: dict[str, torch.Tensor], x: torch.Tensor) -> list[torch.Tensor]:
         watch.constants = {id(given[name]): tensor for name, tensor in held.items()}
-        with Float64Mode() if exact else _as_it_is(), watch:
+        settings.append(settings_read(functions))
+        with Float64Mode() if exact else _as_it_is(), watch, path_taken(taken):
             result = torch.func.functional_call(net, given, (x,))
         outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
         paths[:] = outputs
@@ -132,7 +147,7 @@ def capture_network(
             _without_warnings(),
             _in_plain_operators(),
             _noting_shown_sizes(watch),
-            _symbolic_len(scopes),
+            _symbolic_len(functions.values()),
             fakes,
         ):
             module = make_fx(run, _allow_non_fake_inputs=True)(state_without, x)
@@ -141,8 +156,21 @@ def capture_network(
     _refuse_values(watch, sizes)
     size = None if alone else _symbol_of(x.shape[0])
     if sizes.guarded:
-        raise RefusedCaptureError(state("SYM181", guard=_readable(sizes.guarded, size)))
-    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed))
+        raise RefusedCaptureError(state("SYM181", guard=sizes.guarded))
+    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken, settings[0])
+
+
+def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
+    """The operators that run on tensors of numbers, parameters as they are, in the float64 copy of a network."""
+    watch = _Watch(_Sizes())
+
+    def run(x: torch.Tensor) -> list[torch.Tensor]:
+        with Float64Mode(), watch:
+            result = net(x)
+        return [item for item in named_outputs(result).values() if item.is_floating_point()] + watch.assumed
+
+    with float64_default(), torch.no_grad(), _without_warnings(), _in_plain_operators():
+        return make_fx(run)(x)
 
 
 class _Sizes(ShapeEnv):
@@ -153,14 +181,19 @@ class _Sizes(ShapeEnv):
 
     depends_on_values = False
     guarded = ""
-    within_operator = 0
 
     def evaluate_expr(self, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
         """Answer a question about sizes; the first one that the answer decides outside of operators is kept."""
         before = len(self.guards)
         answer = super().evaluate_expr(orig_expr, *args, **kwargs)
-        if len(self.guards) > before and not self.within_operator:
-            self.guarded = self.guarded or str(self.guards[-1].expr)
+        if len(self.guards) > before and _is_asked_by_own_code():
+            self.guarded = self.guarded or _readable(self.guards[-1].expr)
+        specialised = [known for known in self.replacements.values() if known.is_number]
+        if specialised and not self.depends_on_values:
+            self.guarded = self.guarded or f"n = {specialised[0]}"
+        if self.guarded:
+            # Going on could only cost time: a loop over the batch makes nodes of every sample.
+            raise RuntimeError("a size was asked for")
         return answer
 
     def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
@@ -177,6 +210,25 @@ class _Sizes(ShapeEnv):
         """A branch that depends on values."""
         self.depends_on_values = True
         return super().create_unbacked_symbool(*args, **kwargs)
+
+
+def _is_asked_by_own_code() -> bool:
+    """Whether the network, or torch's Python code outside of operators, asks; inside of operators kernels are chosen.
+
+    Functions that torch's own call, as `vmap` does, are the network's own again.
+    """
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code is _Watch.__torch_function__.__code__:
+            return False
+        if _is_own(frame):
+            return True
+        frame = frame.f_back
+    return True
+
+
+def _is_own(frame: types.FrameType) -> bool:
+    return is_own_code(frame.f_code.co_filename, frame.f_globals)
 
 
 class _Watch(torch.overrides.TorchFunctionMode):
@@ -199,8 +251,10 @@ class _Watch(torch.overrides.TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", name)
-        if name in ASKING_DTYPE and is_own_file(sys._getframe(1).f_code.co_filename):
+        if name in ASKING_DTYPE and _is_own(sys._getframe(1)):
             self.asks_dtype = True
+        if name in ASKING_THE_CALL and _is_own(sys._getframe(1)):
+            self.reason = self.reason or state("SYM185", operation=name)
         if name == "_is_all_true" and sys._getframe(1).f_code.co_filename.startswith(_DISTRIBUTIONS):
             self.assumed.append(args[0])
             return True
@@ -211,14 +265,11 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Going on could only cost time: a list of a whole batch makes a symbol of every entry.
                 raise RuntimeError("a tensor without numbers was read")
-        self.sizes.within_operator += 1
         try:
             return func(*args, **kwargs)
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
             raise
-        finally:
-            self.sizes.within_operator -= 1
 
 
 def _is_plain(item: Any) -> bool:
@@ -273,7 +324,7 @@ def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
 
     def noting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def show(size: Any) -> Any:
-            if is_own_file(sys._getframe(1).f_code.co_filename):
+            if _is_own(sys._getframe(1)):
                 watch.reason = watch.reason or state("SYM181", guard="n as text or as a key")
             return original(size)
 
@@ -289,13 +340,13 @@ def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
 
 
 @contextmanager
-def _symbolic_len(scopes: Collection[dict[str, Any]]) -> Iterator[None]:
+def _symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
     """`len` hands out a plain number, so that a batch would have one size; here it hands out the symbol."""
 
     def length(item: Any) -> Any:
         return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)
 
-    changed = [scope for scope in scopes if "len" not in scope]
+    changed = [scope for scope in {id(scope): scope for scope in scopes}.values() if "len" not in scope]
     for scope in changed:
         scope["len"] = length
     try:
@@ -306,6 +357,8 @@ def _symbolic_len(scopes: Collection[dict[str, Any]]) -> Iterator[None]:
 
 
 def _reason_of(error: Exception, sizes: _Sizes) -> Statement:
+    if sizes.guarded:
+        return state("SYM181", guard=sizes.guarded)
     text = " ".join(str(error).split())[:200]
     if sizes.depends_on_values or "DataDependent" in type(error).__name__ or "data-dependent" in text:
         return state("SYM180", operation="a branch or a size")
@@ -333,8 +386,8 @@ def _symbol_of(size: Any) -> Any:
     return expression
 
 
-def _readable(guard: str, size: Any) -> str:
-    return guard.replace(str(size), "n")
+def _readable(guard: Any) -> str:
+    return _SYMBOL.sub("n", str(guard))
 
 
 def _own_line(error: BaseException) -> str:

@@ -7,6 +7,7 @@ changes nothing that a later call reads and asks nothing but its input is shown 
 from __future__ import annotations
 
 import math
+import types
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from symcheck.engine.networks.batch_axis import why_samples_meet
-from symcheck.engine.networks.call_effects import called_twice, what_changed, what_is_held
+from symcheck.engine.networks.call_effects import called_twice, settings_read, what_changed, what_is_held
 from symcheck.engine.networks.capture import (
     Capture,
     RefusedCaptureError,
@@ -25,6 +26,7 @@ from symcheck.engine.networks.capture import (
 )
 from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.plain_calls import why_calls_differ
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
 from symcheck.statements.statement import state
@@ -76,8 +78,9 @@ def _captured_or_reason(
         return Opaque(changed)
     if watched.asked:
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
-    scopes = list({id(scope): scope for scope in watched.functions.values()}.values())
-    captured = capture_network(ours, shape, alone=alone, scopes=scopes)
+    captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
+    if captured.settings != settings_read(watched.functions):
+        return Opaque(state("SYM185", operation="a setting of torch or Python"))
     if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
     met = why_samples_meet(captured)
@@ -88,9 +91,12 @@ def _captured_or_reason(
     if not _answers_in_other_modes(net, batches[0], usual[0]):
         return Opaque(state("SYM185", operation="whether gradients are recorded"))
     # without a look at a dtype no branch can depend on it
-    if deployed is None or not captured.asks_dtype:
-        return captured
-    return _why_deployed_differs(captured, deployed, shape, scopes, alone=alone) or captured
+    if deployed is not None and captured.asks_dtype:
+        differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
+        if differs is not None:
+            return differs
+        deployed = None
+    return why_calls_differ(net, deployed, captured, batches[0], alone=alone) or captured
 
 
 def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -135,12 +141,17 @@ def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Te
 
 
 def _why_deployed_differs(
-    captured: Capture, deployed: nn.Module, shape: tuple[int, ...], scopes: list[dict[str, Any]], *, alone: bool
+    captured: Capture,
+    deployed: nn.Module,
+    shape: tuple[int, ...],
+    functions: dict[types.CodeType, dict[str, Any]],
+    *,
+    alone: bool,
 ) -> Opaque | None:
     """A branch on the dtype runs other operators, or holds other constants, than the float64 copy that was followed."""
     try:
         used = capture_network(
-            copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, scopes=scopes
+            copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, functions=functions
         )
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)

@@ -1,0 +1,120 @@
+"""Whether plain calls compute what the captured graph says, by whatever the network's code may tell them apart.
+
+While a graph is captured, tensors have no numbers and sizes are symbols. Code that looks at that, and not at what its
+input holds, computes something else in a plain call. So the instructions of the network's own code are compared between
+calls of several kinds and sizes, and the operators of the graph with those that run on tensors of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from symcheck.engine.networks.capture import Capture, graph_of_numbers
+from symcheck.engine.networks.code_paths import CodePath, path_taken
+from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
+from symcheck.engine.networks.values import Opaque
+from symcheck.statements.statement import state
+
+SIZES = (2, 7)
+"""Sizes of the batches that are called beside the usual one: any but 1, which code may take apart."""
+
+
+def why_calls_differ(
+    net: nn.Module, deployed: nn.Module | None, captured: Capture, x: torch.Tensor, *, alone: bool
+) -> Opaque | None:
+    """What a plain call does otherwise than the captured graph.
+
+    Args:
+        net: the float64 copy that was captured.
+        deployed: the network as deployed, where torch runs it and the code asks for no dtype; else None.
+        captured: its graph.
+        x: a batch.
+        alone: whether it takes one input at a time.
+
+    Returns:
+        The reason, with the line after which the code takes another way; None where all calls agree.
+    """
+    batches = [x] if alone else [x, *(torch.cat([x] * size)[:size] for size in SIZES)]
+    ours = copy_network(net, device=torch.device("cpu"))
+    calls: list[tuple[nn.Module, torch.Tensor, Any]] = [(ours, batch, torch.no_grad()) for batch in batches]
+    calls.append((_with_gradients(net), x, torch.enable_grad()))
+    calls.append((copy_network(net, device=torch.device("cpu")), x, torch.inference_mode()))
+    for module, batch, mode in calls:
+        with mode, float64_default(), Float64Mode():
+            taken = path_of(module, batch.clone())
+        if (source := captured.path.where_it_leaves(taken)) is not None:
+            return Opaque(state("SYM187"), source=source)
+    if deployed is not None:
+        dtype = next((p.dtype for p in deployed.parameters() if p.is_floating_point()), torch.float32)
+        used = copy_network(deployed, device=torch.device("cpu"))
+        with torch.no_grad():
+            taken = path_of(used, x.to(dtype))
+        if (source := captured.path.where_it_leaves(taken)) is not None:
+            return Opaque(state("SYM187"), source=source)
+    if operators_in(captured.module, captured, len(x)) != operators_in(graph_of_numbers(ours, x), captured, len(x)):
+        return Opaque(state("SYM187"))
+    return None
+
+
+def _with_gradients(net: nn.Module) -> nn.Module:
+    trained = copy_network(net, device=torch.device("cpu"))
+    for parameter in trained.parameters():
+        parameter.requires_grad_(parameter.is_floating_point())
+    return trained
+
+
+def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
+    """The instructions of the network's own code in one call."""
+    net(x)  # what is kept from call to call is there now
+    path = CodePath()
+    with path_taken(path):
+        net(x)
+    return path
+
+
+def operators_in(module: fx.GraphModule, captured: Capture, samples: int) -> list[tuple[Any, ...]]:
+    """The operators of a graph in order, with all that they are given, for a batch of some size.
+
+    Args:
+        module: the graph.
+        captured: the network that it is of: names its parameters and the symbol of the batch's size.
+        samples: that size.
+    """
+    names = {id(tensor): name for name, tensor in captured.state.items()}
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(captured.state)], strict=False))
+    steps: list[tuple[Any, ...]] = []
+
+    def token(item: Any) -> Any:
+        if not isinstance(item, fx.Node):
+            return item
+        size = item.meta.get("val")
+        if isinstance(size, torch.SymInt):
+            return int(size.node.expr.subs(captured.size, samples))
+        return tokens[item]
+
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            held = getattr(module, str(node.target))
+            tokens[node] = names.get(id(held)) or _numbers_of(held)
+        elif node.op == "output":
+            steps.append(("output", _readable(node.args, token)))
+        elif node.op == "call_function" and not isinstance(node.meta.get("val"), torch.SymInt | int):
+            tokens[node] = len(steps)
+            steps.append((str(node.target), _readable(node.args, token), _readable(node.kwargs, token)))
+    return steps
+
+
+def _readable(items: Any, token: Callable[[Any], Any]) -> str:
+    # as text, in which NaN equals NaN and 1 is not 1.0
+    return repr(fx.node.map_aggregate(dict(items) if isinstance(items, Mapping) else items, token))
+
+
+def _numbers_of(held: Any) -> Any:
+    if not isinstance(held, torch.Tensor):
+        return held
+    return (tuple(held.shape), str(held.dtype), held.detach().reshape(-1).tolist())
