@@ -30,8 +30,8 @@ from symcheck.statements.statement import Statement, state
 
 _LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], Path(torch.__file__).parent))
 _PACKAGES = ("site-packages", "dist-packages")
-_SYMBOLIC = frozenset(["sympy", "mpmath"])
-"""Packages with which torch reckons sizes."""
+_USED_BY_TORCH = frozenset("sympy mpmath networkx typing_extensions filelock fsspec jinja2 triton".split())
+"""Packages that torch itself runs while it captures."""
 _GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
 """Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
 _OWN = str(Path(__file__).parents[2])
@@ -189,9 +189,8 @@ def is_own_file(file: str) -> bool:
     if file.startswith(_GENERATED):
         return False
     if any(part in file for part in _PACKAGES):
-        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _SYMBOLIC & set(
-            Path(file).parts
-        )
+        parts = {Path(part).stem for part in Path(file).parts}
+        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _USED_BY_TORCH & parts
     return not file.startswith((*_LIBRARY, _OWN))
 
 

@@ -17,7 +17,7 @@ from symcheck.engine.networks.capture import Capture, graph_of_numbers
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
-from symcheck.statements.statement import state
+from symcheck.statements import statement
 
 SIZES = (2, 7)
 """Sizes of the batches that are called beside the usual one: any but 1, which code may take apart."""
@@ -47,16 +47,18 @@ def why_calls_differ(
         with mode, float64_default(), Float64Mode():
             taken = path_of(module, batch.clone())
         if (source := captured.path.where_it_leaves(taken)) is not None:
-            return Opaque(state("SYM187"), source=source)
+            return Opaque(statement.state("SYM187"), source=source)
     if deployed is not None:
         dtype = next((p.dtype for p in deployed.parameters() if p.is_floating_point()), torch.float32)
         used = copy_network(deployed, device=torch.device("cpu"))
         with torch.no_grad():
             taken = path_of(used, x.to(dtype))
         if (source := captured.path.where_it_leaves(taken)) is not None:
-            return Opaque(state("SYM187"), source=source)
-    if operators_in(captured.module, captured, len(x)) != operators_in(graph_of_numbers(ours, x), captured, len(x)):
-        return Opaque(state("SYM187"))
+            return Opaque(statement.state("SYM187"), source=source)
+    held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
+    with_numbers = operators_in(graph_of_numbers(ours, x), held, captured.size, len(x))
+    if operators_in(captured.module, captured.state, captured.size, len(x)) != with_numbers:
+        return Opaque(statement.state("SYM187"))
     return None
 
 
@@ -76,17 +78,20 @@ def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
     return path
 
 
-def operators_in(module: fx.GraphModule, captured: Capture, samples: int) -> list[tuple[Any, ...]]:
+def operators_in(
+    module: fx.GraphModule, state: Mapping[str, torch.Tensor], symbol: Any, samples: int
+) -> list[tuple[Any, ...]]:
     """The operators of a graph in order, with all that they are given, for a batch of some size.
 
     Args:
         module: the graph.
-        captured: the network that it is of: names its parameters and the symbol of the batch's size.
-        samples: that size.
+        state: the parameters and buffers of the network that it is of, by name.
+        symbol: the size of the batch; None where it has a number.
+        samples: that number.
     """
-    names = {id(tensor): name for name, tensor in captured.state.items()}
+    names = {id(tensor): name for name, tensor in state.items()}
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(captured.state)], strict=False))
+    tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(list(state))], strict=False))
     steps: list[tuple[Any, ...]] = []
 
     def token(item: Any) -> Any:
@@ -94,7 +99,7 @@ def operators_in(module: fx.GraphModule, captured: Capture, samples: int) -> lis
             return item
         size = item.meta.get("val")
         if isinstance(size, torch.SymInt):
-            return int(size.node.expr.subs(captured.size, samples))
+            return int(size.node.expr.subs(symbol, samples))
         return tokens[item]
 
     for node in module.graph.nodes:
