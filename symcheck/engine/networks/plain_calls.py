@@ -108,10 +108,26 @@ def operators_in(
             tokens[node] = names.get(id(held)) or _numbers_of(held)
         elif node.op == "output":
             steps.append(("output", _readable(node.args, token)))
+        elif node.op == "call_function" and _keeps_all(node):
+            tokens[node] = tokens[node.args[0]]  # only torch's own code for symbols leaves it out
         elif node.op == "call_function" and not isinstance(node.meta.get("val"), torch.SymInt | int):
             tokens[node] = len(steps)
             steps.append((str(node.target), _readable(node.args, token), _readable(node.kwargs, token)))
     return steps
+
+
+def _keeps_all(node: fx.Node) -> bool:
+    """Whether it is a slice from the first entry to the last, or another name for the same numbers."""
+    if str(node.target) in ("aten.detach.default", "aten.alias.default"):
+        return True
+    if str(node.target) != "aten.slice.Tensor":
+        return False
+    start, end, step = (*node.args[2:], *(0, _END, 1)[len(node.args) - 2 :])
+    return start in (0, None) and (end is None or (isinstance(end, int) and end >= _END)) and step == 1
+
+
+_END = 2**62
+"""An end of a slice beyond every axis."""
 
 
 def _readable(items: Any, token: Callable[[Any], Any]) -> str:

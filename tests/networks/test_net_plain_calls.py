@@ -1,0 +1,184 @@
+"""Code that tells a capture, the way of a call or an earlier call from a plain call is not proved; harmless code is."""
+
+from __future__ import annotations
+
+import builtins
+import contextvars
+import functools
+import itertools
+import logging
+import random
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from symcheck.engine.networks.call_effects import is_own_code
+from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.values import Opaque
+
+Ask = Callable[[nn.Module, Tensor, Tensor], Any]
+LARGE = 50
+
+
+class Guarded(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, 0] * (1.0 if x.shape[0] == LARGE else 0.0)
+
+
+class AsksForGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, s: Tensor) -> Tensor:
+        return s * (1.0 if ctx.needs_input_grad[0] else 0.0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return gradients[0]
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, s: Tensor) -> Tensor:
+        return 2 * s
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return 2 * gradients[0]
+
+
+def counting() -> Iterator[int]:
+    n = 0
+    while True:
+        n += 1
+        yield n
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+    def __reduce__(self) -> Any:  # says nothing of what it counts
+        return Slotted, ()
+
+
+COUNTER, RANDOM, LOCAL, SLOTTED = counting(), random.Random(0), threading.local(), Slotted()
+ITERATOR, VARIABLE = itertools.count(), contextvars.ContextVar("calls", default=0)
+OTHER = types.ModuleType("other")
+OTHER.__file__ = __file__
+LOCAL.n = SLOTTED.n = OTHER.n = 0  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=4)
+def remembered(key: object) -> object:
+    return key
+
+
+def counted_by_attributes(*, of: Any) -> float:
+    of.n += 1
+    return float(of.n > 1000)
+
+
+def counted_by_builtins() -> float:
+    builtins.calls = getattr(builtins, "calls", 0) + 1  # type: ignore[attr-defined]
+    return float(builtins.calls > 1000)  # type: ignore[attr-defined]
+
+
+def counted_by_variable() -> float:
+    VARIABLE.set(VARIABLE.get() + 1)
+    return float(VARIABLE.get() > 1000)
+
+
+def counted_by_cache() -> float:
+    remembered(object())
+    return float(remembered.cache_info().misses > 1000)
+
+
+TOLD: dict[str, Ask] = {
+    "the type of a tensor": lambda net, x, s: float(type(x) is Tensor),
+    "the type of a size, in a branch": lambda net, x, s: 1.0 if type(x.shape[0]) is int and x.shape[0] == LARGE else 0.0,
+    "what a tensor can be asked": lambda net, x, s: float(not hasattr(x, "fake_mode")),
+    "whether modes are active": lambda net, x, s: float(torch._C._len_torch_dispatch_stack() == 0),
+    "a setting of torch": lambda net, x, s: float(torch.backends.mkldnn.enabled),
+    "a setting of Python": lambda net, x, s: float(logging.root.manager.disable == 0),
+    "the stack": lambda net, x, s: float(len(traceback.extract_stack()) < 30),
+    "whether gradients flow": lambda net, x, s: 1.0 if AsksForGradients.apply(s).requires_grad else 0.0,
+    "whether a function needs gradients": lambda net, x, s: AsksForGradients.apply(s),  # type: ignore[no-untyped-call]
+    "a size within vmap": lambda net, x, s: torch.func.vmap(lambda r: r[0] * (1.0 if len(x) == LARGE else 0.0))(x),
+    "a size within functional_call": lambda net, x, s: torch.func.functional_call(Guarded(), {}, (x,)),
+    "a size within a derivative": lambda net, x, s: torch.func.jvp(Guarded(), (x,), (x,))[0],
+    "a Python generator": lambda net, x, s: float(next(COUNTER) > 1000),
+    "an iterator": lambda net, x, s: float(next(ITERATOR) > 1000),
+    "a generator of random numbers": lambda net, x, s: float(RANDOM.random() > 2),
+    "data of a thread": lambda net, x, s: counted_by_attributes(of=LOCAL),
+    "an object that hides what it holds": lambda net, x, s: counted_by_attributes(of=SLOTTED),
+    "another module": lambda net, x, s: counted_by_attributes(of=OTHER),
+    "a name among the builtins": lambda net, x, s: counted_by_builtins(),
+    "a context variable": lambda net, x, s: counted_by_variable(),
+    "the statistics of a cache": lambda net, x, s: counted_by_cache(),
+    "a limit of the interpreter": lambda net, x, s: float(sys.getrecursionlimit() > 3000),
+}
+
+HARMLESS: dict[str, Ask] = {
+    "nothing": lambda net, x, s: 0.0,
+    "checks of types": lambda net, x, s: 1.0 if isinstance(x, Tensor) and isinstance(net, nn.Module) else 0.0,
+    "sizes to reshape": lambda net, x, s: x.reshape(x.shape[0], 2, -1).flatten(1)[:, 0],
+    "sizes to make constants": lambda net, x, s: torch.ones(len(x), dtype=x.dtype),
+    "branches on settings of its own": lambda net, x, s: s if net.training else 2 * s,
+    "a function with its own gradient": lambda net, x, s: Doubled.apply(s),  # type: ignore[no-untyped-call]
+    "vmap": lambda net, x, s: torch.func.vmap(lambda r: r.sum() ** 2)(x),
+    "functional_call": lambda net, x, s: torch.func.functional_call(nn.Linear(4, 1), dict(net.named_parameters()), (x,))[
+        :, 0
+    ]
+    if isinstance(net, nn.Linear)
+    else s,
+    "sums, sorted names and maps": lambda net, x, s: sum(map(float, sorted({"a": 1, "b": 2}.values()))) * s,
+}
+
+
+class Asks(nn.Module):
+    def __init__(self, ask: Ask) -> None:
+        super().__init__()
+        self.linear, self.ask = nn.Linear(4, 1), ask
+
+    def forward(self, x: Tensor) -> Tensor:
+        s = self.linear(x)[:, 0]
+        return s + self.ask(self, x, s)
+
+
+def refused(ask: Ask) -> bool:
+    return isinstance(capture_every_call(Asks(ask).double().eval(), None, (4,), 0, alone=False), Opaque)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_tells_one_call_from_another_ends_the_proof(name: str) -> None:
+    assert refused(TOLD[name])
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_every_call_does_alike_ends_no_proof(name: str) -> None:
+    assert not refused(HARMLESS[name])
+
+
+def test_the_line_after_which_the_code_takes_another_way_is_named() -> None:
+    refusal = capture_every_call(Asks(TOLD["the type of a size, in a branch"]).double(), None, (4,), 0, alone=False)
+    assert isinstance(refusal, Opaque)
+    assert refusal.reason.code == "SYM187"
+    assert refusal.source.startswith("test_net_plain_calls.py:")
+
+
+@pytest.mark.parametrize(
+    ("file", "names", "own"),
+    [
+        ("<stdin>", {"__name__": "__main__"}, True),
+        ("<string>", {"__name__": "net", "__file__": __file__}, True),
+        ("<string>", {"__name__": "torch", "__file__": torch.__file__}, False),
+        ("<eval_with_key>.0", {}, False),
+    ],
+)
+def test_code_without_a_file_belongs_to_its_module(file: str, names: dict[str, Any], own: bool) -> None:
+    assert is_own_code(file, names) is own
