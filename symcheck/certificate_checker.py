@@ -32,7 +32,7 @@ ULPS = 4  # float32 units in the last place by which weights may differ where th
 UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
 UNIT = 2.0**-52  # by which a product or a sum in float64 is off at most, and as much again
-HIDDEN = 1e-6  # of a coefficient, that rounding may hide at most: a tenth of what samples take for a violation
+HIDDEN = 1e-6  # that all rounding on the way to a coefficient may hide: a tenth of what samples take for a violation
 PRODUCT_CLAIM = "products of weights equal up to their rounding in float64"
 
 
@@ -100,14 +100,14 @@ def unpack(stored: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-Form = dict[tuple[int, ...], tuple[float, float]]  # by product of terms: a coefficient, and the sizes added up to it
+Form = dict[tuple[int, ...], tuple[float, float]]  # by product of terms: a coefficient, and how far rounding took it
 
 
 class _Terms:
     """Numbers of terms, negative for opposites, 0 for zero: what has one number is equal for every x."""
 
     def __init__(self, rounded: bool = False) -> None:
-        self.rounded, self.slack = rounded, UNIT  # coefficients may be off by a unit for every step so far
+        self.rounded = rounded
         self.known: dict[Hashable, int] = {}
         self.named: list[tuple[float, int, Form]] = []  # with the value at a point, which tells most forms apart
         self.rows: dict[int, list[tuple[Array, int]]] = {}
@@ -200,18 +200,18 @@ class _Forms(_Terms):
 
     def constant(self, value: float) -> Any:
         whole = value and math.isfinite(value)
-        return {(): (value, abs(value))} if whole else self.item(super().constant(value))
+        return {(): (value, 0.0)} if whole else self.item(super().constant(value))
 
-    def item(self, term: int) -> Any:
-        return {(abs(term),): (1.0 if term > 0 else -1.0, 1.0)} if term else {}
+    def item(self, term: int, error: float = 0.0) -> Any:
+        return {(abs(term),): (1.0 if term > 0 else -1.0, error)} if term else {}
 
     def name(self, item: Form) -> int:
         """The number of a polynomial; of one that was met before, or its opposite, the same."""
-        terms, (number, size) = next(iter(item.items()))
-        if len(item) == len(terms) == 1 and abs(abs(number) - 1) <= self.slack * size:
+        terms, (number, error) = next(iter(item.items()))
+        if len(item) == len(terms) == 1 and abs(abs(number) - 1) <= error + UNIT:
             return terms[0] if number > 0 else -terms[0]
         place = sum(number * math.prod(math.sin(term * term) for term in terms) for terms, (number, _) in item.items())
-        near, sign = 1e-9 * sum(size for _, size in item.values()), 1 if place > 0 else -1
+        near, sign = sum(1e-9 * abs(x) + 2 * error for x, error in item.values()), 1 if place > 0 else -1
         upright = self.add([sign], [item])
         for other, term, form in self.named:
             if abs(other - abs(place)) <= near and not self.add((1, -1), (form, upright)):
@@ -221,12 +221,14 @@ class _Forms(_Terms):
 
     def add(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
         total: Form = {}
-        for weight, form in zip(weights, forms, strict=True):
-            for terms, (number, size) in form.items() if weight else ():
-                before = total.get(terms, (0.0, 0.0))
-                total[terms] = before[0] + weight * number, before[1] + abs(weight) * size
-        _hold(all(self.slack * size < HIDDEN for _, size in total.values()), "coefficients are too large for rounding")
-        return {terms: pair for terms, pair in total.items() if abs(pair[0]) > self.slack * pair[1]}
+        pairs = [(weight, form) for weight, form in zip(weights, forms, strict=True) if weight]
+        unit = UNIT * (1 + len(pairs)) if len(pairs) > 1 or pairs and abs(pairs[0][0]) != 1 else 0.0
+        for weight, form in pairs:
+            for terms, (number, error) in form.items():
+                before, part = total.get(terms, (0.0, 0.0)), weight * number
+                total[terms] = before[0] + part, before[1] + abs(weight) * error + unit * abs(part)
+        _hold(all(error < HIDDEN for _, error in total.values()), "coefficients are too large for rounding")
+        return {terms: pair for terms, pair in total.items() if abs(pair[0]) > pair[1]}
 
     def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:
         units = np.column_stack([weight, bias]).tolist()
@@ -237,13 +239,14 @@ class _Forms(_Terms):
         if name == "prod":
             return [self._multiply(row) for row in rows]
         named = np.array([[self.name(form) if form else 0 for form in row] for row in rows])
-        return [self.item(term) for term in super().function(name, parameters, named)]
+        errors = [sum(error for form in row for _, error in form.values()) for row in rows]
+        return [*map(self.item, super().function(name, parameters, named), errors)]
 
     def _multiply(self, factors: Iterable[Form]) -> Form:
         result: Form = self.constant(1.0)
         for form in factors:
             pairs = [(*one, *other) for one in result.items() for other in form.items()]
-            parts = [{tuple(sorted(s + t)): (a * b, c * d)} for s, (a, c), t, (b, d) in pairs]
+            parts = [{tuple(sorted(s + t)): (a * b, abs(a) * d + abs(b) * c + c * d)} for s, (a, c), t, (b, d) in pairs]
             result = self.add([1.0] * len(parts), parts)
         return result
 
@@ -291,7 +294,6 @@ class Checker:
     def move(self, action: dict[str, Any], values: Array) -> Array:
         """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
         n = len(values)
-        self.terms.slack += n * UNIT
         if "matrix" in action:
             matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
             _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "no matrix for it")
@@ -315,14 +317,12 @@ class Checker:
         elif op == "linear":
             (weight, bias), x = self.layer(node), self.table(node["x"], 2)
             _hold(weight.shape[1] == x.shape[1], "the weight does not fit its arguments")
-            terms.slack += (1 + x.shape[1]) * UNIT
             rows = [terms.linear(values[x], weight, bias, not run).reshape(-1) for run, values in enumerate(self.at)]
         else:
             x, name, parameters = self.table(node["x"], 2), node["function"], [*map(float, node["parameters"])]
             count = x.shape[1] if op == "reduce" else ARGUMENTS.get(name, 1)
             _hold(x.shape[1] == count and _compute(node, np.full((1, count), 0.5)).shape == (1,), "another function")
             _hold(name != "place" or parameters[0] in range(count), "no such place")
-            terms.slack += count * UNIT
             rows = [terms.function(name, parameters, values[x]) for values in self.at]
         self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=self.at.dtype).reshape(len(rows), -1)])
 

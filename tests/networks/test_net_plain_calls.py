@@ -100,7 +100,9 @@ def counted_by_cache() -> float:
 
 TOLD: dict[str, Ask] = {
     "the type of a tensor": lambda net, x, s: float(type(x) is Tensor),
-    "the type of a size, in a branch": lambda net, x, s: 1.0 if type(x.shape[0]) is int and x.shape[0] == LARGE else 0.0,
+    "the type of a size, in a branch": lambda net, x, s: (
+        1.0 if type(x.shape[0]) is int and x.shape[0] == LARGE else 0.0
+    ),
     "what a tensor can be asked": lambda net, x, s: float(not hasattr(x, "fake_mode")),
     "whether modes are active": lambda net, x, s: float(torch._C._len_torch_dispatch_stack() == 0),
     "a setting of torch": lambda net, x, s: float(torch.backends.mkldnn.enabled),
@@ -131,11 +133,11 @@ HARMLESS: dict[str, Ask] = {
     "branches on settings of its own": lambda net, x, s: s if net.training else 2 * s,
     "a function with its own gradient": lambda net, x, s: Doubled.apply(s),  # type: ignore[no-untyped-call]
     "vmap": lambda net, x, s: torch.func.vmap(lambda r: r.sum() ** 2)(x),
-    "functional_call": lambda net, x, s: torch.func.functional_call(nn.Linear(4, 1), dict(net.named_parameters()), (x,))[
-        :, 0
-    ]
-    if isinstance(net, nn.Linear)
-    else s,
+    "functional_call": lambda net, x, s: (
+        torch.func.functional_call(nn.Linear(4, 1), dict(net.named_parameters()), (x,))[:, 0]
+        if isinstance(net, nn.Linear)
+        else s
+    ),
     "sums, sorted names and maps": lambda net, x, s: sum(map(float, sorted({"a": 1, "b": 2}.values()))) * s,
 }
 

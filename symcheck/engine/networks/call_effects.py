@@ -16,7 +16,7 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,8 +30,12 @@ from symcheck.statements.statement import Statement, state
 
 _LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], Path(torch.__file__).parent))
 _PACKAGES = ("site-packages", "dist-packages")
-_USED_BY_TORCH = frozenset("sympy mpmath networkx typing_extensions filelock fsspec jinja2 triton".split())
-"""Packages that torch itself runs while it captures."""
+_BESIDE_NAMES = (
+    "sympy mpmath networkx typing_extensions filelock fsspec jinja2 triton "
+    "_pytest pytest pluggy coverage hypothesis debugpy pydevd absl rich loguru sentry_sdk"
+)
+_BESIDE = frozenset(_BESIDE_NAMES.split())
+"""Packages that torch itself runs while it captures, and tools that watch or receive what is logged."""
 _GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
 """Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
 _OWN = str(Path(__file__).parents[2])
@@ -107,9 +111,8 @@ def watched_calls() -> Iterator[Watched]:
 
     def profile(frame: types.FrameType, event: str, argument: Any) -> None:
         if event == "c_call":
-            if is_own(frame):
-                if asks_more_than_its_arguments(argument):
-                    watched.note(getattr(argument, "__name__", "a compiled function"), frame)
+            if is_own(frame) and asks_more_than_its_arguments(argument):
+                watched.note(getattr(argument, "__name__", "a compiled function"), frame)
         elif event == "call":
             code, caller = frame.f_code, _caller_outside(frame)
             if is_own(frame):
@@ -190,7 +193,7 @@ def is_own_file(file: str) -> bool:
         return False
     if any(part in file for part in _PACKAGES):
         parts = {Path(part).stem for part in Path(file).parts}
-        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _USED_BY_TORCH & parts
+        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _BESIDE & parts
     return not file.startswith((*_LIBRARY, _OWN))
 
 
@@ -232,9 +235,10 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
         seen.update(cls for cls in type(module).__mro__ if is_own_class(cls))
     for cls in seen:
         keep(cls.__qualname__, dict(vars(cls)))
+    words = sorted(set().union(*map(words_of, functions)))
     for code, names in functions.items():
         used = {name: names[name] for name in sorted(_names_of(code)) if name in names}
-        keep(f"a global of {code.co_name}", (used, _read_of_modules(code, names)))
+        keep(f"a global of {code.co_name}", (used, _read_of_modules(code, names, words)))
     keep(
         GENERATORS,
         (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy().tobytes()),  # noqa: NPY002
@@ -244,17 +248,21 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
 
 def settings_read(functions: Mapping[types.CodeType, dict[str, Any]]) -> bytes:
     """What modules that the network's own code reads hold under the names that it uses, as bytes."""
-    writer = _Writer()
-    return writer.bytes_of([_read_of_modules(code, names) for code, names in functions.items()])
+    words = sorted(set().union(*map(words_of, functions)))
+    return _Writer().bytes_of([_read_of_modules(code, names, words) for code, names in functions.items()])
 
 
-def _read_of_modules(code: types.CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
-    """What a code may read in the modules among its globals, by dotted name."""
-    words = _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
+def words_of(code: types.CodeType) -> set[str]:
+    """The names that a code uses, of variables and attributes, and the text in it that may be such a name."""
+    return _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
+
+
+def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """What own code may read, by such words, in the modules among a function's globals, by dotted name."""
     read: dict[str, Any] = {}
 
     def look(item: Any, prefix: str, depth: int) -> None:
-        for word in sorted(words):
+        for word in words:
             try:
                 held = getattr(item, word)
             except Exception:  # a property of a library that does not answer here
@@ -269,7 +277,7 @@ def _read_of_modules(code: types.CodeType, names: Mapping[str, Any]) -> dict[str
             elif not callable(held) and depth:
                 look(held, name, depth - 1)
 
-    modules = {word: names[word] for word in words if isinstance(names.get(word), types.ModuleType)}
+    modules = {word: names[word] for word in _names_of(code) if isinstance(names.get(word), types.ModuleType)}
     for name, module in sorted({**modules, "builtins": builtins}.items()):
         look(module, name, 3)
     return read
@@ -281,7 +289,11 @@ def _brief(item: Any) -> Any:
         return _brief([*item.items()])
     if isinstance(item, list | tuple | set | frozenset):
         parts = [part if isinstance(part, _SCALARS) else id(part) for part in list(item)[:1000]]
-        return (type(item).__name__, len(item), sorted(map(repr, parts)) if isinstance(item, set | frozenset) else parts)
+        return (
+            type(item).__name__,
+            len(item),
+            sorted(map(repr, parts)) if isinstance(item, set | frozenset) else parts,
+        )
     return item
 
 
@@ -368,9 +380,11 @@ class _Writer(pickle.Pickler):
         if isinstance(item, types.GeneratorType):
             frame = item.gi_frame
             # its variables are looked into apart
-            return ("generator", id(item)) if frame is None or not is_own_code(
-                frame.f_code.co_filename, frame.f_globals
-            ) else None
+            return (
+                ("generator", id(item))
+                if frame is None or not is_own_code(frame.f_code.co_filename, frame.f_globals)
+                else None
+            )
         if isinstance(item, type) and not is_own_class(item):
             return ("class", id(item))
         return None

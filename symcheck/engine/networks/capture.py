@@ -46,7 +46,9 @@ SHOWING = frozenset(
 """Methods that show what a tensor holds, or where: of a tensor without numbers they would answer nonsense."""
 ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
 """Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
-_ASKING_NAMES = "requires_grad grad_fn is_leaf grad _version _base is_inference retains_grad output_nr _is_view __dict__"
+_ASKING_NAMES = (
+    "requires_grad grad_fn is_leaf grad _version _base is_inference retains_grad output_nr _is_view __dict__"
+)
 ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
 """Attributes and methods that tell how a call is made."""
 _SYMBOL = re.compile(r"\bs\d+\b")

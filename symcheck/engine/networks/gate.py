@@ -96,7 +96,7 @@ def _captured_or_reason(
         if differs is not None:
             return differs
         deployed = None
-    return why_calls_differ(net, deployed, captured, batches[0], alone=alone) or captured
+    return why_calls_differ(net, deployed, captured, batches[0], watched.functions, alone=alone) or captured
 
 
 def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -7,12 +7,14 @@ calls of several kinds and sizes, and the operators of the graph with those that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
 from torch import fx, nn
 
+from symcheck.engine.networks.call_effects import words_of
 from symcheck.engine.networks.capture import Capture, graph_of_numbers
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
@@ -22,9 +24,19 @@ from symcheck.statements import statement
 SIZES = (2, 7)
 """Sizes of the batches that are called beside the usual one: any but 1, which code may take apart."""
 
+_KINDS_NAMES = "type isinstance issubclass hasattr getattr callable is_ is_not __class__ __dict__ fake_mode "
+KINDS = frozenset(_KINDS_NAMES.split())
+"""Names by which code tells the kind of a tensor or a size without a branch of its own."""
+
 
 def why_calls_differ(
-    net: nn.Module, deployed: nn.Module | None, captured: Capture, x: torch.Tensor, *, alone: bool
+    net: nn.Module,
+    deployed: nn.Module | None,
+    captured: Capture,
+    x: torch.Tensor,
+    functions: Collection[types.CodeType],
+    *,
+    alone: bool,
 ) -> Opaque | None:
     """What a plain call does otherwise than the captured graph.
 
@@ -33,6 +45,7 @@ def why_calls_differ(
         deployed: the network as deployed, where torch runs it and the code asks for no dtype; else None.
         captured: its graph.
         x: a batch.
+        functions: the network's own code that runs in a call.
         alone: whether it takes one input at a time.
 
     Returns:
@@ -55,6 +68,9 @@ def why_calls_differ(
             taken = path_of(used, x.to(dtype))
         if (source := captured.path.where_it_leaves(taken)) is not None:
             return Opaque(statement.state("SYM187"), source=source)
+    if not any(KINDS & words_of(code) for code in functions):
+        # only code that looks at kinds can compute otherwise on the same way through it
+        return None
     held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
     with_numbers = operators_in(graph_of_numbers(ours, x), held, captured.size, len(x))
     if operators_in(captured.module, captured.state, captured.size, len(x)) != with_numbers:
