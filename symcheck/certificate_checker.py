@@ -222,7 +222,7 @@ class _Forms(_Terms):
     def add(self, weights: Iterable[float], forms: Iterable[Form]) -> Form:
         total: Form = {}
         pairs = [(weight, form) for weight, form in zip(weights, forms, strict=True) if weight]
-        unit = UNIT * (1 + len(pairs)) if len(pairs) > 1 or pairs and abs(pairs[0][0]) != 1 else 0.0
+        unit = UNIT * (1 + len(pairs)) if [abs(w) for w, _ in pairs] not in ([], [1]) else 0.0
         for weight, form in pairs:
             for terms, (number, error) in form.items():
                 before, part = total.get(terms, (0.0, 0.0)), weight * number

@@ -47,14 +47,14 @@ _OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
 """Modules whose functions answer by what is no input: clock, environment, files, chance, memory."""
 _PURE_NAMES = (
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
-    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions decimal statistics "
-    "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
+    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions decimal "
+    "statistics bisect _bisect heapq _heapq array struct _struct keyword reprlib"
 )
 _PURE = frozenset(_PURE_NAMES.split())
 """Modules of the standard library whose functions answer by their arguments."""
-_TELLING = frozenset("debug info warning error exception critical log warn".split())
+_TELLING = frozenset(["debug", "info", "warning", "error", "exception", "critical", "log", "warn"])
 """Functions that tell somebody something and answer nothing."""
-_OPERATORS = ("torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special", "torch._C._functorch")
+_OPERATORS = ("torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special")
 _SETTINGS_NAMES = (
     "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
     "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing"
@@ -62,7 +62,8 @@ _SETTINGS_NAMES = (
 _SETTINGS = tuple(_SETTINGS_NAMES.split())
 """Parts of torch that tell how, and not what, is computed."""
 _ASKING_NAMES = (
-    "id hash globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr get_printoptions locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
+    "id hash globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr get_printoptions "
+    "locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
     "is_autocast_cpu_enabled _getframe is_contiguous stride storage_offset data_ptr getrefcount is_compiling "
     "get_default_dtype result_type promote_types can_cast "
     "is_anomaly_enabled get_num_threads initial_seed get_rng_state perf_counter monotonic "
