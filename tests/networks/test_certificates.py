@@ -278,3 +278,27 @@ def test_an_operator_in_a_form_that_nothing_was_written_for_ends_the_certificate
     with pytest.raises(NoCertificateError) as caught:
         certificate_of(mirror_mlp(), mirror())
     assert caught.value.reason.fields["operation"] == "aten.relu.default"
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-11])
+def test_nodes_that_nothing_reads_hide_no_difference_of_weights(off: float) -> None:
+    def action(index: list[int]) -> dict[str, Any]:
+        return {"index": packed(np.array(index, dtype="<i4")), "sign": packed(np.ones(len(index), dtype="i1"))}
+
+    wide = {"op": "linear", "x": packed(np.zeros((1, 2000), dtype="<i4")), "weight": packed(np.ones((1, 2000)))}
+    total = {
+        "op": "linear",
+        "x": packed(np.array([[0, 1]], dtype="<i4")),
+        "weight": packed(np.array([[0.3, 0.3 + off]])),
+    }
+    inputs = {"op": "input", "size": 2, "actions": [action([1, 0])]}
+    nodes = [inputs, *({**node, "bias": None, "name": ""} for node in (*[wide] * 60, total))]
+    document = {
+        "schema": "symcheck-certificate/2",
+        "claim": {"generators": ["swap"], "tolerance": PRODUCT_CLAIM},
+        "input": {"shape": [2]},
+        "weights": {},
+        "nodes": nodes,
+        "outputs": [{"path": "y", "entries": packed(np.array([62], dtype="<i4")), "actions": [action([0])]}],
+    }
+    assert is_accepted(seal(document)) is (off == 0)
