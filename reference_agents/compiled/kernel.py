@@ -23,8 +23,7 @@ class Kernel:
     """The tables of a network in memory, and what `learn.c` does with them.
 
     Args:
-        network: of all runs, on the processor.
-        description: its tables.
+        network: of all runs, on the processor; `description.describe` has tables of it.
         settings: the algorithm's numbers.
         policy: how the network's numbers are read.
 
@@ -32,10 +31,11 @@ class Kernel:
         NoCompilerError: where `learn.c` cannot be built here.
     """
 
-    def __init__(
-        self, network: ActorCritic, description: Description, settings: Settings, policy: Distribution
-    ) -> None:
+    def __init__(self, network: ActorCritic, settings: Settings, policy: Distribution) -> None:
         self._library = load_library()
+        description = describe(network.plan, network.parameters.layout)
+        if description is None:
+            raise ValueError("the compiled engine has no tables of this network")
         self._values = network.parameters.values
         self.heads = description.heads
         self._job = _job(network, description, settings, policy)
@@ -120,14 +120,6 @@ def _addresses(*arrays: torch.Tensor | npt.NDArray[Any] | None) -> list[ctypes.c
         else ctypes.c_void_p()
         for array in arrays
     ]
-
-
-def describe_network(network: object, settings: Settings) -> Description | None:
-    """The tables of a network that `learn.c` can train with these settings; None for others."""
-    # Views change what goes in and out; A2C takes one large step, for which this saves little.
-    if type(network) is not ActorCritic or not settings.in_epochs:
-        return None
-    return describe(network.plan, network.parameters.layout)
 
 
 def _job(network: ActorCritic, description: Description, settings: Settings, policy: Distribution) -> Any:
