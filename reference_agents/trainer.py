@@ -205,7 +205,7 @@ class _Loop:
             return Learner(network, rates, self._seeds, job.settings, policy)
         kernel = Kernel(network, job.settings, policy)
         self._network = self._compiled = CompiledNetwork(network, kernel)
-        return CompiledLearner(self._compiled, kernel, rates, self._seeds, job.settings)
+        return CompiledLearner(self._compiled, kernel, rates, self._seeds, job.settings, policy)
 
     def run(
         self, on_progress: Callable[[Progress], None], on_checkpoint: Callable[[Callable[[], State]], None]

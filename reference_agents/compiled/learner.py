@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from reference_agents.compiled.kernel import Kernel
+from reference_agents.learning.adaptive_rate import AdaptiveRates, policy_divergence
+from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.rollout import Rollout
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.parameters import StackedParameters
@@ -66,6 +68,7 @@ class CompiledLearner:
         learning_rates: one per run.
         seeds: one per run; draws the minibatches.
         settings: the algorithm's numbers.
+        policy: how the network's numbers are read.
     """
 
     def __init__(
@@ -75,10 +78,12 @@ class CompiledLearner:
         learning_rates: Sequence[float],
         seeds: Sequence[int],
         settings: Settings,
+        policy: Distribution,
     ) -> None:
-        self._network, self._kernel, self._settings = network, kernel, settings
+        self._network, self._kernel, self._settings, self._policy = network, kernel, settings, policy
         values = network.parameters.values
-        self._rates = np.array(learning_rates, dtype=np.float32)
+        self._adaptive = AdaptiveRates(len(values), settings.target_divergence)
+        self._rates = np.array(learning_rates, dtype=np.float64)
         self._remaining = 1.0
         self._moments = torch.zeros_like(values), torch.zeros_like(values)
         self._updates = 0
@@ -89,7 +94,7 @@ class CompiledLearner:
         """Everything that later updates depend on, the parameters left out."""
         first, second = self._moments
         optimiser = {"first": first, "second": second, "updates": self._updates}
-        return {"optimiser": optimiser, "streams": self._streams.state()}
+        return {"optimiser": optimiser, "streams": self._streams.state(), "rates": self._adaptive.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
@@ -97,9 +102,10 @@ class CompiledLearner:
             moment.copy_(state["optimiser"][name])
         self._updates = int(state["optimiser"]["updates"])
         self._streams.restore(state["streams"])
+        self._adaptive.restore(state["rates"])
 
     def decay_rates(self, remaining: float) -> None:
-        """Set learning rates to their first values times the share of the run that is left, where they decay."""
+        """As `Learner.decay_rates`."""
         if self._settings.linear_decay:
             self._remaining = remaining
 
@@ -113,10 +119,13 @@ class CompiledLearner:
         finite = self._kernel.learn(
             steps,
             np.ascontiguousarray(drawn, dtype=np.int64),
-            self._rates * np.float32(self._remaining),
+            (self._rates * self._remaining * self._adaptive.factors).astype(np.float32),
             self._updates * self._kernel.steps,
             self._moments,
         )
         self._updates += 1
         self._network.refresh()
+        if self._adaptive.target:
+            numbers = self._network.forward(rollout.observations)[0]
+            self._adaptive.follow(policy_divergence(self._policy, numbers, rollout))
         return torch.from_numpy(finite)

@@ -88,7 +88,7 @@ def test_a_step_takes_the_gradient_that_torch_takes(
     ):
         # float32 sums of up to 128 products of size 1, in another order
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
-    learner = CompiledLearner(compiled, kernel, [0.001] * 3, (0, 1, 2), once)
+    learner = CompiledLearner(compiled, kernel, [0.001] * 3, (0, 1, 2), once, policy)
     assert learner.update(rollout).all()
     assert Learner(by_torch, [0.001] * 3, (0, 1, 2), once, policy).update(rollout).all()
     # Adam's first mean is a tenth of the clipped gradient.
@@ -114,15 +114,16 @@ def _job(network: str, seeds: tuple[int, ...], rates: tuple[float, ...], task: s
     ("task", "network"), [("cartpole", "equivariant"), ("pendulum", "mlp"), ("acrobot", "augmented")]
 )
 def test_a_run_alone_and_in_company_has_the_same_bits(task: str, network: str) -> None:
-    company = train(_job(network, (0, 1, 2), (0.001, 0.01), task, linear_decay=True))
-    alone = train(_job(network, (1,), (0.01,), task, linear_decay=True))
+    moving = {"linear_decay": True, "target_divergence": 0.01}
+    company = train(_job(network, (0, 1, 2), (0.001, 0.01), task, **moving))
+    alone = train(_job(network, (1,), (0.01,), task, **moving))
     assert company.job.runs[4] == alone.job.runs[0]
     assert torch.equal(company.network.parameters.values[4], alone.network.parameters.values[0])
     assert [point[4] for point in company.returns] == [point[0] for point in alone.returns]
 
 
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits() -> None:
-    job, states = _job("equivariant", (0, 1), (0.01,)), list[State]()
+    job, states = _job("equivariant", (0, 1), (0.01,), target_divergence=0.01), list[State]()
     whole = train(job)
 
     def stop(state: Callable[[], State]) -> None:
@@ -141,7 +142,7 @@ def test_a_run_whose_numbers_are_not_finite_stops_alone() -> None:
     rollout = _rollout(by_torch, find_task("cartpole"), Categorical(), SMALL.batch)
     rollout.returns[1, 3] = torch.inf
     kernel = Kernel(network, SMALL, Categorical())
-    learner = CompiledLearner(CompiledNetwork(network, kernel), kernel, [0.001] * 3, (0, 1, 2), SMALL)
+    learner = CompiledLearner(CompiledNetwork(network, kernel), kernel, [0.001] * 3, (0, 1, 2), SMALL, Categorical())
     assert learner.update(rollout).tolist() == [True, False, True]
     assert torch.isfinite(network.parameters.values).all()
 
