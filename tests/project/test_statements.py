@@ -16,12 +16,11 @@ import pytest
 from jinja2 import meta, nodes
 from jinja2.visitor import NodeTransformer
 
-from symcheck import findings
-from symcheck.engine import verdict
-from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck import findings, verdict
 from symcheck.statements import statement
 from symcheck.statements.pattern import pattern_of
 from symcheck.statements.statement import TABLES, environment, sentence_of, state, table
+from symcheck.verdict import Facts, ReasonCode, decide
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("symcheck", "properties", "reports", "reference_agents")
