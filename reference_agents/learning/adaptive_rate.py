@@ -68,4 +68,3 @@ def policy_divergence(policy: Distribution, numbers: torch.Tensor, rollout: Roll
     log_ratios = policy.log_probability(numbers, rollout.actions) - rollout.log_probabilities
     estimates: npt.NDArray[np.float64] = (torch.expm1(log_ratios) - log_ratios).double().mean(1).cpu().numpy()
     return estimates
-
