@@ -63,8 +63,8 @@ class Settings:
             its first layer. Images, and networks of your own, are read as they are.
         policy_gain: the initial weights of the policy head are multiplied by this.
         target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
-            batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied; 0 for
-            rates that do not follow.
+            batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
+            1.5; 0 for rates that do not follow.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
 
