@@ -94,9 +94,12 @@ def board_key(board: Any) -> bytes:
         >>> board_key({"a": 1, "b": 0}) == board_key({"b": 0.0, "a": True})
         True
     """
-    if isinstance(board, int | float | np.bool_ | np.number):
-        # As Python compares them: equal numbers hash alike, whatever their types.
-        return b"%d" % int(board) if board == board // 1 else repr(float(board)).encode()
+    # As Python compares them: equal numbers have one key, whatever their types.
+    if isinstance(board, int | np.integer | np.bool_):
+        return b"%d" % int(board)
+    if isinstance(board, float | np.floating):
+        number = float(board)
+        return b"%d" % int(number) if number.is_integer() else repr(number).encode()
     if isinstance(board, Mapping):
         pairs = sorted(board_key(key) + b":" + board_key(value) for key, value in board.items())
         return b"{" + b",".join(pairs) + b"}"
