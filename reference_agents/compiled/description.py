@@ -101,10 +101,10 @@ class Description:
 
     def add(self, blocks: Sequence[Block]) -> tuple[Span, Span]:
         """Append what makes a matrix from coefficients, and what collects coefficients' gradients from its own."""
-        forth = self._append((block.matrix, block.coefficients, block, True) for block in blocks)
-        return forth, self._append((block.coefficients, block.matrix, block, False) for block in blocks)
+        forth = self._append_entries((block.matrix, block.coefficients, block, True) for block in blocks)
+        return forth, self._append_entries((block.coefficients, block.matrix, block, False) for block in blocks)
 
-    def _append(self, moves: Iterator[tuple[int, int, Block, bool]]) -> Span:
+    def _append_entries(self, moves: Iterator[tuple[int, int, Block, bool]]) -> Span:
         groups: dict[int, list[tuple[int, Block, bool]]] = {}
         for to, source, block, forth in moves:
             groups.setdefault(to, []).append((source, block, forth))
@@ -112,12 +112,12 @@ class Description:
         for to, group in groups.items():
             # Two sources at a time: the target is written once where there are no more.
             for start in range(0, len(group), 2):
-                self.entries.append(_entry(to, group[start : start + 2], adds=start > 0))
+                self.entries.append(_combining_entry(to, group[start : start + 2], adds=start > 0))
         span.count = len(self.entries) - span.at
         return span
 
 
-def _entry(to: int, sources: Sequence[tuple[int, Block, bool]], *, adds: bool) -> Any:
+def _combining_entry(to: int, sources: Sequence[tuple[int, Block, bool]], *, adds: bool) -> Any:
     (first, block, forth), (second, other, _) = sources[0], sources[-1]
     matrix, coefficients = (block.matrix_row, block.matrix_column), (block.columns, 1)
     from_steps, to_steps = (coefficients, matrix) if forth else (matrix, coefficients)
@@ -141,7 +141,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
     if not 0 < len(trunk) <= MOST_LAYERS or plan.policy.outputs >= MOST_HEADS:
         return None
     last = trunk[-1]
-    features = int(last.weight_basis.shape[1]) * _whole(last.channels_out)
+    features = int(last.weight_basis.shape[1]) * _whole_lanes(last.channels_out)
     made = Description(features, plan.policy.outputs + 1)
     # Numbers from one component of a row to the next: those of observations have no gaps.
     stride = trunk[0].channels_in
@@ -153,16 +153,16 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
 
 def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int, stride: int) -> int:
     """Append a hidden layer; the distance of the components of its output."""
-    weight, width = layout.offsets[f"{layer.name}.weight"], _whole(layer.channels_out)
+    weight, width = layout.offsets[f"{layer.name}.weight"], _whole_lanes(layer.channels_out)
     dim_out, dim_in = layer.weight_basis.shape[1:]
-    halves = _halves(layer, depth)
+    halves = _split_halves(layer, depth)
     row = LayerRow(weight=weight, inputs=dim_in * stride, outputs=dim_out * width)
     bias = layer.bias_basis
     if halves is None:
         row.even, row.width = dim_in * stride, dim_out * width
         dense = layer.weight_basis.shape == (1, 1, 1) and layer.weight_basis.item() == 1.0
         row.direct = dense and width == layer.channels_out and stride == layer.channels_in
-        blocks = _blocks(layer.weight_basis, weight, layer, (stride * row.width, width), row.width)
+        blocks = _matrix_blocks(layer.weight_basis, weight, layer, (stride * row.width, width), row.width)
     else:
         row.split, row.width = 2 if depth == 0 else 1, width
         row.even, row.odd = (stride * part.shape[2] for part in halves.parts)
@@ -171,7 +171,7 @@ def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int,
         blocks = [
             block
             for part, start in zip(halves.parts, (0, row.even * width), strict=True)
-            for block in _blocks(part, weight, layer, (stride * width, width), width, start)
+            for block in _matrix_blocks(part, weight, layer, (stride * width, width), width, start)
         ]
         # The even product carries the one bias of a pair to both.
         bias = None if bias is None else bias[:, :1]
@@ -193,7 +193,7 @@ def _add_heads(made: Description, plan: ActorCriticPlan, layout: Layout, stride:
     deviation: list[Block] = []
     if plan.deviation_basis is not None:
         one = LinearPlan(DEVIATION, 1, 1, plan.deviation_basis, None)
-        deviation = _blocks(plan.deviation_basis, layout.offsets[DEVIATION], one, (0, 1), 0)
+        deviation = _matrix_blocks(plan.deviation_basis, layout.offsets[DEVIATION], one, (0, 1), 0)
     for name, blocks in (("head", matrix), ("head_offset", offset), ("deviation", deviation)):
         made.spans[name], made.spans[f"by_{name}"] = made.add(blocks)
 
@@ -213,7 +213,7 @@ def _head_blocks(layer: LinearPlan, source: int, features: int, start: int, stri
     ]  # fmt: skip
 
 
-def _blocks(
+def _matrix_blocks(
     basis: Floats, source: int, layer: LinearPlan, strides: tuple[int, int], matrix_row: int, start: int = 0
 ) -> list[Block]:
     """Blocks of a matrix whose columns are outputs; strides of an input's and an output's component."""
@@ -229,7 +229,7 @@ def _blocks(
 
 def _bias_blocks(basis: Floats, layer: LinearPlan, layout: Layout, stride: int, start: int = 0) -> list[Block]:
     one = dataclasses.replace(layer, channels_in=1)
-    return _blocks(basis, layout.offsets[f"{layer.name}.bias"], one, (0, stride), 0, start)
+    return _matrix_blocks(basis, layout.offsets[f"{layer.name}.bias"], one, (0, stride), 0, start)
 
 
 class _Halves(NamedTuple):
@@ -244,7 +244,7 @@ class _Halves(NamedTuple):
     parts: tuple[Floats, Floats]
 
 
-def _halves(layer: LinearPlan, depth: int) -> _Halves | None:
+def _split_halves(layer: LinearPlan, depth: int) -> _Halves | None:
     """The halves of a layer that commutes with exchanging its output's two components; None for any other layer.
 
     A first layer's inputs keep or change their signs meanwhile, another's are pairs as well; the bias is even.
@@ -267,6 +267,6 @@ def _halves(layer: LinearPlan, depth: int) -> _Halves | None:
     return _Halves(np.zeros(1, np.int32), (even_part[:, None, None], odd_part[:, None, None]))
 
 
-def _whole(numbers: int) -> int:
+def _whole_lanes(numbers: int) -> int:
     """The next multiple of `LANES`."""
     return -(-numbers // LANES) * LANES

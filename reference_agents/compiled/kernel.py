@@ -38,7 +38,7 @@ class Kernel:
             raise ValueError("the compiled engine has no tables of this network")
         self._values = network.parameters.values
         self.heads = description.heads
-        self._job = _job(network, description, settings, policy)
+        self._job = _job_row(network, description, settings, policy)
         self._layers = (LayerRow * len(description.layers))(*description.layers)
         self._entries = (EntryRow * max(1, len(description.entries)))(*description.entries)
         numbers = description.heads - 1
@@ -122,7 +122,7 @@ def _addresses(*arrays: torch.Tensor | npt.NDArray[Any] | None) -> list[ctypes.c
     ]
 
 
-def _job(network: ActorCritic, description: Description, settings: Settings, policy: Distribution) -> Any:
+def _job_row(network: ActorCritic, description: Description, settings: Settings, policy: Distribution) -> Any:
     values = network.parameters.values
     # Of a Gaussian action none is a choice.
     components = 0 if isinstance(policy, Gaussian) else len(getattr(policy, "choices", (0,)))

@@ -41,7 +41,7 @@ def load_library() -> ctypes.CDLL:
     built = _cache_folder() / f"learn-{digest.hexdigest()[:24]}.so"
     try:
         if not built.exists():
-            _compile(compiler, built)
+            _run_compiler(compiler, built)
         library = ctypes.CDLL(str(built))
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", None) or error
@@ -53,7 +53,7 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
-def _compile(compiler: str, built: Path) -> None:
+def _run_compiler(compiler: str, built: Path) -> None:
     built.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=built.parent) as folder:
         made = Path(folder) / "learn.so"
