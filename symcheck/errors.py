@@ -118,5 +118,5 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(given, names, n=1)
     lead = f"Did you mean {near[0]!r}? " if near else ""
     # Long lists are cut: the nearest name was proposed already.
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"{lead}Known: {shown}."
