@@ -105,7 +105,7 @@ def _header(run: RunResult) -> Text:
 
 
 def _shares_reason(result: PropertyResult, following: PropertyResult | None) -> bool:
-    """Whether the next property is undecided for the same reason, which is then printed once, below the last of them."""
+    """Whether the next property is undecided for the same reason, which is then printed below the last of them only."""
     both = (result, following)
     if any(p is None or p.verdict != "undecided" or p.causes for p in both) or following is None:
         return False

@@ -111,7 +111,7 @@ class ContinuousGroup(Group):
             GroupError: always.
         """
         raise GroupError(
-            f"elements of {self.name} are no words in its discrete generators.",
+            f"elements of {self.name} are not words in its discrete generators.",
             where="word",
             remedy="Use decompose(g): exponentials of Lie generators, then a word.",
         )

@@ -123,8 +123,8 @@ class Group:
         """A shortest word of every element, breadth first; the identity first."""
         if not self.is_listable:
             raise GroupError(
-                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; listed are at most "
-                f"{LISTING_LIMIT:,} elements, or {LISTING_ENTRIES:,} points of all elements together.",
+                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; the limit for "
+                f"listing them is {LISTING_LIMIT:,} elements and {LISTING_ENTRIES:,} points in all.",
                 where="elements",
                 remedy="Work with the generators and words instead.",
             )

@@ -243,7 +243,7 @@ def _predicted_rank(
 def _require_rank(rank: int, predicted: int, by: str) -> None:
     if rank != predicted:
         raise RepresentationError(
-            f"the basis has rank {rank}, but {by} predict {predicted}: the matrices represent no group.",
+            f"the basis has rank {rank}, but {by} predict {predicted}: the matrices do not represent the group.",
             where="intertwiner_basis",
         )
 

@@ -210,7 +210,7 @@ class AutomorphismGroup:
         """Order, orbits and what was enumerated, in a sentence."""
         states = f"{int(self.counted.sum()):,} states that count (of {self.mdp.n_states:,})"
         if self.order == 1:
-            return f"no symmetry but the identity: all {states} can be told apart"
+            return f"no symmetry except the identity: all {states} can be distinguished"
         orbits = len(np.unique(self.orbit_map[self.counted]))
         return f"{self.name}, order {self.order:,}: {orbits:,} orbits of {states}; every pair enumerated"
 

@@ -91,7 +91,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     name = type(activation).__name__
     if not is_pointwise(activation):
         raise SymcheckError(
-            f"{name} is not known to act on each entry alike and by itself.",
+            f"{name} is not known to act entrywise.",
             where=where,
             remedy=f"Known: {', '.join(NAMED)}.",
         )

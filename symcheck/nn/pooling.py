@@ -47,7 +47,7 @@ class GlobalMaxPool(EquivariantModule):
         # A maximum over pixels is taken entry by entry: a sign change turns it into a minimum.
         if not (isinstance(rho, SignedPermutationRepresentation) and rho.is_permutation):
             raise SymcheckError(
-                f"a maximum does not commute with {rho.name}: only permutations of components keep it.",
+                f"a maximum does not commute with {rho.name}: only permutations of components preserve it.",
                 where="GlobalMaxPool",
                 remedy=f"Use GlobalAveragePool. {ALTERNATIVES}",
             )

@@ -45,7 +45,7 @@ class EquivariantSequential(EquivariantModule):
         first = getattr(modules[0], "input_type", None) if modules else None
         if first is None:
             raise SymcheckError(
-                "the first module must say which type it takes.",
+                "the first module must declare its input type.",
                 where="EquivariantSequential",
                 remedy="Start with SplitChannels, BasisLinear or BasisConv2d.",
             )
@@ -134,7 +134,7 @@ class EquivariantHeads(EquivariantModule):
     def __init__(self, body: EquivariantModule, heads: Mapping[str, EquivariantModule]) -> None:
         super().__init__()
         if not heads or body.input_type is None:
-            raise SymcheckError("expected a body that says which type it takes, and a head.", where="EquivariantHeads")
+            raise SymcheckError("expected a body that declares its input type, and a head.", where="EquivariantHeads")
         self.body = body
         self.heads = nn.ModuleDict(heads)
         self.input_type = body.input_type
@@ -155,7 +155,7 @@ class EquivariantHeads(EquivariantModule):
         Raises:
             SymcheckError: always.
         """
-        raise SymcheckError("a network with several heads ends a network.", where="EquivariantHeads")
+        raise SymcheckError("a module with several heads must be the last one.", where="EquivariantHeads")
 
     def materialize(self) -> PlainHeads:
         """Plain torch modules on flat activations."""

@@ -142,7 +142,7 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
     at = _turning_factor(G, factor, "irrep")
     n = G.factors[at].n
     if n not in (2, 3):
-        raise RepresentationError(f"irreps are known of two and three dimensions, got n = {n}.", where="irrep")
+        raise RepresentationError(f"irreps are available in two and three dimensions, got n = {n}.", where="irrep")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < (1 if n == 2 else 0):
         least = "a frequency of at least 1" if n == 2 else "a degree of at least 0"
         raise RepresentationError(f"expected {least}, got k = {k!r}.", where="irrep")
@@ -269,7 +269,7 @@ def _turning_factor(G: Any, factor: int | None, where: str) -> int:
     if isinstance(factor, int) and not isinstance(factor, bool) and factor in turning:
         return factor
     raise RepresentationError(
-        f"expected the number of a factor of {group.name} that turns, one of {turning}, got factor = {factor!r}.",
+        f"expected the number of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
         where=where,
     )
 

@@ -53,7 +53,7 @@ def named_representation(G: ContinuousGroup, text: str, *, where: str = "represe
     for piece in text.split("+"):
         count, part = _read(G, piece.strip(), where)
         if not count >= 1 or sum(p.dim for p in parts) + count * part.dim > _MOST:
-            raise RepresentationError(f"{piece.strip()!r} makes no or more than {_MOST:,} components.", where=where)
+            raise RepresentationError(f"{piece.strip()!r} has no components, or more than {_MOST:,}.", where=where)
         parts += [part] * count
     made = lie_sum(parts)
     made.name = " + ".join(piece.strip() for piece in text.split("+"))

@@ -363,7 +363,7 @@ class TestSweep:
         arguments = ("sweep", "cartpole", "--network", "equivariant,mlp", "--learning-rate", "0.01", *SHORT)
         code, output = _run(*arguments, "--out", tmp_path)
         assert code == 130
-        assert f"go on with all networks: reference-agents sweep --resume {tmp_path}" in output
+        assert f"continue with all networks: reference-agents sweep --resume {tmp_path}" in output
         assert not (tmp_path / "report.html").exists()
         code, output = _run("sweep", "--resume", tmp_path, "--quiet")
         assert code == 0

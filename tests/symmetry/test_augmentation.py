@@ -258,7 +258,7 @@ def test_a_last_action_that_stays_behind_is_found_in_the_observation_and_named()
 
         return blocks(same, forgets)(obs), blocks(same, legs_left_right)(actions)
 
-    message = r"the last action, observation columns 15 to 26, does not move as the action does: in block 1 \(r\)"
+    message = r"the last action, observation columns 15 to 26, does not transform like the action: in block 1 \(r\)"
     with pytest.raises(RepresentationError, match=message):
         made(planted, group=C2)
     with pytest.raises(RepresentationError, match=message):
