@@ -14,13 +14,13 @@ from symcheck.nn.nonlinearity import check_commutes, is_pointwise
 
 
 class EquivariantSequential(EquivariantModule):
-    """Modules one after the other; every output must have the type that the next module takes.
+    """A chain of modules; the output type of each must be the input type of the next.
 
-    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) may stand in between; they are checked too.
+    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) are allowed in between and are checked too.
 
     Args:
-        *modules: equivariant modules and pointwise activations; the first must say what it takes.
-        input_size: height and width of the images, where they are known: strides are then checked.
+        *modules: equivariant modules and pointwise activations; the first must declare its input type.
+        input_size: height and width of the images, if known; strides are then checked.
 
     Raises:
         SymcheckError: no module, a module that is not equivariant, or types that do not fit; names the position.
@@ -77,7 +77,7 @@ class EquivariantSequential(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Sequential:
-        """Plain torch modules on flat activations, on which splitting and merging channels leaves nothing to do."""
+        """Plain torch modules on flat activations; splitting and merging channels become no operations."""
         plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
         # Identities of the plain network would cost a call each.
         return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))

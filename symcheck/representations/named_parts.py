@@ -28,18 +28,18 @@ _MOST = 10_000
 
 
 def named_representation(G: ContinuousGroup, text: str, *, where: str = "representation") -> LieRepresentation:
-    """The representation that a text names.
+    """The representation described by a text.
 
     Args:
         G: the continuous group.
         text: for instance "2*vector + 3*scalar + axial", or "2x0e + 1x1o".
-        where: names the place in messages.
+        where: the place named in error messages.
 
     Returns:
         The direct sum of the parts, in their order.
 
     Raises:
-        RepresentationError: a part that there is not; the message names it.
+        RepresentationError: an unknown part; the message names it.
 
     Example:
         >>> from symcheck.groups import o
