@@ -69,11 +69,12 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
     """
     lines = [] if quiet else [_header(run), Text()]
     width = max((len(one_line(p.name, 60)) for p in run.properties), default=0)
-    for result, following in zip(run.properties, [*run.properties[1:], None], strict=True):
+    for index, result in enumerate(run.properties):
+        is_repeated = any(_shares_reason(result, following) for following in run.properties[index + 1 : index + 2])
         if result.verdict == "failed":
             lines += [*([Text()] if lines and lines[-1] else []), *failure_lines(result, run), Text()]
         elif not quiet:
-            lines += property_lines(result, width, with_reason=not _shares_reason(result, following))
+            lines += property_lines(result, width, with_reason=not is_repeated)
     if not quiet:
         lines += _columns(run)
         lines += _regions(run)
@@ -104,12 +105,10 @@ def _header(run: RunResult) -> Text:
     return Text.assemble((words.target_name(run), "bold"), f" under {words.claim_name(run)}")
 
 
-def _shares_reason(result: PropertyResult, following: PropertyResult | None) -> bool:
+def _shares_reason(result: PropertyResult, following: PropertyResult) -> bool:
     """Whether the next property is undecided for the same reason, which is then printed below the last of them only."""
-    both = (result, following)
-    if any(p is None or p.verdict != "undecided" or p.causes for p in both) or following is None:
-        return False
-    return result.detail == following.detail
+    undecided = all(p.verdict == "undecided" and not p.causes for p in (result, following))
+    return undecided and result.detail == following.detail
 
 
 def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool = True) -> list[Text]:
