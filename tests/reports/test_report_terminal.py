@@ -9,7 +9,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from symcheck.engine.results import RunResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.verdict import Facts, decide
 from symcheck_reports import terminal, words
 
 
