@@ -419,7 +419,7 @@ class TestTask:
             (["--env", "ALE/Pong-v5"], "The task 'pong' plays it: reference-agents train pong."),
             (["cartpole", "--evaluation-every", "0"], "expected a number of steps between evaluations of 1"),
             (["cartpole", "--set", "discount=2"], "--set: expected discount to lie in (0, 1], got 2.0."),
-            (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask beside"),
+            (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask together"),
             (["cartpole", "--set", "input_scale=-1"], "input_scale to be a finite number, 0 or more, got -1.0"),
         ],
     )
