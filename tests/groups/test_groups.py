@@ -225,8 +225,8 @@ def test_signed_permutation_matrices_close_on_few_vectors() -> None:
 @pytest.mark.parametrize(
     ("matrices", "message"),
     [
-        ([[[1, 1], [0, 1]]], "no finite group within the limit"),
-        ([[[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]], "no finite group within the limit"),
+        ([[[1, 1], [0, 1]]], "do not generate a finite group within the limit"),
+        ([[[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]], "do not generate a finite group within the limit"),
         ([[[2, 0], [0, 1]]], "of no finite order: it has an eigenvalue of modulus 2"),
         ([[[1, 0], [0, 0]]], "singular"),
         ([[[np.nan]]], r"expected finite numbers, got nan at \[0, 0\]"),
