@@ -297,7 +297,7 @@ def test_a_function_that_changes_its_input_is_named(changed, told):
         (lambda env, obs, actions: (torch.cat([obs, -obs])[:, :1], None), "of shape"),
         (lambda env, obs, actions: 1 / 0, "ZeroDivisionError"),
         (lambda env, obs, actions: ({"policy": obs.repeat(2, 1)}, actions), "got a dictionary"),
-        (lambda env, obs, actions: (torch.cat([obs, obs + torch.rand(1)]), actions.repeat(2, 1)), "second time"),
+        (lambda env, obs, actions: (torch.cat([obs, obs + torch.rand(1)]), actions.repeat(2, 1)), "second call"),
     ],
 )
 def test_answers_of_another_form_are_refused(fn, message):
