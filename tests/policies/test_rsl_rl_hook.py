@@ -160,6 +160,24 @@ def test_a_writer_that_passes_on_to_the_run_is_not_logged_twice(monkeypatch):
     assert wandb.logged == []
 
 
+@pytest.mark.slow
+def test_scalars_are_in_the_file_of_a_real_run_of_weights_and_biases(tmp_path, monkeypatch):
+    """Written offline by the real package: its own summary has the values, and the file that it uploads the names."""
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    run = wandb.init(mode="offline", dir=str(tmp_path), project="mirror")
+    training = runner(0.114, 2)
+    training.writer = None
+    log_residual(training, MIRROR)
+    training.alg.update()
+    # A step is committed with the next one, or with the run.
+    run.finish()
+    assert run.summary["Symmetry/residual_max"] == pytest.approx(0.114, rel=1e-5)
+    assert run.summary["_step"] == 7
+    written = next(tmp_path.rglob("*.wandb")).read_bytes()
+    assert all(f"Symmetry/residual_{kind}".encode() in written for kind in ("max", "mean", "relative"))
+
+
 def test_what_is_no_runner_is_refused():
     with pytest.raises(sc.errors.TargetError, match=r"alg\.update"):
         log_residual(SimpleNamespace(), MIRROR)
