@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reference_agents.checkpoint import (
     lock_folder,
     remove_checkpoints,
 )
+from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.encoding.environment import keep_object
 from reference_agents.export import TrainedNetwork, export_module
 from reference_agents.record import Record, prepare_folder
@@ -122,6 +123,7 @@ def train(
     max_episode_steps: int | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
+    engine: str = AUTO,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TrainingResult:
     """Train every seed of one network at every learning rate, as one stacked program.
@@ -140,6 +142,8 @@ def train(
         max_episode_steps: episodes are cut after this many steps; 1,000 where None and the environment states no limit.
         out: a folder of runs, in which a run folder is made; None writes nothing.
         device: "cpu" or "cuda".
+        engine: "torch"; "compiled" for PPO on vectors by C code, which needs a C compiler; "auto" for that where it can
+            be had.
         on_progress: told after every update.
 
     Returns:
@@ -156,6 +160,7 @@ def train(
     Cost: all runs together take little longer than one, up to about 100 runs of a small network on one core.
     """
     job = _job(env, symmetry, network, seeds, learning_rate, steps, preset, settings, max_episode_steps, device)
+    job = replace(job, engine=choose_engine(engine, job.task, job.network, job.settings, device)[0])
     if out is None:
         return TrainingResult(run(job, on_progress=on_progress), None, None)
     named = preset_name(job.task.name, preset, continuous=job.task.continuous)

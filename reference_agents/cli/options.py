@@ -70,6 +70,15 @@ Preset = Annotated[
         autocompletion=completion.presets,
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="auto (the default), torch, or compiled: PPO on vectors by C code, three times as fast.",
+        show_default=False,
+        autocompletion=completion.engines,
+    ),
+]
 Device = Annotated[
     str | None,
     typer.Option("--device", help="cpu (the default) or cuda.", show_default=False, autocompletion=completion.devices),

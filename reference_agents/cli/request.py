@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from reference_agents.cli.completion import DEVICES, EXECUTORS
+from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.settings import Settings, parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
@@ -46,6 +47,7 @@ class Request:
     resume: Path | None = None
     processes: int | None = None
     executor: str = "local"
+    engine: str | None = None
     scheduler: str | None = None
 
     @property
@@ -133,7 +135,9 @@ def build_job(request: Request) -> Job:
         )
     rates = (network.learning_rate,) if request.learning_rates is None else learning_rates(request.learning_rates)
     network = network.with_quirks(asdict(settings))
-    return Job(task, network, tuple(range(seeds)), rates, settings, check_device(request.device or "cpu"))
+    device = check_device(request.device or "cpu")
+    engine = choose_engine(request.engine or AUTO, task, network, settings, device)[0]
+    return Job(task, network, tuple(range(seeds)), rates, settings, device, engine)
 
 
 def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Settings:

@@ -24,6 +24,7 @@ from reference_agents.checkpoint import (
 from reference_agents.cli.live import announce, display, tell_all
 from reference_agents.cli.request import Request, build_job, changes, check_device, check_execution, learning_rates
 from reference_agents.cli.summary import summarise
+from reference_agents.compiled.engine import AUTO, TORCH, choose_engine
 from reference_agents.dask_executor import cluster_threads, train_on_dask
 from reference_agents.device.loop import runs_on_device, train_on_device
 from reference_agents.encoding.environment import short_label
@@ -108,6 +109,7 @@ def _resume_locked(request: Request, folder: Path, started: Started) -> int:
         "learning-rate": None if request.learning_rates is None else learning_rates(request.learning_rates),
         "preset": request.preset,
         "device": request.device,
+        "engine": None if request.engine == AUTO else request.engine,
         **changes(request),
     }
     refuse_other_job(started, asked)
@@ -118,6 +120,9 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     """Train what was prepared, from the checkpoints that there are, save and summarise it; the exit code."""
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
+    # What was compiled where it began has to be compiled here too.
+    asked = job.engine if job.engine != TORCH else request.engine or AUTO
+    note = choose_engine(asked, job.task, job.network, job.settings, job.device)[1]
     title = f"{short_label(job.task.name)} {short_label(job.network.name)}"
     # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
@@ -130,6 +135,8 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
                 f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
                 "(--max-episode-steps)"
             )
+        if note:
+            say(note)
         plan = _Plan(started, folder, request, tell_all([shown, *logs]), say)
         try:
             training = plan.train()

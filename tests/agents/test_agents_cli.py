@@ -241,7 +241,8 @@ def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
         "    return update(self, rollout)\n"
         "Learner.update = interrupting\n"
         "from reference_agents.cli.app import app\n"
-        f"app(['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--out', {str(tmp_path)!r}])\n"
+        "words = ['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--engine', 'torch']\n"
+        f"app([*words, '--out', {str(tmp_path)!r}])\n"
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert process.returncode == 130, process.stderr
