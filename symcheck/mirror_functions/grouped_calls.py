@@ -136,7 +136,9 @@ class GroupedFunction:
             self._narrowed(answer, observations, actions),
         )
 
-    def _narrowed(self, answer: Any, observations: Mapping[str, Floats] | None, actions: Floats | None) -> dict[str, str]:
+    def _narrowed(
+        self, answer: Any, observations: Mapping[str, Floats] | None, actions: Floats | None
+    ) -> dict[str, str]:
         """Types of numbers that came back and do not hold float32, by group."""
         parts = {"action": answer[1]} if actions is not None else {}
         if observations is not None:

@@ -129,7 +129,10 @@ def test_the_mirrored_batch_put_first_fails():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
 def test_numbers_of_a_type_that_holds_no_float32_are_named(dtype):
     right = batched((BIPED_JOINTS, BIPED_JOINTS))
-    report = check(lambda env, obs, actions: tuple(x if x is None else x.to(dtype) for x in right(env, obs, actions)), layout("joint_pos"))
+    report = check(
+        lambda env, obs, actions: tuple(x if x is None else x.to(dtype) for x in right(env, obs, actions)),
+        layout("joint_pos"),
+    )
     codes = set() if dtype == torch.float64 else {"SYM235"}
     assert {c["code"] for c in report.columns} == codes
     assert {cause.code for cause in report["group_axioms"].causes} == codes

@@ -168,10 +168,11 @@ def test_the_trainers_loss_is_small_for_both_mirrors_and_ours_for_the_right_one_
     refused = sc.verify_mirror(wrong, model=MODEL, layout=LAYOUT)
     assert {(c["term"], c["code"]) for c in refused.columns} == {("phase", "SYM210")}
     trained = {name: train(used, tmp_path / name) for name, used in (("right", function), ("wrong", wrong))}
+    lines = [f"rsl_rl {importlib.metadata.version('rsl-rl-lib')}"]
+    for name, (loss, largest, mean) in trained.items():
+        lines.append(f"{name:<6} mirror: trainer's loss {loss:.1e}, residual max {largest:.3f}, mean {mean:.4f} rad")
     with capsys.disabled():
-        print(f"\nrsl_rl {importlib.metadata.version('rsl-rl-lib')}")
-        for name, (loss, largest, mean) in trained.items():
-            print(f"{name:<6} mirror: trainer's loss {loss:.1e}, residual max {largest:.3f}, mean {mean:.4f} rad")
+        sys.stdout.write("\n" + "\n".join(lines) + "\n")
     (loss, residual, mean), (wrong_loss, wrong_residual, wrong_mean) = trained.values()
     assert loss < 1e-4
     assert wrong_loss < 1e-4

@@ -158,7 +158,9 @@ def _table_of(value: Any, where: str) -> Mapping[str, Any]:
 
 def _read_terms(value: Any, where: str) -> tuple[WrittenTerm, ...]:
     if not isinstance(value, list | tuple) or not value:
-        raise SpecError(f"expected a list of terms, got {value!r}.", where=where, remedy=f"Write [[{where.rpartition(', ')[2]}]].")
+        raise SpecError(
+            f"expected a list of terms, got {value!r}.", where=where, remedy=f"Write [[{where.rpartition(', ')[2]}]]."
+        )
     return tuple(_read_term(item, f"{where}[{i}]") for i, item in enumerate(value))
 
 
