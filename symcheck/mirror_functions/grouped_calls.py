@@ -307,8 +307,8 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
             continue
         return attempt
     forms: dict[str, list[str]] = {}
-    for form, error in refusals.items():
-        forms.setdefault(f"{type(error).__name__}: {str(error).rstrip('.')}", []).append(_WORDS[form])
+    for form, raised in refusals.items():
+        forms.setdefault(f"{type(raised).__name__}: {str(raised).rstrip('.')}", []).append(_WORDS[form])
     said = "; ".join(f"given {' or '.join(words)} it raised {text.rstrip(': ')}" for text, words in forms.items())
     raise SpecError(
         f"{candidate.name} takes the layout's observations in no form: {said}.",
