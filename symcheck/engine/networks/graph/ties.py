@@ -70,7 +70,7 @@ def _equation(known: dict[Any, int], term: int, shape: tuple[int, ...]) -> str:
     keys = {number: key for key, number in known.items()}
     kind, *parts = keys[term]
     if kind == "input":
-        return f"{_place(parts[0], shape)} = 0"
+        return f"{_input_entry(parts[0], shape)} = 0"
     if kind != "linear":
         return ""
     terms = np.frombuffer(keys[parts[0]][1], dtype=np.int64)
@@ -80,8 +80,8 @@ def _equation(known: dict[Any, int], term: int, shape: tuple[int, ...]) -> str:
     if len(inputs) != 2 or any(key[0] != "input" for key in inputs) or weights[2] or abs(weights[0]) != abs(weights[1]):
         return ""
     opposite = "-" if weights[0] == weights[1] else ""
-    return f"{_place(inputs[0][1], shape)} = {opposite}{_place(inputs[1][1], shape)}"
+    return f"{_input_entry(inputs[0][1], shape)} = {opposite}{_input_entry(inputs[1][1], shape)}"
 
 
-def _place(entry: int, shape: tuple[int, ...]) -> str:
+def _input_entry(entry: int, shape: tuple[int, ...]) -> str:
     return "x" + "".join(f"[{int(k)}]" for k in np.unravel_index(entry, shape))
