@@ -16,6 +16,7 @@ from symcheck.discovery.boards import board_maps
 from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.discovery.mixed_effects import with_mixed
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
@@ -161,8 +162,9 @@ class _Search:
                 self.structures[key] = None
                 return None
             left = automorphisms(structure)
-            if not left.complete and (refined := with_pairs(self.lab, structure)) is not None:
-                structure, left = refined, automorphisms(refined)
+            if not left.complete:
+                refined = with_pairs(self.lab, structure) or with_mixed(self.lab, structure)
+                structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))
             self.structures[key] = structure, left
         return self.structures[key]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -140,6 +141,13 @@ class Laboratory:
     def is_whole(self) -> bool:
         """Whether states are whole numbers."""
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether next states are float32 numbers."""
+        states = self.states[:4]
+        followed = self.outcomes(states, self.draw_actions(len(states))).states
+        return bool((followed.astype(np.float32).astype(np.float64) == followed).all())
 
     def draw_actions(self, count: int) -> list[Any]:
         """Uniform actions."""

@@ -578,6 +578,42 @@ def test_a_large_group_is_claimed_only_where_its_simple_members_hold_alone(actio
     assert (judged.group.order if judged.group else None) == order
 
 
+@pytest.mark.parametrize(("sampled", "runs"), [(("swaps",), 1), ((), 4)])
+def test_maps_that_generate_a_group_are_accepted_in_one_run_where_no_list_of_all_speaks_against_it(sampled, runs):
+    """Of a form that is listed whole, a product that is no candidate was refused: then each map is heard alone."""
+    where = Spaces(gym.spaces.Box(-1, 1, (4,)), gym.spaces.Discrete(1), has_state=False)
+    claim = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1] * 4], [[1, 0]])
+    passed = sc.verify_env("CartPole-v1", claim, samples=100).results[0]
+    made = []
+
+    class Counting(Blind):
+        def accept(self, name, group):
+            made.append(name)
+            return passed
+
+    options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    still, parts = SignedMap.identity(1), SignedMap.identity(4)
+    swaps = [SignedMap.of(index) for index in ([1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2])]
+    candidates = [Candidate(swap, still, swap, form="swaps") for swap in swaps]
+    court = Counting(lambda: None, "four parts", where, *options)
+    judged = decide(candidates, Candidate(parts, still, parts), court, sampled=sampled)
+    assert (judged.group.order, len(made)) == (24, runs)
+
+
+def test_products_of_real_coordinates_are_measured_where_single_effects_tell_nothing():
+    from symcheck.discovery.automorphisms import automorphisms
+    from symcheck.discovery.laboratory import Laboratory
+    from symcheck.discovery.mixed_effects import with_mixed
+    from symcheck.discovery.structure import effects_at
+
+    counts = []
+    for make in (known.Frame, known.FrameWithCoupledAxes):
+        lab = Laboratory(make, "frame", DiscoverOptions())
+        measured = with_mixed(lab, effects_at(lab, np.zeros(lab.dim)))
+        counts.append(len(automorphisms(measured).maps))
+    assert counts == [known.Frame.known, known.FrameWithCoupledAxes.known]
+
+
 @pytest.mark.parametrize(("least", "claimed"), [(0, True), (200, False)])
 def test_episodes_too_few_to_refute_what_two_coordinates_do_together_accept_nothing(least, claimed):
     """One robot's place negated changes the distance that is paid for, and the mean of nothing."""

@@ -609,13 +609,85 @@ class NumberedToCorner(Numbered):
     known, corner = 2, 1.0
 
 
+class Frame(World):
+    """Three axes that turn with three rates, all damped unlike: signs of places, signs of axes (8 x 8 / 2).
+
+    Component x of axis k is coordinate 3 k + x. All signs of places and of axes together are no sign at all.
+    """
+
+    action_space = spaces.Box(-1.0, 1.0, (3,), np.float64)
+    low, high = (-0.5,) * 12, (0.5,) * 12
+    known = 32
+    coupled = 0.0
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        axes, rates = x[:9].reshape(3, 3), x[9:]
+        turned = np.stack([rates[2] * axes[1] - rates[1] * axes[2], rates[0] * axes[2] - rates[2] * axes[0]])
+        turned = np.concatenate([turned, [rates[1] * axes[0] - rates[0] * axes[1]]])
+        axes = axes * [0.9, 0.8, 0.7] + 0.1 * turned
+        axes[0] += self.coupled * x[3:6] * x[6:9]
+        rates = rates * [0.95, 0.85, 0.75] + 0.1 * np.asarray(action)
+        return np.concatenate([axes.ravel(), rates]), -float(x @ x), False
+
+
+class FrameWithCoupledAxes(Frame):
+    """The product of two axes pushes the third: the sign of every place is that of all axes (8 / 2)."""
+
+    known, coupled = 4, 0.1
+
+
+class RobotsApart(World):
+    """Four robots on a line push each other; all can be exchanged, and left and right (S4 x C2)."""
+
+    action_space = spaces.MultiDiscrete([3] * 4)
+    low, high = (-0.5,) * 4, (0.5,) * 4
+    known = 48
+    share = (1.0, 1.0, 1.0, 1.0)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        apart = x[:, None] - x[None, :]
+        push = (np.tanh(3 * apart) * np.exp(-np.abs(apart))).sum(axis=1)
+        return (
+            0.95 * x + 0.1 * np.array(self.share) * (np.asarray(action) - 1) + 0.02 * push,
+            np.abs(apart).sum(),
+            False,
+        )
+
+
+class RobotsApartWithSlowOne(RobotsApart):
+    """One is a tenth slower (S3 x C2)."""
+
+    known, share = 12, (1.0, 1.0, 1.0, 0.9)
+
+
+class Teams(World):
+    """Two teams of four parts; parts of a team can be exchanged, and the teams (S4 x S4 x C2)."""
+
+    action_space = spaces.Box(-1.0, 1.0, (8,), np.float64)
+    low, high = (-0.5,) * 8, (0.5,) * 8
+    known = 1152
+    pulls = (0.04, 0.04)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        own = np.repeat([x[:4].mean(), x[4:].mean()], 4)
+        pull = np.repeat(self.pulls, 4)
+        return 0.9 * x + 0.2 * np.asarray(action) - 0.1 * own + pull * own[::-1] ** 2, -float(x @ x), False
+
+
+class UnlikeTeams(Teams):
+    """One team pulls harder (S4 x S4)."""
+
+    known, pulls = 576, (0.04, 0.05)
+
+
 WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     each.__name__: each
     for each in (
         *(Plane, Wind, SlopedReward, Wall, Whirl, Springs, End, Start, UnequalThrusters, Valley, Context, Command),
         *(Goal, LongGoal, Twins, Grid, GridToCorner, GridWithTrap, SlipperyGrid, Switches, OddSwitch, TwoOnALine),
         *(TwoInAPlane, Thrusters, TicTacToe, WithoutDiagonal, Lights, LightsWithOddCell, Drop, Parts, HeavierPart),
-        *(Ring, BoardAndCount, Numbered, NumberedToCorner),
+        *(Ring, BoardAndCount, Numbered, NumberedToCorner, Frame, FrameWithCoupledAxes, RobotsApart),
+        *(RobotsApartWithSlowOne, Teams, UnlikeTeams),
     )
 }
 WORLDS["hidden Plane"] = lambda: Hidden(Plane(), 8)
