@@ -122,6 +122,9 @@ class _Search:
             p = own[0]
             for q in np.flatnonzero(kinds == self._kind(v)):
                 domains[v, q] = self._alike(p, int(q), signatures)
+        if self.structure.parts is not None:
+            owner = np.array(self.structure.parts)
+            domains[: len(owner), : 2 * len(owner)] &= owner[:, None] == np.repeat(owner, 2)
         for j in self.structure.fixed:
             domains[j] = False
             domains[j, 2 * j] = True

@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
@@ -101,7 +102,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         rollouts: its steps.
 
     Returns:
-        The table at zero, compared loosely.
+        The table, compared loosely; coordinates stay in their part of the observation.
     """
     low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
@@ -139,6 +140,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         dim,
         tuple(int(j) for j in np.flatnonzero(sizes == 0)),
         _RELATIVE,
+        parts=tuple(at for at, part in enumerate(blocks_of(lab.observation_space)) for _ in range(part.size)),
     )
 
 
@@ -150,7 +152,8 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     )
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     left = automorphisms(structure)
-    maps = [SignedMap.of(index, sign) for index, sign in left.maps]
+    middle = np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
+    maps = [SignedMap.about(index, sign, middle) for index, sign in left.maps]
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
     proposals.forms[_FORM] = left.complete

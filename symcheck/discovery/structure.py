@@ -51,6 +51,7 @@ class Structure:
         mixed: mixed[p, q, r]: how far literal r rises when p and q are probed together, beyond what each does alone;
             None where that was not measured. Shape (2 dim, 2 dim, 2 dim).
         mixed_floor: per literal r, below which that counts as none.
+        parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
     """
 
     centre: Floats
@@ -64,6 +65,7 @@ class Structure:
     pairs: npt.NDArray[np.int64] | None = None
     mixed: Floats | None = None
     mixed_floor: Floats | None = None
+    parts: tuple[int, ...] | None = None
 
 
 def probe_sizes(spread: Floats, whole: bool) -> Floats:

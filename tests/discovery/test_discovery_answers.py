@@ -661,3 +661,8 @@ def test_episodes_refute_a_map_whatever_the_actions_only_where_they_differ(tilt,
 def test_the_groups_of_boards_are_those_that_take_rows_to_rows():
     assert known.rows_kept(known.TicTacToe.rows) == known.TicTacToe.known
     assert known.rows_kept(known.WithoutDiagonal.rows) == known.WithoutDiagonal.known
+
+
+def test_all_turns_of_numbered_places_are_found_though_few_episodes_begin_in_each():
+    found = search(known.Circle, samples=100)
+    assert (found.group["order"], found.complete) == (80, True)

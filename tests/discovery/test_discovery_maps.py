@@ -188,6 +188,14 @@ def test_a_coordinate_that_never_changes_is_left_alone():
     assert all(index[0] == 0 and sign[0] == 1 for index, sign in automorphisms(fixed).maps)
 
 
+def test_a_coordinate_stays_in_its_part_of_the_observation():
+    free = _with_table(np.zeros((4, 4)))
+    parts = automorphisms(dataclasses.replace(free, parts=(0, 0, 1, 1))).maps
+    assert len(parts) == 8 * 8
+    assert all(max(index[:2]) == 1 for index, _ in parts)
+    assert len(automorphisms(free).maps) == 384
+
+
 def test_probes_of_exchangeable_coordinates_are_equally_long():
     sizes = probe_sizes(np.array([1.0, 1.1, 0.01, 0.0]), whole=False)
     assert sizes[0] == sizes[1] > sizes[2] > sizes[3] == 0

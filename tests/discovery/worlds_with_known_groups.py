@@ -550,6 +550,38 @@ class Hidden(gym.Env[Any, Any]):
         return self._inner.step(action)
 
 
+class InParts(gym.Env[Any, Any]):
+    """A world whose observation is a Dict of some of its coordinates, which may stand in several parts."""
+
+    def __init__(self, inner: World, parts: dict[str, list[int]]) -> None:
+        self._inner, self._parts, self.known = inner, parts, largest(inner)
+        self.action_space = inner.action_space
+        self.observation_space = spaces.Dict(
+            {name: spaces.Box(-np.inf, np.inf, (len(own),), np.float64) for name, own in parts.items()}
+        )
+
+    def _show(self) -> dict[str, np.ndarray]:
+        return {name: self._inner.x[own] for name, own in self._parts.items()}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """As the world."""
+        self._inner.reset(seed=seed)
+        return self._show(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As the world."""
+        _, *rest = self._inner.step(action)
+        return (self._show(), *rest)  # type: ignore[return-value]
+
+    def get_state(self) -> np.ndarray:
+        """That of the world."""
+        return self._inner.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """That of the world."""
+        self._inner.set_state(state)
+
+
 class Falling(gym.Env[Any, Any]):
     """A ball falls through a picture with two channels last, a paddle waits below: columns can be reversed."""
 
@@ -607,6 +639,38 @@ class NumberedToCorner(Numbered):
     """One corner pays as well (C2)."""
 
     known, corner = 2, 1.0
+
+
+class Circle(World):
+    """Forty numbered places on a circle, one step either way: turns and reflections (D40)."""
+
+    action_space = spaces.Discrete(2)
+    low, high, whole = (0,), (39,), True
+    known = 80
+    paid = -1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Discrete(40)
+
+    def show(self, x: np.ndarray) -> Any:
+        return np.int64(x[0])
+
+    def get_state(self) -> Any:
+        return int(self.x[0])
+
+    def set_state(self, state: Any) -> None:
+        self.x = np.array([float(state)])
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        place = (x + (1 if action else -1)) % 40
+        return place, float(place[0] == self.paid), False
+
+
+class CircleThatPays(Circle):
+    """One place pays: the reflection that keeps it (C2)."""
+
+    known, paid = 2, 3
 
 
 class Frame(World):
@@ -686,10 +750,23 @@ WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
         *(Plane, Wind, SlopedReward, Wall, Whirl, Springs, End, Start, UnequalThrusters, Valley, Context, Command),
         *(Goal, LongGoal, Twins, Grid, GridToCorner, GridWithTrap, SlipperyGrid, Switches, OddSwitch, TwoOnALine),
         *(TwoInAPlane, Thrusters, TicTacToe, WithoutDiagonal, Lights, LightsWithOddCell, Drop, Parts, HeavierPart),
-        *(Ring, BoardAndCount, Numbered, NumberedToCorner, Frame, FrameWithCoupledAxes, RobotsApart),
+        *(
+            Ring,
+            BoardAndCount,
+            Numbered,
+            NumberedToCorner,
+            Circle,
+            CircleThatPays,
+            Frame,
+            FrameWithCoupledAxes,
+            RobotsApart,
+        ),
         *(RobotsApartWithSlowOne, Teams, UnlikeTeams),
     )
 }
+WORLDS["goal in parts"] = lambda: InParts(Goal(), {"observation": [0, 1], "achieved": [0, 1], "desired": [2, 3]})
+WORLDS["hidden goal in parts"] = lambda: Hidden(WORLDS["goal in parts"](), 8)
+WORLDS["hidden long goal in parts"] = lambda: Hidden(InParts(LongGoal(), {"place": [0, 1], "goal": [2, 3]}), 4)
 WORLDS["hidden Plane"] = lambda: Hidden(Plane(), 8)
 WORLDS["hidden Wind"] = lambda: Hidden(Wind(), 2)
 WORLDS["hidden Falling"] = lambda: Hidden(Falling(), 2)
