@@ -6,6 +6,7 @@ action (or each component of a Box action, nudged both ways) is matched to the o
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from symcheck.discovery.action_values import values_of
 from symcheck.discovery.assignment import assign
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
-from symcheck.discovery.structure import action_middle, action_reach, probe_actions
+from symcheck.discovery.structure import CHANCE, action_middle, action_reach, probe_actions
 from symcheck.errors import TargetError
 
 _STATES, _STATES_RANDOM = 4, 8  # at which actions are tried
@@ -26,6 +27,8 @@ _REPEATS = 9  # of a random step; a match needs no more, and the screen looks cl
 _FURTHER = 24  # states looked through for those that tell actions apart
 _MOST_FURTHER = 8
 _TOLD = 1e-3  # of a typical step, where rewards or ends differ; by less than this they are taken for equal
+_BY_CHANCE = 1e-4  # the weight of a gap that may be chance
+_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2  # of which all action maps are listed
 _TIE = 1e-6  # misfits are relative to a typical step: below, an action stays where it is
 
 
@@ -78,6 +81,25 @@ def refuse_large(space: spaces.Space[Any]) -> None:
             where="action space",
             remedy=way_out,
         )
+
+
+def list_few(lab: Laboratory) -> list[SignedMap]:
+    """All action maps, where there are few; none where there are many.
+
+    Args:
+        lab: the environment.
+
+    Returns:
+        Permutations of at most four Discrete actions, signed permutations of at most two components of a Box.
+    """
+    if lab.values is not None and lab.values.single and lab.values.total <= _FEW_ACTIONS:
+        return [SignedMap.of(images) for images in itertools.permutations(range(lab.values.total))]
+    size = int(np.prod(lab.action_space.shape or (1,)))
+    if not isinstance(lab.action_space, spaces.Box) or size > _FEW_COMPONENTS:
+        return []
+    middle = action_middle(lab.action_space)
+    signs = itertools.product((1, -1), repeat=size)
+    return [SignedMap.about(index, sign, middle) for sign in signs for index in itertools.permutations(range(size))]
 
 
 def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
@@ -166,10 +188,14 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     expected = state_map.apply(probes.outcomes[..., :-2])
     gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :-2])  # (states, from, to, dim)
     # Clipped: one coordinate that hits a wall must not outweigh all others.
-    misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1)
+    misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3)
+    by_chance, paid = lab.noise
+    # Gaps that chance alone may leave count less than rewards, which may tell what no step does.
+    noisy = CHANCE * SignedMap.of(state_map.index).apply(by_chance[None])[0]
+    misfit = np.where(np.abs(gaps) <= noisy, _BY_CHANCE * misfit, misfit).sum(axis=-1)
     # Rewards and ends tell apart what moves nothing; they count little, so that a reward that breaks the map is told.
     told = np.abs(probes.outcomes[:, :, None, -2:] - images[:, None, :, -2:])
-    misfit = (misfit + _TOLD * (told > _TOLD).sum(axis=-1)).mean(axis=0)
+    misfit = (misfit + _TOLD * (told > [_TOLD + CHANCE * paid, _TOLD]).sum(axis=-1)).mean(axis=0)
     if lab.values is not None:
         # Actions that did the same are told apart by nothing: each cell's own action goes where the cell goes.
         usual = state_map.index if len(misfit) == state_map.dim else range(len(misfit))

@@ -57,7 +57,7 @@ def _floor(lab: Laboratory, structure: Structure, mixed: Floats) -> Floats:
     """Below which a mixed effect on a coordinate counts as none: a share of the largest, and above rounding."""
     rounding = np.finfo(np.float32 if lab.is_single else np.float64).eps
     numbers = np.abs(structure.centre) + np.abs(lab.states).max(axis=0)
-    return np.maximum(FLOOR * np.abs(mixed).max(axis=(0, 1)), _ROUNDINGS * rounding * numbers)
+    return np.asarray(np.maximum(FLOOR * np.abs(mixed).max(axis=(0, 1)), _ROUNDINGS * rounding * numbers))
 
 
 def over_literals(mixed: Floats) -> Floats:

@@ -26,6 +26,7 @@ _SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a sym
 # Effects are compared loosely: an approximate symmetry shall reach verification, which then says how approximate it is.
 RELATIVE = 0.02
 FLOOR = 0.01  # of the largest effect on the same coordinate
+CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
 _DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
 
@@ -113,7 +114,8 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     states = _state_effects(lab, centre, sizes, neutral, base)
     actions = _action_effects(lab, centre, base)
     table = np.concatenate([states, actions], axis=0)
-    floor = np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12)
+    by_chance, _ = lab.noise
+    floor = np.maximum(np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12), CHANCE * by_chance)
     literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(lab.dim)]
     first = 2 * lab.dim
     if lab.values is not None:

@@ -666,3 +666,34 @@ def test_the_groups_of_boards_are_those_that_take_rows_to_rows():
 def test_all_turns_of_numbered_places_are_found_though_few_episodes_begin_in_each():
     found = search(known.Circle, samples=100)
     assert (found.group["order"], found.complete) == (80, True)
+
+
+@pytest.mark.parametrize("world", [known.Draws, known.DrawsWithOdds])
+def test_chance_that_hides_what_a_step_does_hides_no_symmetry(world):
+    found = search(world, samples=400)
+    assert found.group["order"] == world.known
+
+
+def test_a_search_whose_time_ended_while_it_gathered_states_does_not_say_that_there_is_none():
+    class Slow(known.Plane):
+        def reset(self, **options):
+            time.sleep(0.2)
+            return super().reset(**options)
+
+    found = search(Slow, max_time=0.8)
+    assert (found.verdict, found.complete) == ("undecided", False)
+    assert any("ended the gathering" in remark for remark in found.remarks)
+
+
+def test_pictures_and_what_stands_beside_them_move_together():
+    from symcheck.discovery.picture_parts import Parts
+
+    space = gym.spaces.Dict(a=gym.spaces.Box(0, 1, (5, 5, 1)), b=gym.spaces.Box(0, 1, (5, 5)), c=gym.spaces.Discrete(3))
+    parts = Parts.of(space)
+    maps, listed = parts.list_maps()
+    assert (len(maps), listed) == (15, True)
+    rows = np.random.default_rng(0).normal(size=(2, 51))
+    for name, beside in maps:
+        # Pictures this small are as they are: the map of the whole, and then smaller, is the map of the smaller one.
+        image = parts.shrink(parts.lift(name, beside).apply(rows))
+        assert np.allclose(parts.move(name, beside, parts.shrink(rows)), image, atol=1e-12)  # means of a few numbers

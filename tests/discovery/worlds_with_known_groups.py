@@ -641,6 +641,46 @@ class NumberedToCorner(Numbered):
     known, corner = 2, 1.0
 
 
+class Draws(World):
+    """Four bets on two numbers that are drawn anew at each step: chance hides what a step does, not what it pays (D4)."""
+
+    action_space = spaces.Discrete(4)
+    known = 8
+    odds = 1.0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The bet pays its number; then both are drawn."""
+        stake = (self.x[0], -self.x[0], self.odds * self.x[1], -self.odds * self.x[1])[int(action)]
+        self.x = self.np_random.uniform(self.low, self.high)
+        return self.show(self.x), float(stake), False, False, {}
+
+
+class DrawsWithOdds(Draws):
+    """One number pays a tenth more: signs are left (C2 x C2)."""
+
+    known, odds = 4, 1.1
+
+
+class Gusts(Plane):
+    """Gusts of wind push a point about, as large as a step (D4)."""
+
+    known = 8
+    lean = 0.0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """A step and a gust."""
+        _, reward, *rest = super().step(action)
+        gust = self.np_random.normal(0, 0.1, 2) + self.lean * (self.np_random.exponential(0.1, 2) - 0.1) * [1, 0]
+        self.x = self.x + gust
+        return (self.show(self.x), reward, *rest)  # type: ignore[return-value]
+
+
+class SkewGusts(Gusts):
+    """Gusts along the first axis are rare and strong one way: the second axis can be reflected (C2)."""
+
+    known, lean = 2, 1.0
+
+
 class Circle(World):
     """Forty numbered places on a circle, one step either way: turns and reflections (D40)."""
 
@@ -755,6 +795,10 @@ WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
             BoardAndCount,
             Numbered,
             NumberedToCorner,
+            Draws,
+            DrawsWithOdds,
+            Gusts,
+            SkewGusts,
             Circle,
             CircleThatPays,
             Frame,
