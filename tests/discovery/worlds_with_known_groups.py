@@ -642,7 +642,7 @@ class NumberedToCorner(Numbered):
 
 
 class Draws(World):
-    """Four bets on two numbers that are drawn anew at each step: chance hides what a step does, not what it pays (D4)."""
+    """Four bets on two numbers drawn anew at each step: chance hides what a step does, not what it pays (D4)."""
 
     action_space = spaces.Discrete(4)
     known = 8
