@@ -190,8 +190,9 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     # Clipped: one coordinate that hits a wall must not outweigh all others.
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3)
     by_chance, paid = lab.noise
-    # Gaps that chance alone may leave count less than rewards, which may tell what no step does.
-    noisy = CHANCE * SignedMap.of(state_map.index).apply(by_chance[None])[0]
+    # Gaps that chance alone may leave count less than rewards, which may tell what no step does. Medians of whole
+    # numbers are mostly exact: their gaps count in full.
+    noisy = (0.0 if lab.is_whole else CHANCE) * SignedMap.of(state_map.index).apply(by_chance[None])[0]
     misfit = np.where(np.abs(gaps) <= noisy, _BY_CHANCE * misfit, misfit).sum(axis=-1)
     # Rewards and ends tell apart what moves nothing; they count little, so that a reward that breaks the map is told.
     told = np.abs(probes.outcomes[:, :, None, -2:] - images[:, None, :, -2:])

@@ -7,7 +7,7 @@ are random), a pool of states that episodes and exploration reach, and how far e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -162,6 +162,14 @@ class Laboratory:
         moved = np.sqrt((self.difference(first.states, second.states) ** 2).mean(axis=0) / 2)
         paid = float(np.sqrt(((first.rewards - second.rewards) ** 2).mean() / 2))
         return moved, paid
+
+    @property
+    def ending_steps(self) -> Iterator[tuple[Floats, Any]]:
+        """State vectors and actions of the steps met that ended an episode."""
+        for visit in self.pool.visits:
+            vector = numeric(visit.situation.state) if visit.step.terminated else None
+            if vector is not None and len(vector) == self.dim and np.isfinite(vector).all():
+                yield vector, visit.action
 
     @property
     def was_cut_short(self) -> bool:

@@ -6,6 +6,7 @@ symmetry that is broken at a wall, in the reward or by a thousandth is verified,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +98,9 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
     states: list[Floats] = []
     actions: list[Any] = []
     rows: list[Outcomes] = []
-    pool = _mix_constants(lab)
-    for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
+    for state, action in _draw_rare(lab) if few else lab.ending_steps:
         if len(rows) >= _TELLING or not lab.in_time(_LOOKING):
             break
-        state, (action,) = pool[row], lab.draw_actions(1)
         try:
             outcome = lab.outcomes(state[None], [action])
         except TargetError:  # a mixed state need not be a state
@@ -115,6 +114,13 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
     parts = ("states", "observations", "rewards", "ended", "settled")
     joined = Outcomes(*(np.concatenate([getattr(row, part) for row in rows]) for part in parts))
     return Cases(np.stack(states), actions, joined, scale)
+
+
+def _draw_rare(lab: Laboratory) -> Iterator[tuple[Floats, Any]]:
+    """Steps to look through, at states with constants of other episodes."""
+    pool = _mix_constants(lab)
+    for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
+        yield pool[row], lab.draw_actions(1)[0]
 
 
 def _mix_constants(lab: Laboratory) -> Floats:
