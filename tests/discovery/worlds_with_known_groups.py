@@ -809,7 +809,6 @@ WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     )
 }
 WORLDS["goal in parts"] = lambda: InParts(Goal(), {"observation": [0, 1], "achieved": [0, 1], "desired": [2, 3]})
-WORLDS["hidden goal in parts"] = lambda: Hidden(WORLDS["goal in parts"](), 8)
 WORLDS["hidden long goal in parts"] = lambda: Hidden(InParts(LongGoal(), {"place": [0, 1], "goal": [2, 3]}), 4)
 WORLDS["hidden Plane"] = lambda: Hidden(Plane(), 8)
 WORLDS["hidden Wind"] = lambda: Hidden(Wind(), 2)
