@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts
 from symcheck.statements.statement import state
+from symcheck.verdict import Facts
 
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext
@@ -29,12 +29,13 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
         passed or proved, or failed with what is missing.
     """
     from symcheck.engine.games.causes import causes_of_axioms  # only games need it
-    from symcheck.engine.games.judgement import judge_images
+    from symcheck.engine.games.judgement import judge_images, not_repeatable
 
     axioms = context.axioms
     facts = Facts(
         checked=axioms.checked,
-        violations=axioms.violated,
+        violations=axioms.violated if context.images_repeat else 0,
+        prevented=None if context.images_repeat else not_repeatable(context),
         exhaustive=context.is_exhaustive and axioms.is_complete,
     )
     result = judge_images(context, GROUP_AXIOMS, facts, causes_of_axioms)

@@ -19,11 +19,11 @@ from symcheck.discovery.options import DiscoverKeywords, DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
-from symcheck.engine.verdict import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Verdict
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count
 from symcheck_reports.homomorphism_model import HomomorphismModel
@@ -124,10 +124,11 @@ def discover(
     emit: Emit | None = None,
     **options: Unpack[DiscoverKeywords],
 ) -> Discovered:
-    """Search an environment for symmetries, and verify what is found.
+    """Search an environment for symmetries, and verify every candidate.
 
-    Signed permutations of the coordinates with action maps that fit, reflections about equilibria, rotations and flips
-    of images, automorphisms of tables. Nothing is claimed that `verify_env` refuses on fresh samples.
+    The search covers signed permutations of the coordinates with matching action maps, reflections about equilibria,
+    rotations and flips of images, and automorphisms of tables. A symmetry is claimed only if `verify_env` accepts it
+    on fresh samples.
 
     Args:
         env: a Gymnasium id, "module:factory", "file.py:factory", an environment or a zero-argument factory.

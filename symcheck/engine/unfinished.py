@@ -12,7 +12,7 @@ from typing import Any
 from symcheck.engine.events import Event, PropertyFinished, RunFinished, RunStarted
 from symcheck.engine.registry import Property, undecided_result
 from symcheck.engine.results import Kind, PropertyResult, RunResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.verdict import Facts, decide
 
 
 def run_started(
@@ -68,6 +68,12 @@ class Ledger:
     def is_within_run(self) -> bool:
         """Whether a run has begun and not ended."""
         return self._begun is not None
+
+    @property
+    def has_checked(self) -> bool:
+        """Whether a run was completed, or a property of the one that has begun was checked."""
+        begun = () if self._begun is None else self._begun.properties
+        return bool(self._complete) or any(item.checked or item.verdict != "undecided" for item in begun)
 
     def results(self, *, time_up: bool = False, interrupted: bool = False) -> list[RunResult]:
         """The runs so far; what is unfinished is undecided.

@@ -32,10 +32,12 @@ _LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], P
 _PACKAGES = ("site-packages", "dist-packages")
 _BESIDE_NAMES = (
     "sympy mpmath networkx typing_extensions filelock fsspec jinja2 triton "
-    "_pytest pytest pluggy coverage hypothesis debugpy pydevd absl rich loguru sentry_sdk"
+    "_pytest pytest pluggy coverage hypothesis debugpy pydevd absl rich loguru sentry_sdk "
+    "jax jaxlib jaxtyping equinox flax wadler_lindig"
 )
 _BESIDE = frozenset(_BESIDE_NAMES.split())
-"""Packages that torch itself runs while it captures, and tools that watch or receive what is logged."""
+"""Packages that torch itself runs while it captures, tools that watch or receive what is logged, and libraries of pure
+functions: what those keep between calls are compiled functions and their names."""
 _GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
 """Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
 _OWN = str(Path(__file__).parents[2])
