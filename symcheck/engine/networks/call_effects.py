@@ -413,11 +413,12 @@ class _Writer(pickle.Pickler):
         if isinstance(item, property | staticmethod | classmethod):
             return tuple, ((id(item),),)
         if isinstance(item, types.GeneratorType):
-            return tuple, ((id(item), item.gi_frame.f_lasti),), dict(item.gi_frame.f_locals)
+            frame: Any = item.gi_frame
+            return tuple, ((id(item), frame.f_lasti),), dict(frame.f_locals)
         if is_own_class(type(item)):  # whatever it says of itself when it is written
             slots = [name for cls in type(item).__mro__ for name in _slots_of(cls)]
             held = {name: getattr(item, name, None) for name in slots}
-            base = [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
+            base: list[Any] = [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
             base += [dict(item)] if isinstance(item, dict) else []
             return tuple, ((id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
         try:

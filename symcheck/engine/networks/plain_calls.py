@@ -138,8 +138,9 @@ def _keeps_all(node: fx.Node) -> bool:
         return True
     if str(node.target) != "aten.slice.Tensor":
         return False
-    start, end, step = (*node.args[2:], *(0, _END, 1)[len(node.args) - 2 :])
-    return start in (0, None) and (end is None or (isinstance(end, int) and end >= _END)) and step == 1
+    given: list[Any] = [*node.args[2:], *(0, _END, 1)[len(node.args) - 2 :]]
+    start, end, step = given
+    return start in (0, None) and step == 1 and (end is None or (isinstance(end, int) and end >= _END))
 
 
 _END = 2**62
