@@ -418,7 +418,9 @@ class _Writer(pickle.Pickler):
         if is_own_class(type(item)):  # whatever it says of itself when it is written
             slots = [name for cls in type(item).__mro__ for name in _slots_of(cls)]
             held = {name: getattr(item, name, None) for name in slots}
-            base: list[Any] = [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
+            base: list[Any] = (
+                [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
+            )
             base += [dict(item)] if isinstance(item, dict) else []
             return tuple, ((id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
         try:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.utils._pytree import tree_flatten
 
 from symcheck.engine.networks.call_effects import words_of
 from symcheck.engine.networks.capture import Capture, graph_of_numbers
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
+from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements import statement
 
 SIZES = (2, 7)
@@ -71,11 +74,18 @@ def why_calls_differ(
     if not any(KINDS & words_of(code) for code in functions):
         # only code that looks at kinds can compute otherwise on the same way through it
         return None
+    for module in ours.modules():
+        if isinstance(module, BasisLayer):  # the capture cannot keep weights, so neither does this run
+            object.__setattr__(module, "keep_weight", _no_weight)
     held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
     with_numbers = operators_in(graph_of_numbers(ours, x), held, captured.size, len(x))
     if operators_in(captured.module, captured.state, captured.size, len(x)) != with_numbers:
         return Opaque(statement.state("SYM187"))
     return None
+
+
+def _no_weight() -> None:
+    """Stands for a layer that keeps no weight between calls."""
 
 
 def _with_gradients(net: nn.Module) -> nn.Module:
@@ -109,14 +119,13 @@ def operators_in(
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(list(state))], strict=False))
     steps: list[tuple[Any, ...]] = []
+    moving = set(placeholders[-1:])  # what depends on the input
 
     def token(item: Any) -> Any:
         if not isinstance(item, fx.Node):
             return item
         size = item.meta.get("val")
-        if isinstance(size, torch.SymInt):
-            return int(size.node.expr.subs(symbol, samples))
-        return tokens[item]
+        return _number_of(size, symbol, samples) if isinstance(size, torch.SymInt) else tokens[item]
 
     for node in module.graph.nodes:
         if node.op == "get_attr":
@@ -125,11 +134,43 @@ def operators_in(
         elif node.op == "output":
             steps.append(("output", _readable(node.args, token)))
         elif node.op == "call_function" and _keeps_all(node):
-            tokens[node] = tokens[node.args[0]]  # only torch's own code for symbols leaves it out
+            tokens[node] = token(node.args[0])  # only torch's own code for symbols leaves it out
+            moving.update({node} if node.args[0] in moving else ())
         elif node.op == "call_function" and not isinstance(node.meta.get("val"), torch.SymInt | int):
+            if not moving.intersection(node.all_input_nodes):
+                # of parameters alone: torch may compose it otherwise where sizes are symbols
+                tokens[node] = _Fixed(_leaves_of(node, token))
+                continue
+            moving.add(node)
             tokens[node] = len(steps)
-            steps.append((str(node.target), _readable(node.args, token), _readable(node.kwargs, token)))
+            args = node.args
+            if "view.default" in str(node.target) and isinstance(made := node.meta.get("val"), torch.Tensor):
+                args = (args[0], [_number_of(size, symbol, samples) for size in made.shape])  # -1 by what it stands for
+            steps.append((str(node.target), _readable(args, token), _readable(node.kwargs, token)))
     return steps
+
+
+def _number_of(size: Any, symbol: Any, samples: int) -> int:
+    return int(size.node.expr.subs(symbol, samples)) if isinstance(size, torch.SymInt) else int(size)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """What is computed of parameters and numbers alone, by what they are."""
+
+    leaves: tuple[str, ...]
+
+
+def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
+    """The parameters, constants and fractional numbers that a node is computed of, in no order."""
+    leaves: set[str] = set()
+    for item in tree_flatten((node.args, dict(node.kwargs)))[0]:
+        known = token(item)
+        if isinstance(known, _Fixed):
+            leaves.update(known.leaves)
+        elif isinstance(item, fx.Node | float) and not isinstance(known, int):
+            leaves.add(repr(known))
+    return tuple(sorted(leaves))
 
 
 def _keeps_all(node: fx.Node) -> bool:
