@@ -54,6 +54,8 @@ def why_calls_differ(
     Returns:
         The reason, with the line after which the code takes another way; None where all calls agree.
     """
+    if any(hasattr(module, "_orig_mod") or module._compiled_call_impl is not None for module in net.modules()):
+        return None  # compiled code runs no instructions of its own to compare
     batches = [x] if alone else [x, *(torch.cat([x] * size)[:size] for size in SIZES)]
     ours = copy_network(net, device=torch.device("cpu"))
     calls: list[tuple[nn.Module, torch.Tensor, Any]] = [(ours, batch, torch.no_grad()) for batch in batches]
