@@ -63,6 +63,8 @@ _SETTINGS_NAMES = (
 )
 _SETTINGS = tuple(_SETTINGS_NAMES.split())
 """Parts of torch that tell how, and not what, is computed."""
+_COMPILED = frozenset(["compile_wrapper", "_fn", "__call__"])
+"""Functions by which compiled code is called."""
 _ASKING_NAMES = (
     "id hash globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr get_printoptions "
     "locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
@@ -122,7 +124,9 @@ def watched_calls() -> Iterator[Watched]:
                 watched.functions[code] = frame.f_globals
             elif caller is not None and is_own(caller):
                 module = str(frame.f_globals.get("__name__", ""))
-                direct = caller is frame.f_back and (code.co_name in _ASKING or module.startswith(_SETTINGS))
+                direct = caller is frame.f_back and (
+                    code.co_name in _ASKING or (module.startswith(_SETTINGS) and code.co_name not in _COMPILED)
+                )
                 outside = code.co_filename.startswith(_LIBRARY[0]) and not _is_package(code.co_filename)
                 strange = outside and code.co_name not in _TELLING and module.partition(".")[0] not in _PURE
                 if direct or strange or module.partition(".")[0] in _OUTSIDE:
