@@ -148,7 +148,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
         return joint_symmetry(symmetry, env.agents, env.observation_spaces, env.action_spaces)
     if symmetry.agents is not None:
         raise SpecError(
-            "agents are permuted, and this environment has one agent.",
+            "the claim permutes agents, but this environment has one agent.",
             where="Symmetry.agents",
             remedy="Give an environment in PettingZoo's parallel form, or leave agents out.",
         )
