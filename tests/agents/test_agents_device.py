@@ -185,8 +185,8 @@ def test_what_keeps_a_training_from_the_device_is_said(
     request: Any = SimpleNamespace(processes=1, executor="local")
     started = Started(job, "paper", "", (job,))
     command._Plan(started, Path("nowhere"), request, lambda progress: None, said.append).train()
-    expected = f"environments are stepped on the processor, which is slower: {reason}" if reason else "entirely on the GPU"
-    assert said[0].startswith(expected)
+    slower = f"environments are stepped on the processor, which is slower: {reason}"
+    assert said[0].startswith(slower if reason else "entirely on the GPU")
 
 
 @pytest.mark.slow
