@@ -232,7 +232,7 @@ def deserialise(content: bytes) -> State:
     # `weights_only` refuses pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     if state.pop(DIGEST, None) != state_digest(state):
-        raise ValueError("its digest is another: some of it has changed since it was written")
+        raise ValueError("its digest does not match: the file was changed after it was written")
     return state
 
 

@@ -83,7 +83,7 @@ def check_execution(request: Request) -> None:
     if request.processes is not None and request.processes < 1:
         raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.scheduler is not None and request.executor != "dask":
-        raise OptionError("expected --executor dask beside the address of a scheduler.", where="--scheduler")
+        raise OptionError("expected --executor dask together with the address of a scheduler.", where="--scheduler")
     if request.executor == "dask":
         _require("distributed", "distributed", needed_for="--executor dask")
     if request.tensorboard:
@@ -149,9 +149,9 @@ def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Se
     own = {"bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False}
     if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
         raise OptionError(
-            f"expected {' and '.join(asked)} to be left alone with a network of your own.",
+            f"expected {' and '.join(asked)} to be left out with a network of your own.",
             where="--set",
-            remedy="Give the module its initial weights and the scale of its input itself.",
+            remedy="Set the initial weights and the input scale in the module itself.",
         )
     return settings.with_changes(**own)
 

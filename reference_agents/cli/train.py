@@ -26,7 +26,7 @@ from reference_agents.cli.request import Request, build_job, changes, check_devi
 from reference_agents.cli.summary import summarise
 from reference_agents.compiled.engine import AUTO, TORCH, choose_engine
 from reference_agents.dask_executor import cluster_threads, train_on_dask
-from reference_agents.device.loop import runs_on_device, train_on_device
+from reference_agents.device.loop import runs_on_device, train_on_device, why_on_host
 from reference_agents.encoding.environment import short_label
 from reference_agents.logs import TensorBoardLog, WandbLog
 from reference_agents.record import Record, is_finished, prepare_folder
@@ -149,7 +149,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     summarise(record, folder, Console())
     if record.interrupted:
         console.print(
-            f"interrupted; what was finished is saved; go on with: reference-agents train --resume {folder}",
+            f"interrupted; what was finished is saved; continue with: reference-agents train --resume {folder}",
             highlight=False,
             soft_wrap=True,
         )
@@ -205,8 +205,11 @@ class _Plan:
             )
         # In one process only: the device loop has a single random stream for all runs.
         if job.device == "cuda" and len(parts) == 1 and runs_on_device(job):
-            self.say("on the GPU from beginning to end, without checkpoints")
+            self.say("entirely on the GPU, without checkpoints")
             return train_on_device(job, on_progress=self.on_progress)
+        if job.device == "cuda":
+            reason = why_on_host(job) or f"there are {len(parts)} parts"
+            self.say(f"environments are stepped on the processor, which is slower: {reason}")
         if len(parts) > 1:
             return train_in_processes(job, parts, processes=processes, checkpoints=files, on_progress=self.on_progress)
         writer, state = Checkpointer(files[0], on_problem=self.say), read_state(files[0])
@@ -217,5 +220,6 @@ def _unwritable(folder: Path, error: OSError) -> OptionError:
     return OptionError(
         f"could not write to {str(folder)!r} ({error.strerror or error}).",
         where="--out",
-        remedy=f"What was saved before is kept; make room, then go on with: reference-agents train --resume {folder}",
+        remedy="Everything saved before is kept; free some space, then continue with: "
+        f"reference-agents train --resume {folder}",
     )

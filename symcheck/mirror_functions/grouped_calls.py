@@ -311,7 +311,7 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
         forms.setdefault(f"{type(raised).__name__}: {str(raised).rstrip('.')}", []).append(_WORDS[form])
     said = "; ".join(f"given {' or '.join(words)} it raised {text.rstrip(': ')}" for text, words in forms.items())
     raise SpecError(
-        f"{candidate.name} takes the layout's observations in no form: {said}.",
+        f"{candidate.name} accepts the layout's observations in none of the supported forms: {said}.",
         where=WHERE,
         remedy=f"The layout has {', '.join(f'{name} ({width} columns)' for name, width in candidate.widths.items())} "
         f"and {candidate.action_width} actions; check that the function expects these sizes.",
@@ -337,5 +337,5 @@ def _refuse_missing_environment(candidate: GroupedFunction, error: BaseException
         raise SpecError(
             f"{candidate.name} reads the attribute {error.name!r} of env, which is None here.",
             where=WHERE,
-            remedy="Give the environment with --env TARGET (env=... in Python).",
+            remedy="Pass the environment with --env TARGET (env=... in Python).",
         ) from error

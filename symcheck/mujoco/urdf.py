@@ -254,7 +254,7 @@ def _parse(text: str, label: str) -> Any:
     try:
         root = _root(text)
     except ElementTree.ParseError as error:
-        raise TargetError(f"expected a URDF, got no XML: {error}.", where=label) from error
+        raise TargetError(f"expected a URDF, got text that is not XML: {error}.", where=label) from error
     if root.tag != "robot":
         raise TargetError(f"expected a URDF with a <robot>, got <{root.tag}>.", where=label)
     return root

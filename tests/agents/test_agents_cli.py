@@ -127,10 +127,10 @@ def test_a_learning_rate_is_chosen_on_the_even_seeds_and_reported_on_the_odd_one
     assert "none of them took part in the choice" in model.choice_rule
 
 
-def test_a_choice_on_few_seeds_says_that_it_flatters() -> None:
+def test_a_choice_on_few_seeds_says_that_it_favours() -> None:
     model = build_model([(Path("run"), _sweep_of(3))])
     assert [len(network.curves) for network in model.networks] == [3, 3]
-    assert "flatters" in model.choice_rule
+    assert "favours" in model.choice_rule
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ REFUSED = {
     "two histories": (layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}), "of their own"),
     "history of no group": (layout("gravity", history={"critic": {"frames": 2}}), "no observation group"),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
-    "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "none of the feet"),
+    "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),
     "lone point": (layout({"term": "point", "body": "FL_foot"}), "not observed"),
     "zero size": (layout({"term": "constant", "size": 0}), "1 or more"),
     "group called as the action": (layout("gravity", group="action"), "another name"),

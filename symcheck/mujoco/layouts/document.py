@@ -110,7 +110,7 @@ def read_layout(given: Any) -> WrittenLayout:
     _check_choice(group, GROUPS, f"{label}, group")
     if group == "C4" and "plane" in table:
         raise SpecError(
-            'a plane has no meaning beside group = "C4": quarter turns are about z.',
+            'a plane has no meaning with group = "C4": quarter turns are about z.',
             where=f"{label}, plane",
             remedy="Leave it out.",
         )
