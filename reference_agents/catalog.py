@@ -318,6 +318,9 @@ def find_network(task: Task, name: str) -> NetworkPlan:
     """
     if name not in task.networks:
         raise OptionError(
-            f"task {task.name!r} has no network {name!r}.", where="--network", remedy=suggestion(name, task.networks)
+            # What a user's own environment is called inside says nothing to the user.
+            f"task {(task.environment if task.own else task.name)!r} has no network {name!r}.",
+            where="--network",
+            remedy=suggestion(name, task.networks),
         )
     return task.networks[name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from symcheck.api.commands import RunCommand
+from symcheck.envs.jax_libraries import library_named
 from symcheck.errors import SymcheckError
 from symcheck.loading import is_reference
 from symcheck.symmetry.symmetry import Symmetry
@@ -103,6 +104,9 @@ def _places_of_code(command: RunCommand) -> Iterator[Path]:
     named = (command.options.get(name, "") for name in _WITH_CODE)
     for text in (command.target, *named, model if is_reference(model) else ""):
         source, colon, _ = text.rpartition(":")
+        # Libraries make these by name, as Gymnasium does its ids; and images of common boards are ours.
+        if library_named(text) or source == "symcheck.games.boards":
+            continue
         if colon and is_reference(text) and not source.endswith(".py"):
             yield from _place_of_module(source.partition(".")[0])
         elif source.endswith(".py") or Path(text).suffix or Path(text).is_absolute():
