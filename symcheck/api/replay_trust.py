@@ -1,4 +1,4 @@
-"""Whether a report may be replayed: what it runs is what it says, and lies where its reader would look.
+"""Decide whether a report may be replayed: command and header must match, and code must lie near the reader.
 
 A report is a file from somewhere, and replaying it imports what its command names.
 """
@@ -114,7 +114,7 @@ def _places_of_code(command: RunCommand) -> Iterator[Path]:
 
 
 def _place_of_module(name: str) -> Iterator[Path]:
-    """Where a top-level module lies; nothing where there is none, which is refused when it is imported."""
+    """Where a top-level module lies; nothing if there is none, which is refused when it is imported."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

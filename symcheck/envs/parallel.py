@@ -1,8 +1,9 @@
 """Several agents as one environment: PettingZoo's parallel form, one joint observation and one joint action.
 
-Rewards and ends belong to agents, and the image of a step gives them to the images of the agents. So every episode
-watches one agent, drawn at the start: its reward is the reward, its end is the end, and who is watched is part of the
-observation. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim that the reward is invariant.
+Rewards and terminations belong to agents, and the image of a step assigns them to the images of the agents. Every
+episode therefore observes one agent, drawn at the start: its reward and its termination are those of the episode,
+and the observation says which agent it is. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim
+that the reward is invariant.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
     """A claim as it is about an environment: of one agent and its permutations, a claim of all agents together.
 
     Args:
-        env: what is checked, or None where it has one agent.
+        env: what is checked, or None if it has one agent.
         symmetry: as the user wrote it.
 
     Raises:
