@@ -34,6 +34,7 @@ from symcheck.engine.episodes import (
     learned_feature,
     named_features,
     score_outcomes,
+    score_unusual,
     step_columns,
     step_numbers,
     step_sides,
@@ -402,6 +403,11 @@ class TrajectoryEvidence:
             sharp = score_outcomes(targets, epsilon, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
+        unusual, names = score_unusual(targets, target_names, epsilon, fine)
+        if names:
+            more, names, plain = named_features(unusual, names, sides, coarse, starts, deep=False)
+            named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
+            scores, means = np.concatenate([scores, unusual], axis=1), means + plain
         return _Features(episodes, starts, covariates, scores, named, described, means)
 
     def _design(self, features: _Features) -> Floats:
