@@ -20,11 +20,11 @@ from reference_agents.networks.build import image_size
 from reference_agents.record import Verification
 from reference_agents.symmetries import spatial_operators, task_symmetry
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Verdict
 from symcheck.representations import constructors as representations
 from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation
 from symcheck.statements.statement import as_paragraph
+from symcheck.verdict import Verdict
 
 SAMPLES = 1_000
 NOT_CLAIMED = Verification(None, "makes no claim to be equivariant", skipped="not_claimed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import DISTINCT_IMAGES
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts
+from symcheck.verdict import Facts
 
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext

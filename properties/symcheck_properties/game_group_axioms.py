@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts
 from symcheck.statements.statement import state
+from symcheck.verdict import Facts
 
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.verdict import Facts, decide
 
 if TYPE_CHECKING:
     from symcheck.engine.mirrors.context import MirrorContext

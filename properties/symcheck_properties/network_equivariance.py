@@ -12,8 +12,8 @@ from symcheck.engine.equations import NETWORK
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, ReasonCode, decide
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext

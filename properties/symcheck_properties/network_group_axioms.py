@@ -12,8 +12,8 @@ import numpy.typing as npt
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.statements.statement import state
+from symcheck.verdict import Facts, decide
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext

@@ -9,8 +9,8 @@ import numpy as np
 from symcheck.engine.equations import POLICY
 from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, decide
 
 if TYPE_CHECKING:
     from symcheck.array_types import Floats

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import PROPAGATION
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.statements.statement import state
+from symcheck.verdict import Facts, decide
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 
 
 @dataclass(frozen=True)

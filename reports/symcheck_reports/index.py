@@ -18,7 +18,7 @@ from urllib.parse import quote
 from symcheck.documents import UnreadableError, read_json
 from symcheck.engine.published import READABLE, upgrade
 from symcheck.engine.results import overall_verdict
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports.formatting import count, one_line, plural
 from symcheck_reports.page_verdict import PageFacts, read_page
 from symcheck_reports.templating import PageHead, document, section

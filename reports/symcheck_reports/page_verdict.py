@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Literal, get_args
 
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 
 PageKind = Literal["verification", "discovery", "index", "page"]
 # A style sheet stands before the header, and pictures of counterexamples long after it.

@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports.formatting import clean, count, one_line
 from symcheck_reports.page_verdict import PageKind
 

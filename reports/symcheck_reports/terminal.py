@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports import words
 from symcheck_reports.bounds import bound_sentence, region_parts
 from symcheck_reports.formatting import one_line, scientific, seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports.evidence import GapView, PrecisionView
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from symcheck.engine.equations import BY_NAME
 from symcheck.engine.results import Counterexample, Kind, PropertyResult, RunResult, to_json_value
-from symcheck.engine.verdict import AcceptedBy, Verdict
 from symcheck.statements.statement import Statement, as_sentence, free, state  # noqa: F401 (free and state: doctests)
+from symcheck.verdict import AcceptedBy, Verdict
 from symcheck_reports import boards
 from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import (

@@ -26,9 +26,9 @@ from symcheck.documents import UnreadableError, read_json, read_toml
 from symcheck.engine import registry
 from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.engine.verdict import Acceptance
 from symcheck.errors import OptionError, SymcheckError, suggestion
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Acceptance
 
 TEMPLATE = """\
 [[accepted]]

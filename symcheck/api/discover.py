@@ -19,11 +19,11 @@ from symcheck.discovery.options import DiscoverKeywords, DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
-from symcheck.engine.verdict import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Verdict
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count
 from symcheck_reports.homomorphism_model import HomomorphismModel

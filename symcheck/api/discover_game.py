@@ -15,11 +15,11 @@ from symcheck.discovery.game_images import FoundImage, as_function, tried_images
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.games.runner import run_game
 from symcheck.engine.option_fields import from_keywords, shows_options
-from symcheck.engine.verdict import Verdict
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
 from symcheck.games.game import Game
 from symcheck.games.opening import open_game
+from symcheck.verdict import Verdict
 
 _SCREENED = 100  # positions on which a single image is tried; the group is verified on all that were asked for
 _UNVERIFIED = "images found"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, overall_verdict
-from symcheck.engine.verdict import Verdict
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
+from symcheck.verdict import Verdict
 
 
 class SymmetryFailedError(AssertionError):

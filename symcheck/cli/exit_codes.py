@@ -13,7 +13,7 @@ import typer
 from symcheck.errors import OptionError, SymcheckError
 
 if TYPE_CHECKING:
-    from symcheck.engine.verdict import Verdict
+    from symcheck.verdict import Verdict
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, to_json_value
-from symcheck.engine.verdict import Facts, Verdict, decide
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, Verdict, decide
 
 if TYPE_CHECKING:
     from symcheck.mdp.homomorphism import Homomorphism  # loads scipy

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Acceptance, Facts, accept, decide
 from symcheck.statements.statement import Statement
+from symcheck.verdict import Acceptance, Facts, accept, decide
 
 
 def accept_violation(

@@ -10,7 +10,7 @@ from symcheck.engine.clock import TimeUp, seconds_from
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted
 from symcheck.engine.registry import Property, describe, undecided_result
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts
+from symcheck.verdict import Facts
 
 
 def check_in_order(

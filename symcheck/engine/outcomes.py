@@ -1,6 +1,6 @@
 """Whether a comparison could have shown anything: numbers to compare, and values that vary.
 
-Every method asks this before it reports a pass; `symcheck.engine.verdict.decide` draws the conclusions.
+Every method asks this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from symcheck.engine.results import SCHEMA
-from symcheck.engine.verdict import AcceptedBy
 from symcheck.spaces.from_json import floats
 from symcheck.statements.statement import free
+from symcheck.verdict import AcceptedBy
 
 READABLE = ("symcheck/1", SCHEMA)
 """The schemas that are understood, the current one last."""

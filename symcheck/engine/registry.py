@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from symcheck.engine.results import Kind, PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.verdict import Facts, decide
 
 Check = Callable[[Any], PropertyResult]
 _CheckT = TypeVar("_CheckT", bound=Callable[[Any], PropertyResult])

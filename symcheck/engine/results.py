@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from symcheck.engine.verdict import AcceptedBy, Facts, Verdict
 from symcheck.statements.statement import FREE, Statement, as_paragraph, as_statements, free
+from symcheck.verdict import AcceptedBy, Facts, Verdict
 
 Kind = Literal["env", "net", "mirror", "policy", "game"]
 SCHEMA = "symcheck/2"

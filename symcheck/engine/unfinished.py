@@ -12,7 +12,7 @@ from typing import Any
 from symcheck.engine.events import Event, PropertyFinished, RunFinished, RunStarted
 from symcheck.engine.registry import Property, undecided_result
 from symcheck.engine.results import Kind, PropertyResult, RunResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.verdict import Facts, decide
 
 
 def run_started(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,7 @@ from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_DISTRIBUTION, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
 from symcheck.mdp.sparse_rows import orbit_labels, renumber
 from symcheck.mdp.structure import Structure, reduce_mdp
+from symcheck.verdict import Facts, Verdict, decide
 
 if TYPE_CHECKING:
     from symcheck.symmetry.symmetry import Symmetry
@@ -45,7 +46,6 @@ class AutomorphismGroup:
         transition_residual: largest L1 distance of the distribution of (s, a), mapped, from that of its image.
         moves_ends: whether the states in which episodes end can be moved along consistently; they carry no value, but
             an environment shows them.
-        verdict: "proved": all (s, a) were enumerated under all generators.
 
     Example:
         >>> from symcheck.mdp.worlds import torus_chase
@@ -62,7 +62,14 @@ class AutomorphismGroup:
     reward_residual: float
     transition_residual: float
     moves_ends: bool
-    verdict: Literal["proved"] = "proved"
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the residuals earn: "proved", since every counted pair was compared under every generator."""
+        exact = self.reward_residual <= exact_reward_error(self.mdp) and self.transition_residual <= EXACT_DISTRIBUTION
+        pairs = int((self.counted[:, None] & self.mdp.available).sum()) * len(self.state_maps)
+        # An MDP without a counted pair still has the identity, which was compared with itself.
+        return decide(Facts(checked=max(1, pairs), violations=int(not exact), exhaustive=True)).verdict
 
     @property
     def order(self) -> int:

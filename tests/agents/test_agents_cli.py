@@ -229,6 +229,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: 
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.long
 def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
@@ -286,6 +287,7 @@ def test_the_grid_world_trains_from_the_same_command(tmp_path: Path) -> None:
     assert value.shape == (2, 1)
 
 
+@pytest.mark.long
 def test_a_sweep_trains_every_network_it_is_given_into_one_folder(tmp_path: Path) -> None:
     code, _ = _run("sweep", "cartpole", "--network", "mlp,equivariant", "--learning-rate", "0.01,0.001", *SHORT,
                    "--out", tmp_path)  # fmt: skip

@@ -53,6 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestExport:
     """One file that needs nothing of this package."""
 
+    @pytest.mark.long
     @pytest.mark.filterwarnings("ignore")
     def test_an_onnx_model_computes_what_the_network_does_and_is_proved_equivariant(
         self, runs: Path, tmp_path: Path

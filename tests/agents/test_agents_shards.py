@@ -43,6 +43,7 @@ def whole() -> Training:
     return train(_job())
 
 
+@pytest.mark.long
 def test_two_processes_give_the_bits_that_one_gives(whole: Training) -> None:
     seen: list[Progress] = []
     training = train_in_processes(_job(), split(_job(), 2), processes=2, on_progress=seen.append)

@@ -21,6 +21,8 @@ from reference_agents.tasks import resolve_network
 from reference_agents.trainer import Job, Training, train
 from tests.agents.simulated_device import DEVICE, SimulatedDevice
 
+pytestmark = pytest.mark.long
+
 OWN_NETWORK = """
 import torch
 

@@ -143,6 +143,7 @@ class IdentityEnvironment:
         return Step(observation, observation, reward, ended, ~ended)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
 @pytest.mark.parametrize("network", ["mlp", "equivariant"])
 def test_an_agent_learns_to_name_what_it_sees(monkeypatch: pytest.MonkeyPatch, algorithm: str, network: str) -> None:

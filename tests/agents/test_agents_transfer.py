@@ -56,6 +56,7 @@ def _assert_same(one: Training, other: Training) -> None:
     assert one.stopped == other.stopped
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_products")
 @pytest.mark.parametrize(
     "network",

@@ -125,6 +125,7 @@ def test_seeds_draw_different_parameters_and_reproduce_them_whatever_the_global_
     assert not torch.equal(first[0], first[1])
 
 
+@pytest.mark.long
 def test_a_users_network_learns(source: Path) -> None:
     settings = preset("cartpole", "paper").with_changes(steps=8_000, evaluation_every=8_000)
     training = train(Job(CARTPOLE, resolve_network(CARTPOLE, f"{source}:Odd"), (0, 1, 2), (0.01,), settings))

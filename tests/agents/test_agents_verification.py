@@ -35,6 +35,7 @@ def test_every_network_that_claims_equivariance_is_proved_whatever_its_parameter
     assert verification.verdict == "proved", verification.detail
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("task", "network"), VIEWS)
 def test_a_network_that_looks_from_every_side_passes(task: str, network: str) -> None:
     verification = verify(_module(task, network), find_network(find_task(task), network), find_task(task))

@@ -12,6 +12,8 @@ from symcheck.envs.atari.images import AtariImageEnv
 from symcheck.envs.atari.machine import Machine
 from symcheck.envs.atari.vector import AtariVector
 
+pytestmark = pytest.mark.long
+
 SWAPPED = {"pong": [0, 1, 3, 2, 5, 4], "breakout": [0, 1, 3, 2]}
 FIRE = 1
 BLACK = np.zeros((80, 80), dtype=np.uint8)

@@ -83,6 +83,7 @@ def test_two_runs_in_one_program_train_as_they_would_alone():
     assert not torch.equal(together.initial_parameters, together.network.parameters.values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "network", ["augmented", *(pytest.param(name, marks=pytest.mark.slow) for name in ("equivariant", "averaged"))]
 )
@@ -111,6 +112,7 @@ def test_the_curve_is_the_mean_score_of_the_games_that_ended():
     assert -21 <= training.returns[1][0] <= -15  # two games or three of hardly any skill
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "task",
     [

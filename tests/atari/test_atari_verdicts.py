@@ -12,6 +12,7 @@ def properties(report: sc.Report) -> dict:
     return {item["name"]: item for item in report.to_dict()["properties"]}
 
 
+@pytest.mark.long
 def test_pongs_state_beside_its_reflection_names_the_opponent():
     report = sc.verify_env("symcheck/PongObjects-v0", atlas.entry("pong/objects").symmetry(), samples=300)
     found = properties(report)

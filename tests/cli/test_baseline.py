@@ -11,9 +11,9 @@ from commands import run
 
 from symcheck.api.baseline import Accepted, Baseline, read_baseline, with_baseline
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
-from symcheck.engine.verdict import Facts
 from symcheck.errors import OptionError
 from symcheck.statements.statement import free
+from symcheck.verdict import Facts
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
 SYMMETRY = 'import symcheck as sc\nwrong = sc.Symmetry("no action map", sc.groups.cyclic(2), [[-1] * 4], [[0, 1]])\n'

@@ -68,6 +68,7 @@ def test_one_hidden_weight_off_by_a_millionth_fails_in_its_layer(folder):
     assert certificate["location"] == "body.3"
 
 
+@pytest.mark.long
 def test_a_counterexample_becomes_a_plain_test_that_fails(folder):
     shutil.copy(EXAMPLES, folder / "nets.py")
     words = ["--symmetry", "cartpole/mirror", "--pytest", "test_net.py", "--quiet"]

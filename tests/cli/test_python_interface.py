@@ -81,7 +81,13 @@ def test_public_names_are_there():
         _ = sc.nothing
 
 
-@pytest.mark.parametrize(("words", "in_ci"), [((), True), (("-n", "2"), False)], ids=["one process in CI", "workers"])
+@pytest.mark.parametrize(
+    ("words", "in_ci"),
+    [
+        pytest.param((), True, id="one process in CI"),
+        pytest.param(("-n", "2"), False, id="workers", marks=pytest.mark.long),
+    ],
+)
 def test_the_plugin_adds_a_section_and_a_page(pytester, monkeypatch, words, in_ci):
     monkeypatch.delenv("CI", raising=False)
     if in_ci:  # pytest then shows the whole message in its short summary

@@ -20,7 +20,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import registered_properties
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.unfinished import run_started
-from symcheck.engine.verdict import Facts
+from symcheck.verdict import Facts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are supervised on Linux")
 SYMCHECK = Path(sys.executable).parent / "symcheck"

@@ -17,13 +17,14 @@ RUN = sorted(
 )
 
 
-# Pages about faults verify robots several times each; they are checked with the planted faults, in the slow tier.
-# The longest pages belong to it too, and `.ci/run` runs them in a step of its own.
-LONG = ("docs/tutorial.md", "docs/pong.md", "docs/how-to/images.md")
-PAGES = [
-    pytest.param(page, marks=pytest.mark.slow if page.startswith("docs/findings/") or page in LONG else ())
-    for page in RUN
-]
+def _tier(page):
+    """Pages about faults verify robots several times each; they are checked with the planted faults."""
+    if page == "README.md":
+        return ()
+    return pytest.mark.slow if page.startswith("docs/findings/") else pytest.mark.long
+
+
+PAGES = [pytest.param(page, marks=_tier(page)) for page in RUN]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from symcheck.engine.verdict import _GUARDS, Acceptance, Facts, ReasonCode, accept, decide
 from symcheck.statements.statement import Statement, free, state
+from symcheck.verdict import _GUARDS, Acceptance, Facts, ReasonCode, accept, decide
 
 PLAIN = Facts(checked=500, least=100)
 DOUBT, BLAME, PREVENTED = free("hidden state"), free("starts differ"), free("no method applies")

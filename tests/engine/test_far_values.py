@@ -169,6 +169,7 @@ def test_a_tolerance_as_wide_as_the_values_spread_passes_nothing(fault: float) -
     assert any(note.code == "pairs_swamped" for note in found.notes)
 
 
+@pytest.mark.long
 def test_amplified_rounding_is_undecided_by_pairs_and_decided_by_distributions() -> None:
     drifting = world(move=turns(60, 0.01))
     pairs = sc.verify_env(drifting, mirror(2), samples=1000, method="paired")["transition_invariance"]

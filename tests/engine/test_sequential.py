@@ -303,6 +303,7 @@ def test_failing_fast_at_the_prompt_exits_with_one_and_can_be_replayed(tmp_path:
     assert refused.exit_code == 2, refused.output
 
 
+@pytest.mark.long
 def test_what_is_no_distribution_is_decided_on_the_pairs_there_are_where_sampling_stopped_early() -> None:
     report = verify_env("Blackjack-v1", "blackjack/hit-and-stick", seed=1)
     seen = report["observation_equivariance"]

@@ -107,6 +107,7 @@ def test_a_mirrored_lander_lands_mirrored() -> None:
     assert verdicts(judged("LunarLander-v3", claim, samples=600)) == {"proved", "passed"}
 
 
+@pytest.mark.long
 def test_a_mirrored_lander_whose_contacts_are_not_exchanged_fails() -> None:
     pytest.importorskip("Box2D")
     wrong = lander_map()

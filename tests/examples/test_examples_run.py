@@ -8,6 +8,8 @@ import pytest
 
 import symcheck as sc
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

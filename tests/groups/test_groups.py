@@ -150,8 +150,8 @@ def test_the_order_of_a_huge_group_needs_no_list() -> None:
 
 
 def test_a_word_in_a_huge_group_spells_its_element() -> None:
-    group = groups.symmetric(12)
-    g = Element(tuple(np.random.default_rng(0).permutation(12).tolist()))
+    group = groups.symmetric(10)
+    g = Element(tuple(np.random.default_rng(0).permutation(10).tolist()))
     assert group.evaluate(group.word(g)) == g
     assert g in group
     assert Element((1, 0)) not in group

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -384,3 +386,10 @@ def test_different_actions_of_final_states_are_not_averaged() -> None:
     ends[0, :, 1] = ends[3, :, 2] = law[1, :, 1] = law[2, :, 2] = 1.0
     rewards = [[1.0, 2.0], [5.0, 6.0], [7.0, 9.0], [1.0, 2.0]]
     _with_ends_of_their_own(law, ends, rewards, [0.5, 0, 0, 0.5])
+
+
+def test_a_group_whose_maps_leave_a_residual_is_not_proved():
+    found = torus_chase().automorphism_group()
+    assert found.verdict == "proved"
+    assert dataclasses.replace(found, reward_residual=1e-3).verdict == "failed"
+    assert dataclasses.replace(found, transition_residual=1e-3).verdict == "failed"

@@ -81,6 +81,7 @@ def test_the_engine_confirms_a_derived_mirror_and_refutes_a_broken_one():
     assert report.verdict == "failed"
 
 
+@pytest.mark.long
 def test_the_ant_turns_by_quarters_but_its_reward_looks_one_way():
     quarter = turn("Ant-v5", 4)
     assert quarter.model_is_symmetric

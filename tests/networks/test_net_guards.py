@@ -23,9 +23,9 @@ from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.values import LayerRecord
 from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Decision, decide
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Decision, decide
 
 ROOT = Path(__file__).parents[2]
 

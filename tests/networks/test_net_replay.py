@@ -125,6 +125,7 @@ def good():
 """
 
 
+@pytest.mark.long
 def test_a_written_test_fails_without_this_package_until_the_network_is_mended(tmp_path: Path) -> None:
     file = tmp_path / "nets.py"
     file.write_text(NETWORKS)

@@ -20,9 +20,9 @@ from symcheck.engine.environments.runner import EnvContext, run_env
 from symcheck.engine.equations import BY_NAME
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, decide
 from symcheck_reports import html, junit, markdown, terminal
 from symcheck_reports import json as json_report
 from symcheck_reports.templating import formula

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_figures import _draw_axes, _frame
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.engine.verdict import Verdict
+from symcheck.verdict import Verdict
 from symcheck_reports import html, index
 from symcheck_reports import json as json_report
 from symcheck_reports.curve_model import CurveModel

@@ -283,6 +283,7 @@ def test_the_screen_of_a_console_is_drawn_after_its_memory_was_set(mirror: sc.Sy
     assert shown == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_camera_turns_to_a_body_that_left_the_picture_and_stays_for_its_next_state(mirror: sc.Symmetry) -> None:
     class Far(Track):
         """What of MuJoCo the camera needs; a body a hundred times as far as the track's cart."""

@@ -8,8 +8,8 @@ import gymnasium as gym
 import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
-from symcheck.engine.verdict import Verdict
 from symcheck.statements.statement import free, state
+from symcheck.verdict import Verdict
 from symcheck_reports import html, markdown, terminal, units, words
 from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.model import run_view

@@ -141,9 +141,11 @@ def test_every_agent_may_have_a_map_of_its_own():
     report = sc.verify_env(Duel, sides(), samples=200)
     assert report.verdict == "passed", report.to_text()
     assert report["transition_invariance"].method == "paired"
-    assert sc.verify_env(FasterOnTheRight, sides(), samples=200)["transition_invariance"].verdict == "failed"
+    faster = sc.verify_env(FasterOnTheRight, sides(), samples=80)
+    assert faster["transition_invariance"].verdict == "failed"
     # One map for all agents fits none of them, and maps that do not go back are no group.
-    assert sc.verify_env(Duel, sides(hunter=("+2", "+1")), samples=200)["group_axioms"].verdict == "failed"
+    alike = sc.verify_env(Duel, sides(hunter=("+2", "+1")), samples=20)
+    assert alike["group_axioms"].verdict == "failed"
 
 
 def test_a_map_of_an_agent_that_is_not_there_is_refused():

@@ -25,13 +25,13 @@ from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.spaces.from_json import floats, from_json, like
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, decide
 
 _SAMPLES = 500  # enough to measure the conditioning that tolerances need
 _PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.items()}

@@ -28,11 +28,11 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
-from symcheck.engine.verdict import Facts
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts
 
 # After an interrupt these are still judged, on the pairs that were finished.
 _JUDGED_AT_ONCE = frozenset(BY_PART[part].name for part in STEP_PARTS)

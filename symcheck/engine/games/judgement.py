@@ -14,8 +14,8 @@ from symcheck.engine.games.context import GameContext
 from symcheck.engine.games.drawing import draw
 from symcheck.engine.games.shrinking import shrink
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, decide
 
 Causes = Callable[[GameContext], tuple[Statement, ...]]
 

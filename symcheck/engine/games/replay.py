@@ -11,9 +11,9 @@ from symcheck.engine.games.positions import Player
 from symcheck.engine.games.rules import Rules
 from symcheck.engine.published import element_word
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import SymcheckError
 from symcheck.games.game import Game
+from symcheck.verdict import Facts, decide
 
 
 def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) -> PropertyResult:

@@ -11,9 +11,9 @@ from symcheck.engine.equations import Equation
 from symcheck.engine.mirrors.context import MirrorContext
 from symcheck.engine.mirrors.findings import code_columns
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.mujoco.layouts.laid_out import LaidGroup
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, ReasonCode, decide
 
 
 def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[str]) -> PropertyResult:

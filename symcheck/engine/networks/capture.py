@@ -163,6 +163,9 @@ class _Sizes(ShapeEnv):
             self.guarded = self.guarded or str(self.guards[-1].expr)
         return answer
 
+    def _get_user_frame(self) -> None:
+        """Nothing: nobody reads where a guard was made, and to tell torch's files apart costs 0.5 s of imports."""
+
     def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
         """A size that depends on values."""
         self.depends_on_values = True

@@ -23,10 +23,10 @@ from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import SymcheckError
 from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, decide
 
 _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

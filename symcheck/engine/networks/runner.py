@@ -26,12 +26,12 @@ from symcheck.engine.networks.verdicts import layer_facts
 from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
-from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import TargetError
 from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry import text
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, decide
 
 LARGEST_LISTED = 4096
 """Units of a layer up to which its permutation is written into reports."""

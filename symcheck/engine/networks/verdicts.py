@@ -4,7 +4,7 @@ Where weights were matched they decide, in float32 ulps: the output alone cannot
 from rounding. Where they were not, the residual of the float64 copy over the output's scale decides. A layer that does
 not match is reported only if some output violates the claim: a network can be equivariant by coincidence.
 
-This module fills in the `Facts`, with the layer at fault and the grounds; `symcheck.engine.verdict.decide` judges them.
+This module fills in the `Facts`, with the layer at fault and the grounds; `symcheck.verdict.decide` judges them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.ruler import EXACT, ROUNDED
 from symcheck.engine.networks.values import LayerRecord
-from symcheck.engine.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 
 BORNE_OUT = 1e-9
 """Residual up to which samples bear out an exact proof: float64 rounding, even of deep networks, stays far below."""

@@ -372,6 +372,7 @@ def test_a_tie_that_episodes_reach_is_judged_although_a_nudge_moves_it(flip: Any
     assert "next observation[0] = +2 terminates" in str(cause)
 
 
+@pytest.mark.long
 def test_a_wrong_action_map_of_an_image_world_is_found_from_episodes_alone() -> None:
     world = resolve_environment("symcheck/PredatorPrey-v0")
     right = Symmetry("turn", catalog.cyclic(4), ["rot90"], [[0, 2, 3, 4, 1]])

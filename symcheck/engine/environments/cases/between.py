@@ -16,9 +16,9 @@ import numpy as np
 from symcheck.engine.environments.cases.edges import one_sided_tie, threshold_cases
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.verdict import ReasonCode
 from symcheck.errors import SymcheckError
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import ReasonCode
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, START, Part
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import ReasonCode, decide
 from symcheck.envs.stepping.running_statistics import WARMING_STEPS, Normaliser, normalisers
 from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.spaces.probing import linear_map
 from symcheck.statements.statement import state
+from symcheck.verdict import ReasonCode, decide
 
 _SHOWN: tuple[Part, ...] = ("observation", "transition")
 _BY_PAIRS = ("paired", "exact")  # what these let pass was compared exactly

@@ -20,13 +20,13 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
 from symcheck.engine.equations import STEP_PARTS, Part
-from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.generators import reset_seeded
 from symcheck.envs.stepping.step_differences import FAR_ABOVE, Loss, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import ReasonCode
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60

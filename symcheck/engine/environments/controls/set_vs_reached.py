@@ -23,13 +23,13 @@ from symcheck.engine.regression import standardise
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
 from symcheck.engine.shared_covariates import side_weights, swap_test_given
 from symcheck.engine.statistics import SwapTest
-from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.mujoco import reads_as_built_in
 from symcheck.envs.state_access.record import Origin
 from symcheck.envs.stepping.step_differences import Loss, StepDifferences, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import ReasonCode
 
 _PICKED = 240  # steps of rollouts that are repeated
 _WIDE, _PICKED_WIDE = 1000, 60  # and of images

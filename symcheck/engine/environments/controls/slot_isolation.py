@@ -14,9 +14,9 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool
-from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.stepping.slots import Outcomes, SlotStepper
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import ReasonCode
 
 _TRIALS = 6
 _STEPS = 12  # of the comparison of seeded episodes

@@ -20,10 +20,10 @@ from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.statistics import largest_fraction
-from symcheck.engine.verdict import Facts, decide
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, decide
 
 _SAMPLES = 500
 _LONGEST_ORDER = 24  # powers looked at when a generator has another order than declared

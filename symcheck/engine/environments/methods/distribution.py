@@ -36,9 +36,9 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.shared_covariates import side_weights, swap_test_given
 from symcheck.engine.statistics import SwapTest
-from symcheck.engine.verdict import Facts, decide
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
+from symcheck.verdict import Facts, decide
 
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
 _MOST_NAMED = 64  # and tested one by one

@@ -26,7 +26,6 @@ from symcheck.engine.equations import BY_PART, START, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.envs.stepping.stepper import Step
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
@@ -34,6 +33,7 @@ from symcheck.groups.element import Element
 from symcheck.groups.subgroups import holding
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement
+from symcheck.verdict import Facts, ReasonCode, decide
 
 Distribution = dict[Hashable, float]
 

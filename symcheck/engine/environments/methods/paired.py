@@ -34,10 +34,10 @@ from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import swamped_rows
-from symcheck.engine.verdict import MOST_SWAMPED, Facts, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.stepping.step_differences import FAR_ABOVE
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import MOST_SWAMPED, Facts, decide
 
 _NEGLIGIBLE = 1e-6  # of the spread of a coordinate: what amplified rounding of a smooth step may reach
 _RARELY_SEEN = 1 / 240  # share of the steps: what ends are lost less often than this was not met

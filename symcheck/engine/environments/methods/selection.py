@@ -36,7 +36,6 @@ from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.models.recognise import find_model
 from symcheck.envs.replayed import LONGEST
@@ -51,6 +50,7 @@ from symcheck.errors import OptionError
 from symcheck.spaces.labels import label_columns
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.verdict import Facts, ReasonCode, decide
 
 _MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
 _REDUCED = 8  # black boxes keep of wide observations less than an eighth

@@ -29,11 +29,11 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import bulk, shown_precision, sizes_beside_others
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.spaces.coordinates import Coordinates, finite
 from symcheck.spaces.probing import linear_map
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Facts, ReasonCode, decide
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence

@@ -48,11 +48,11 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT32_EPSILON, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
-from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
+from symcheck.verdict import Facts, ReasonCode, decide
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.

@@ -33,9 +33,9 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
-from symcheck.engine.verdict import Acceptance
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
+from symcheck.verdict import Acceptance
 
 _NEIGHBOURS = 96  # pairs of nearby states that are followed
 _LONGEST = 60  # steps; at a discount of 0.9 later rewards weigh less than 0.2%
