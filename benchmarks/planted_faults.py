@@ -4,7 +4,8 @@
     python benchmarks/planted_faults.py --seeds 40 --only sound --match noise
 
 Cases are those of `tests/defects/environments`: planted faults (`faults`), worlds that break their contract (`broken`)
-and correct worlds (`sound`); and the faults and twins of `tests/engine/test_kinds_of_faults.py`, as "kind: ...". The cheapest come first; what does not fit into the time is named, not skipped silently.
+and correct worlds (`sound`); and the faults and twins of `tests/engine/test_kinds_of_faults.py`, as "kind: ...". The
+cheapest come first; what does not fit into the time is named, not skipped silently.
 A row is printed for each case whose verdict was not the right one at every seed, with the verdicts that were reached,
 then one line a table. Exits with 1 where a correct world was accused more often than alpha allows.
 """

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.options import EnvOptions
 from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise
 from symcheck.groups import catalog
 
@@ -198,6 +200,21 @@ def test_cuts_by_the_environment_are_compared_where_states_decide_them(
     assert [said.code for said in result.notes if said.code.startswith("own_cuts")] == [note] * bool(note)
     if expected == "failed":
         assert {result.counterexample.expected, result.counterexample.actual} == {"truncated", False}
+        assert "is truncated" in result.causes[0].text
+        assert "SYM012" not in [cause.code for cause in result.causes]  # its own action map is no correction
+
+
+@pytest.mark.parametrize(("world", "expected"), [(CutSettable, "failed"), (CutEvenlySettable, "passed")])
+def test_a_replay_compares_the_cut_that_the_report_shows(world: type[Cart], expected: str) -> None:
+    example = {
+        "group_element": "m",
+        "observation": [-0.98, -1.0],
+        "action": 0,
+        "expected": False,
+        "actual": "truncated",
+    }
+    again = replay(world, mirror(), "termination_invariance", example, EnvOptions(samples=100))
+    assert again.verdict == expected
 
 
 class PaidAtTheEnd(Cart):

@@ -26,7 +26,7 @@ class OwnCuts:
 
     Attributes:
         stepper: the environment.
-        cut: some that were cut short, at least one.
+        cut: some that were cut short; none of either where it is known that states decide.
         going: some that went on.
     """
 
@@ -41,6 +41,7 @@ class OwnCuts:
             np.mean([self.stepper.outcome(v.situation.state, v.action).truncated == v.step.truncated for v in some])
             >= _LEAST
             for some in (self.cut, self.going)
+            if some
         )
 
     @property

@@ -59,7 +59,9 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
 def _end_on_one_side(shown: Measurement) -> Statement:
     sides = sorted((shown.left, shown.right), key=lambda side: not side.terminated[0] and not _is_cut(side))
     ends, goes_on = (side.flat[0][:_MOST_SHOWN].tolist() for side in sides)
-    return state("SYM022", ends=ends, goes_on=goes_on, dimensions=int(shown.left.flat.shape[1]))
+    cut = _is_cut(sides[0]) and not sides[0].terminated[0]
+    more = {"truncated": True} if cut else {}
+    return state("SYM022", ends=ends, goes_on=goes_on, dimensions=int(shown.left.flat.shape[1]), **more)
 
 
 def _is_cut(side: Steps) -> bool:
