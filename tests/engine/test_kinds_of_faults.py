@@ -207,7 +207,7 @@ def test_cuts_by_the_environment_are_compared_where_states_decide_them(
 @pytest.mark.parametrize(("world", "expected"), [(CutSettable, "failed"), (CutEvenlySettable, "passed")])
 def test_a_replay_compares_the_cut_that_the_report_shows(world: type[Cart], expected: str) -> None:
     example = {
-        "group_element": "m",
+        "group_element": "mirror",
         "observation": [-0.98, -1.0],
         "action": 0,
         "expected": False,
