@@ -64,6 +64,29 @@ class EpisodePairs:
         return math.ceil(len(self.plain) * steps / max(self.steps, 1))
 
 
+@dataclass(frozen=True)
+class EpisodeFeatures:
+    """What is compared of one part under one element.
+
+    Attributes:
+        episodes: plain ones, then mapped ones.
+        starts: row at which each episode begins.
+        covariates: (s, a) of every transition, shape (transitions, columns).
+        scores: of what follows, shape (transitions, targets).
+        named: totals over each episode, shape (episodes, features).
+        described: names of these.
+        means: how many of the first are means, the plainest.
+    """
+
+    episodes: list[Transitions]
+    starts: npt.NDArray[np.intp]
+    covariates: Floats
+    scores: Floats
+    named: Floats
+    described: list[str]
+    means: int
+
+
 def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
     """What follows (s, a) in every transition, shape (transitions, dim)."""
     if not episodes:
