@@ -1,74 +1,152 @@
 """What `discover` finds beside what there is: worlds whose largest group is known, and the environments of the atlas.
 
-    python benchmarks/discover_table.py             # the worlds, as Markdown
-    python benchmarks/discover_table.py --atlas     # the atlas
-    python benchmarks/discover_table.py NAME ...    # some of either
+    python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
+    python benchmarks/discover_table.py --write NAME ...    # renew some rows
+    python benchmarks/discover_table.py NAME ...            # look, and write nothing
+    python benchmarks/discover_table.py --page              # the page from the rows, without a search
 
 Of a world, "known" is the order of the largest group of the searched forms, by brute force over all maps or by
-construction (`tests/discovery/worlds_with_known_groups.py`). Of an environment of the atlas it says which claims are
-recorded there as holding. Exit code 1 where something printed is false, or something known is missed and not said open.
+construction (`tests/discovery/worlds_with_known_groups.py`). Of an environment of the atlas it is the largest group
+that is recorded there as holding. Exit code 1 where something found is false, or something known is missed and not said
+open.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "discovery"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "discovery"))
 
-import worlds_with_known_groups as known_groups
+import worlds_with_known_groups as known_groups  # noqa: E402 - the path above leads to it
 
-import symcheck as sc
-from symcheck.envs import atlas
+import symcheck as sc  # noqa: E402
+from symcheck.envs import atlas  # noqa: E402
 
+ROWS, PAGE = ROOT / "benchmarks" / "discover_table.json", ROOT / "docs" / "discover-table.md"
+_SAMPLES = 2_000
 _MOST_SECONDS = 120.0  # of a search by the wall clock; what it leaves open is said to be open
+
+_HEAD = """# What discover finds, beside what there is
+
+Each row is one run of `symcheck discover NAME --samples 2000 --max-time 120` with seed 0. *Known* is the order of the
+largest group of the searched forms: of a small world by brute force over all maps, or by construction where these are
+too many; of an environment of the [atlas](atlas.md) that of the largest symmetry which is recorded there as holding.
+*Open* means that the report does not claim to have decided every map. {summary}
+
+`python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
+each search of a world and compares the result with its row.
+"""
+
+
+def names() -> tuple[list[str], list[str]]:
+    """The small worlds, and the environments of the atlas."""
+    return list(known_groups.WORLDS), sorted({each.environments[0] for each in atlas.entries()})
+
+
+def recorded(name: str) -> float:
+    """The order of the largest symmetry of an environment that the atlas records as holding; 1 for none."""
+    claims = [each for each in atlas.entries() if name in each.environments and each.claim]
+    return max((each.symmetry().group.order for each in claims), default=1)
+
+
+def row_of(name: str) -> dict[str, Any]:
+    """One search, as plain data; `found` is null where the environment cannot be built here."""
+    world = known_groups.WORLDS.get(name)
+    known = recorded(name) if world is None else known_groups.known_order(world())
+    row: dict[str, Any] = {"name": name, "world": world is not None, "known": _written(known)}
+    started = time.process_time()
+    try:
+        result = sc.discover(name if world is None else world, samples=_SAMPLES, max_time=_MOST_SECONDS).result
+    except sc.errors.SymcheckError as error:
+        return {**row, "found": None, "why": error.problem}
+    return {
+        **row,
+        "found": result.group["name"],
+        "order": _written(result.group["order"]),
+        "verdict": result.verdict,
+        "open": not result.complete,
+        "seconds": round(time.process_time() - started, 1),
+    }
+
+
+def judge_row(row: dict[str, Any]) -> str:
+    """`false` where more is found than there is, `missed` where less is and nothing is said to be open; else ""."""
+    if row["found"] is None:
+        return ""
+    found, known = float(row["order"]), float(row["known"])
+    # The atlas records what somebody claimed: an environment may have more.
+    if found > known and row["world"]:
+        return "false"
+    return "missed" if found < known and not row["open"] else ""
+
+
+def write_page(rows: list[dict[str, Any]]) -> str:
+    """The page, as Markdown."""
+    searched = [row for row in rows if row["found"] is not None]
+    wrong = {kind: sum(judge_row(row) == kind for row in searched) for kind in ("false", "missed")}
+    exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
+    worlds = sum(row["world"] for row in searched)
+    summary = (
+        f"Of {worlds} worlds, {exact} have exactly the known group as their answer. In all {len(searched)} rows, "
+        f"{wrong['false']} results are false and {wrong['missed']} known groups are missed without being said open."
+    )
+    lines = [_HEAD.format(summary=summary)]
+    for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):
+        lines += [
+            f"\n## {title}\n",
+            "| environment | known | found | verdict | open | CPU |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [_line(row) for row in rows if row["world"] == of_worlds]
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: dict[str, Any]) -> str:
+    known = _number(row["known"])
+    if row["found"] is None:
+        return f"| {row['name']} | {known} | not searched: {row['why']} | | | |"
+    order = "" if row["order"] in (1, row["known"]) else f", order {_number(row['order'])}"
+    flag = f" **{judge_row(row)}**" if judge_row(row) else ""
+    is_open = "open" if row["open"] else ""
+    return (
+        f"| {row['name']} | {known} | {row['found']}{order}{flag} | {row['verdict']} | {is_open} | {row['seconds']} s |"
+    )
+
+
+def _written(order: float) -> Any:
+    return "Infinity" if math.isinf(order) else int(order)
+
+
+def _number(order: Any) -> str:
+    return "infinite" if order == "Infinity" else f"{order:,}"
 
 
 def main() -> int:
-    """Print the table."""
-    words = sys.argv[1:]
-    names = [word for word in words if not word.startswith("--")]
-    print("| environment | known | found | verdict | CPU |\n|---|---|---|---|---|")
-    wrong = 0
-    for name in names or ([] if "--atlas" in words else list(known_groups.WORLDS)):
-        if name in known_groups.WORLDS:
-            wrong += _world(name)
-        else:
-            _environment(name)
-    if "--atlas" in words:
-        for name in sorted({each.environments[0] for each in atlas.entries()}):
-            _environment(name)
-    return int(wrong > 0)
-
-
-def _search(target: Any) -> tuple[Any, float]:
-    started = time.process_time()
-    found = sc.discover(target, max_time=_MOST_SECONDS).result
-    return found, time.process_time() - started
-
-
-def _world(name: str) -> bool:
-    make = known_groups.WORLDS[name]
-    order = known_groups.known_order(make())
-    found, seconds = _search(make)
-    size = found.group["order"]
-    said = "" if size == order else " **false**" if size > order else " (open)" if not found.complete else " **missed**"
-    print(f"| {name} | {order:,} | {found.group['name']}{said} | {found.verdict} | {seconds:.1f} s |", flush=True)
-    return "**" in said
-
-
-def _environment(name: str) -> None:
-    claims = [each for each in atlas.entries() if name in each.environments and each.claim]
-    held = ", ".join(each.name for each in claims) or "none recorded"
-    try:
-        found, seconds = _search(name)
-    except sc.errors.SymcheckError as error:
-        print(f"| {name} | {held} | refused: {error} | | |", flush=True)
-        return
-    said = "" if found.complete else " (open)"
-    print(f"| {name} | {held} | {found.group['name']}{said} | {found.verdict} | {seconds:.1f} s |", flush=True)
+    """Search, print, and write where that is asked for."""
+    parser = argparse.ArgumentParser(description="What discover finds beside what there is.")
+    parser.add_argument("names", nargs="*", help="environments; all when left out")
+    parser.add_argument("--write", action="store_true", help="write the rows and the page")
+    parser.add_argument("--page", action="store_true", help="write the page from the rows")
+    given = parser.parse_args()
+    order = [name for part in names() for name in part]
+    rows = {row["name"]: row for row in (json.loads(ROWS.read_text()) if ROWS.exists() else [])}
+    for name in [] if given.page else given.names or order:
+        rows[name] = row_of(name)
+        print(_line(rows[name]), flush=True)
+        if given.write:  # row by row: a run that is stopped keeps what it did
+            kept = [rows[each] for each in order if each in rows]
+            ROWS.write_text("[\n" + ",\n".join(json.dumps(row) for row in kept) + "\n]\n")
+    kept = [rows[each] for each in order if each in rows]
+    if given.write or given.page:
+        PAGE.write_text(write_page(kept))
+    return int(any(judge_row(row) for row in kept))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How fast the stacked program trains with the paper's settings, and how that compares.
 
     python benchmarks/training.py [--task cartpole|gridworld] [--runs N] [--steps N] [--rounds 3] [--peer-steps 8000]
+                                  [--engine auto|torch|compiled]
 
 Environment steps a CPU second, learning included, on one thread; CPU time, because it bears other work on the machine
 better than wall time does. Subjects are timed in interleaved rounds after one round that is thrown away; medians are
@@ -22,6 +23,7 @@ from typing import Any
 import torch
 
 from reference_agents.catalog import find_network, find_task
+from reference_agents.compiled.engine import AUTO, ENGINES, choose_engine
 from reference_agents.settings import Settings, preset
 from reference_agents.trainer import Job, train
 from symcheck.envs.registration import register
@@ -32,14 +34,16 @@ RUNS = {"cartpole": 175, "gridworld": 8}
 STEPS = {"cartpole": 1_600, "gridworld": 3_200}
 
 
-def stacked(task_name: str, network: str, runs: int, steps: int) -> float:
+def stacked(task_name: str, network: str, runs: int, steps: int, engine: str) -> float:
     """Environment steps a CPU second of all runs together."""
     task = find_task(task_name)
     settings = preset(task_name, "paper").with_changes(
         steps=steps, evaluation_every=10**9, evaluation_episodes=1, decorrelation_steps=0
     )
     rates = RATES[task_name] if runs % len(RATES[task_name]) == 0 else RATES[task_name][:1]
-    job = Job(task, find_network(task, network), tuple(range(runs // len(rates))), rates, settings)
+    plan = find_network(task, network)
+    engine = choose_engine(engine, task, plan, settings)[0]
+    job = Job(task, plan, tuple(range(runs // len(rates))), rates, settings, engine=engine)
     started = time.process_time()
     train(job)
     return runs * settings.updates * settings.batch / (time.process_time() - started)
@@ -71,7 +75,7 @@ def stable_baselines(task_name: str, steps: int, settings: Settings) -> float:
             batch_size=settings.batch // settings.minibatches,
             n_epochs=settings.epochs,
             clip_range=settings.clip,
-            policy_kwargs={"net_arch": [64, 128], "activation_fn": torch.nn.ReLU},
+            policy_kwargs={"features_extractor_class": _trunk(), "net_arch": []},
             **shared,
         )
     else:
@@ -80,6 +84,22 @@ def stable_baselines(task_name: str, steps: int, settings: Settings) -> float:
     started = time.process_time()
     model.learn(steps)
     return steps / (time.process_time() - started)
+
+
+def _trunk() -> type:
+    """The paper's hidden layers, shared by policy and value as ours are, as a features extractor."""
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+
+    class Trunk(BaseFeaturesExtractor):
+        def __init__(self, observation_space: Any) -> None:
+            super().__init__(observation_space, 128)
+            layers = torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 128), torch.nn.ReLU()
+            self.layers = torch.nn.Sequential(*layers)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x)
+
+    return Trunk
 
 
 def _convolutions() -> type:
@@ -114,11 +134,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-steps", type=int, default=8_000)
+    parser.add_argument("--engine", choices=ENGINES, default=AUTO)
     given = parser.parse_args()
     torch.set_num_threads(1)
     many, steps = given.runs or RUNS[given.task], given.steps or STEPS[given.task]
     subjects: dict[str, Callable[[], float]] = {
-        f"{network}, {runs} runs": partial(stacked, given.task, network, runs, steps)
+        f"{network}, {runs} runs": partial(
+            stacked, given.task, network, runs, steps if runs > 1 else given.peer_steps, given.engine
+        )
         for network in NETWORKS[given.task]
         for runs in (1, many)
     }

@@ -2,7 +2,7 @@
 
 The pieces, from the bottom up: `randomness` (one stream per run), `environments` (vectorised over runs), `networks`
 (parameters of all runs in one flat buffer), `learning` (returns, losses, optimiser), `evaluation`, `trainer` (the
-loop), `verification` (is the network still equivariant?), `record` (what a run leaves on disk), `cli`.
+loop), `verification` (is the network still equivariant?), `record` (the files of a run), `cli`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reference_agents.checkpoint import (
     lock_folder,
     remove_checkpoints,
 )
+from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.encoding.environment import keep_object
 from reference_agents.export import TrainedNetwork, export_module
 from reference_agents.record import Record, prepare_folder
@@ -36,12 +37,12 @@ from symcheck.symmetry.symmetry import Symmetry
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         training: curves and parameters of all runs.
-        record: what `record.json` holds; None where nothing was written.
-        folder: the run folder; None where nothing was written.
+        record: the content of `record.json`; None if nothing was written.
+        folder: the run folder; None if nothing was written.
     """
 
     training: Training
@@ -55,19 +56,19 @@ class TrainingResult:
 
     @property
     def env_steps(self) -> npt.NDArray[np.int64]:
-        """Environment steps of each run when each evaluation was made, shape (evaluations,)."""
+        """Environment steps per run at each evaluation, shape (evaluations,)."""
         return np.array(self.training.env_steps, dtype=np.int64)
 
     @property
     def returns(self) -> npt.NDArray[np.float64]:
-        """Mean returns, shape (evaluations, runs); NaN from where a run diverged."""
+        """Mean returns, shape (evaluations, runs); NaN after a run diverged."""
         return np.array(self.training.returns)
 
     @property
     def score(self) -> float:
         """The mean over runs of each run's mean return over the last fifth of its evaluations.
 
-        A run that diverged has the lowest return of all evaluations; where all did, the score is minus infinity.
+        A diverged run counts with the lowest return of all evaluations; if all diverged, the score is minus infinity.
         """
         returns = self.returns
         last = returns[-max(1, len(returns) // 5) :].mean(0)
@@ -79,8 +80,8 @@ class TrainingResult:
         """The trained module of one run: observations (batch, ...), encoded, to (logits or means, values).
 
         Args:
-            seed: which; the first where None.
-            learning_rate: which; the first where None.
+            seed: the seed of the run; the first one if None.
+            learning_rate: the learning rate of the run; the first one if None.
 
         Raises:
             OptionError: there is no such run, or it diverged.
@@ -95,7 +96,7 @@ class TrainingResult:
         )
 
     def verdicts(self) -> list[str | None]:
-        """What `verify-net` says of each trained network; None where it claims nothing, or diverged."""
+        """The verdict of `verify-net` on each trained network; None if it claims nothing or diverged."""
         if self.record is not None:
             return [item.after.verdict for item in self.record.runs]
         job, stopped = self.training.job, self.training.stopped
@@ -122,6 +123,7 @@ def train(
     max_episode_steps: int | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
+    engine: str = AUTO,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TrainingResult:
     """Train every seed of one network at every learning rate, as one stacked program.
@@ -129,24 +131,26 @@ def train(
     Args:
         env: a task of `reference-agents list`, a Gymnasium id, `module:factory`, `file.py:factory`, a zero-argument
             factory, or an environment that can be copied.
-        symmetry: a `Symmetry` or a SPEC; the task's own, or what the atlas claims, where None.
+        symmetry: a `Symmetry` or a SPEC; if None, the task's own or the atlas's claim.
         network: a name, or `file.py:factory` of your own module. Plain ones (`mlp`, `cnn`) need no symmetry.
-        seeds: how many, from 0 on, or which.
-        learning_rate: one or several; the network's own where None.
-        steps: environment steps of each run; the preset's where None.
-        preset: "paper", "paper-code", "tuned" or "control"; the paper's where it has the task, and "control" where
-            actions are continuous.
+        seeds: the number of seeds (0, 1, ...), or a list of seeds.
+        learning_rate: one or several; the network's default if None.
+        steps: environment steps of each run; the preset's number if None.
+        preset: "paper", "paper-code", "tuned" or "control"; by default "paper" if the paper has the task, and
+            "control" for continuous actions.
         settings: further fields of `reference_agents.settings.Settings`.
-        max_episode_steps: episodes are cut after this many steps; 1,000 where None and the environment states no limit.
-        out: a folder of runs, in which a run folder is made; None writes nothing.
+        max_episode_steps: time limit of episodes; if None and the environment has no limit, 1,000.
+        out: the folder in which a run folder is created; None writes nothing.
         device: "cpu" or "cuda".
-        on_progress: told after every update.
+        engine: "torch"; "compiled" for C code that trains PPO on vectors and needs a C compiler; "auto" for the
+            compiled engine if it is available.
+        on_progress: called after every update.
 
     Returns:
-        Curves, networks and verdicts. After Ctrl-C, what was finished by then.
+        Curves, networks and verdicts; after Ctrl-C, everything finished until then.
 
     Raises:
-        SymcheckError: an environment, a symmetry, a network or a setting that cannot be used.
+        SymcheckError: an environment, a symmetry, a network or a setting cannot be used.
 
     Example:
         >>> result = train("cartpole", network="mlp", seeds=2, steps=160)
@@ -156,6 +160,7 @@ def train(
     Cost: all runs together take little longer than one, up to about 100 runs of a small network on one core.
     """
     job = _job(env, symmetry, network, seeds, learning_rate, steps, preset, settings, max_episode_steps, device)
+    job = replace(job, engine=choose_engine(engine, job.task, job.network, job.settings, device)[0])
     if out is None:
         return TrainingResult(run(job, on_progress=on_progress), None, None)
     named = preset_name(job.task.name, preset, continuous=job.task.continuous)

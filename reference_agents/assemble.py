@@ -114,7 +114,7 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
         preset=preset_name,
         settings=dataclasses.asdict(job.settings),
         evaluation=describe_evaluation(job),
-        device=_device_name(job.device),
+        device=_device_name(job),
         versions=versions(games=plays_games(job.task)),
         command=command,
         interrupted=training.interrupted,
@@ -143,10 +143,11 @@ def describe_evaluation(job: Job) -> str:
     )
 
 
-def _device_name(device: str) -> str:
-    if device == "cuda":
+def _device_name(job: Job) -> str:
+    if job.device == "cuda":
         return torch.cuda.get_device_name()
-    return f"cpu, one thread ({platform.machine()})"
+    # The engine is part of what the bits depend on.
+    return f"cpu, one thread ({platform.machine()}{', compiled' if job.engine == 'compiled' else ''})"
 
 
 def _serialise(value: Any) -> bytes:

@@ -205,7 +205,7 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
         ),
         paper_network(
             "extractor", "equivariant",
-            "the paper's: 2816 equivariant features under ordinary layers; the policy is NOT equivariant",
+            "the paper's network: 2816 equivariant features, then unconstrained layers; its policy is NOT equivariant",
         ),
         paper_network("nullspace", "nullspace", "extractor with convolutions orthogonal to every intertwiner"),
         paper_network("random", "random", "extractor with convolutions in a random full-rank basis"),
@@ -250,12 +250,12 @@ TASKS: dict[str, Task] = {
     ),
     "acrobot": Task(
         "acrobot", "Acrobot-v1", "acrobot/mirror", -100.0, "ppo", (6,), 3, TUNED_SWEEP, control_networks(0.001),
-        "swing up two links by the joint between them; symmetric under reflection with opposite torques",
+        "swing up two links with the joint between them; symmetric under reflection with opposite torques",
     ),
     "pendulum": Task(
         "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, TUNED_SWEEP,
         control_networks(0.001, continuous=True),
-        "swing up a pendulum by a bounded torque; symmetric under reflection with opposite torques", continuous=True,
+        "swing up a pendulum with a bounded torque; symmetric under reflection with opposite torques", continuous=True,
     ),
     **{
         # Pong's last two actions, up and down with fire, repeat two others and are masked.
@@ -268,7 +268,7 @@ TASKS: dict[str, Task] = {
             ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT symmetric"),
             (
                 "pong-symmetrized", "symcheck/SymmetrizedPong-v0", "pong/symmetrized",
-                "the same, each game upside down or not at random, so that the flip is exact",
+                "the same, with each game upside down at random, so that the flip is an exact symmetry",
             ),
         )
     },
@@ -284,7 +284,7 @@ TASKS: dict[str, Task] = {
             ("breakout", "symcheck/Breakout-v0", "breakout/flip", "break bricks; nearly symmetric under reflection"),
             (
                 "breakout-symmetrized", "symcheck/SymmetrizedBreakout-v0", "breakout/symmetrized",
-                "the same, each life mirrored or not at random, so that the flip is exact",
+                "the same, with each life mirrored at random, so that the flip is an exact symmetry",
             ),
         )
     },

@@ -34,7 +34,7 @@ from reference_agents.vectorised import plays_games
 from symcheck.errors import OptionError, TargetError
 from symcheck.files import write_file
 
-SCHEMA = "reference-agents-job/2"
+SCHEMA = "reference-agents-job/3"
 # Seconds between two checkpoints of a part: a slow disk shall not slow the training.
 SECONDS = 10.0
 # The key of the digest in a checkpoint, and the file that is locked while a folder is in use.
@@ -111,6 +111,7 @@ def _head(job: Job) -> dict[str, Any]:
         "learning_rates": list(job.learning_rates),
         "settings": asdict(job.settings),
         "device": job.device,
+        "engine": job.engine,
     }
 
 
@@ -167,6 +168,7 @@ def _job(document: Mapping[str, Any]) -> Job:
         tuple(document["learning_rates"]),
         Settings(**document["settings"]),
         document["device"],
+        document["engine"],
     )
 
 
@@ -230,7 +232,7 @@ def deserialise(content: bytes) -> State:
     # `weights_only` refuses pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     if state.pop(DIGEST, None) != state_digest(state):
-        raise ValueError("its digest is another: some of it has changed since it was written")
+        raise ValueError("its digest does not match: the file was changed after it was written")
     return state
 
 
@@ -347,6 +349,7 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
         "learning-rate": job.learning_rates,
         "preset": started.preset,
         "device": job.device,
+        "engine": job.engine,
         **asdict(job.settings),
     }
     # Options that were not typed are the training's own.

@@ -195,10 +195,9 @@ def _run(client: Any, board: _Board, seconds: float) -> None:
             board.take(part, future.result())
         except distributed.KilledWorker as error:
             raise OptionError(
-                f"expected workers that live, but those that were given seeds {board.parts[part].seeds} died again and "
-                f"again.",
+                f"the workers that trained the seeds {board.parts[part].seeds} died repeatedly.",
                 where=WHERE,
-                remedy="Look at the workers' logs (memory is the usual cause), then go on with --resume.",
+                remedy="Look at the workers' logs (memory is the usual cause), then continue with --resume.",
             ) from error
         # The next slice starts from what this one came back with, on whichever worker is free.
         if board.is_unfinished(part):

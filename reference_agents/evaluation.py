@@ -8,6 +8,7 @@ from the policy, as the paper does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,16 @@ import torch
 from reference_agents.environments.vector import Step, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.randomness import Purpose, UniformStreams
-from symcheck.array_types import Array
+from symcheck.array_types import Array, Bools
 
-Policy = Callable[[Array], torch.Tensor]
+
+class Policy(Protocol):
+    """Observations (runs, environments, ...) to numbers (runs, environments, numbers)."""
+
+    def __call__(self, observations: Array, running: Bools | None = None, /) -> torch.Tensor:
+        """The numbers; only those of environments that are running, (runs, environments), are read where given."""
+
+
 MakeEnvironment = Callable[..., VectorEnvironment]
 
 
@@ -35,7 +43,7 @@ def play(
     """The return of each of `episodes` episodes of each run.
 
     Args:
-        policy: observations (runs, environments, ...) to numbers (runs, environments, numbers).
+        policy: what is evaluated.
         distribution: how the numbers are read.
         make_environment: called with seeds, episodes, purpose and index.
         seeds: one per run.
@@ -48,7 +56,7 @@ def play(
     """
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
-    for step in _steps(policy, distribution, make_environment, seeds, episodes, index, greedy=greedy):
+    for step in _steps(policy, distribution, make_environment, seeds, episodes, index, greedy=greedy, running=running):
         # An environment restarts at its end; only its first episode counts, so that short episodes are not preferred.
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
@@ -106,14 +114,15 @@ def _steps(
     index: int,
     *,
     greedy: bool,
+    running: Bools | None = None,
 ) -> Iterator[Step]:
-    """Step after step of fresh environments, without end."""
+    """Step after step of fresh environments, without end; of those alone that are `running`, which the caller keeps."""
     # `index` numbers the evaluation: each has start states and actions of its own.
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
     observation = environment.reset()
     while True:
-        numbers, uniforms = policy(observation), streams.next()
+        numbers, uniforms = policy(observation, running), streams.next()
         step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
         observation = step.observation
         yield step

@@ -100,5 +100,5 @@ def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[
     of = " and ".join(f"{name} {number:g}" for name, number in asked.items() if number is not None)
     raise TargetError(
         f"{str(folder)!r} has no trained run{of and f' of {of}'}.",
-        remedy=f"There is: {available or 'none; every run diverged'}.",
+        remedy=f"Available: {available or 'none; every run diverged'}.",
     )

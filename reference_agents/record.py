@@ -347,7 +347,7 @@ def find_runs(folder: Path) -> Sequence[Path]:
             raise TargetError(
                 f"expected a folder of runs, but none below {str(folder)!r} is finished: {', '.join(unfinished)}.",
                 where="DIR",
-                remedy=f"Go on with: reference-agents train --resume {unfinished[0]}",
+                remedy=f"Continue with: reference-agents train --resume {unfinished[0]}",
             )
         problem = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
         raise TargetError(

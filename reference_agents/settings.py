@@ -62,6 +62,9 @@ class Settings:
             networks with a symmetry have statistics that the group leaves as they are. The trained network has them in
             its first layer. Images, and networks of your own, are read as they are.
         policy_gain: the initial weights of the policy head are multiplied by this.
+        target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
+            batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
+            1.5; 0 for rates that do not follow.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
 
@@ -96,6 +99,7 @@ class Settings:
     normalise_observations: bool = False
     policy_gain: float = 1.0
     bound_penalty: float = 0.0
+    target_divergence: float = 0.0
 
     def __post_init__(self) -> None:
         # All problems at once, so that one message mends them all.
@@ -144,7 +148,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"evaluation to be one of {', '.join(get_args(Evaluation))}, got {settings.evaluation!r}")
     coefficients = (
         "value_coefficient", "entropy_coefficient", "max_gradient_norm", "clip", "bias_gain", "input_scale",
-        "policy_gain", "bound_penalty",
+        "policy_gain", "bound_penalty", "target_divergence",
     )  # fmt: skip
     problems += [
         f"{name} to be a finite number, 0 or more, got {getattr(settings, name)}"

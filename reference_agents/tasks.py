@@ -60,7 +60,7 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
     game = name.rpartition("/")[2].partition("-v")[0].lower()
     if symmetry is None and game in TASKS:
         raise OptionError(
-            f"the atlas claims no symmetry of {name!r}.",
+            f"the atlas claims no symmetry for {name!r}.",
             where="--env",
             remedy=f"The task {game!r} plays it: reference-agents train {game}.",
         )

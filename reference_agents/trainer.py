@@ -20,9 +20,12 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.compiled.kernel import Kernel
+from reference_agents.compiled.learner import CompiledLearner, CompiledNetwork
 from reference_agents.environments.predator_prey import all_images
 from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
+from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.observation_scale import ObservationScale, fold_in
 from reference_agents.learning.rollout import Collector
@@ -35,7 +38,7 @@ from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.symmetries import task_symmetry
 from reference_agents.vectorised import distribution_of, environment_class, tabulates
-from symcheck.array_types import Array
+from symcheck.array_types import Array, Bools
 from symcheck.errors import TargetError
 
 State = dict[str, Any]
@@ -52,6 +55,7 @@ class Job:
         learning_rates: each is trained with every seed.
         settings: the algorithm's numbers.
         device: "cpu" or "cuda".
+        engine: "torch", or "compiled" where `compiled.engine.choose_engine` says so.
     """
 
     task: Task
@@ -60,6 +64,7 @@ class Job:
     learning_rates: tuple[float, ...]
     settings: Settings
     device: str = "cpu"
+    engine: str = "torch"
 
     @property
     def runs(self) -> tuple[tuple[float, int], ...]:
@@ -147,6 +152,8 @@ def train(
             finally:
                 loop.note_divergence()
                 loop.fold_scale()
+                # A compiled training has moved the parameters behind the network's back.
+                network.refresh()
             training.interrupted = False
     return training
 
@@ -169,13 +176,15 @@ class _Loop:
         job = training.job
         self._training, self._seeds, self._device = training, seeds, torch.device(job.device)
         settings, policy = job.settings, distribution_of(job.task)
-        self._network, self._make = training.network, environment_class(job.task, settings.max_episode_steps)
+        self._network: StackedNetwork = training.network
+        self._make = environment_class(job.task, settings.max_episode_steps)
         # Few different observations: the network is asked once for each of them between two updates.
         if tabulates(job.network, settings, job.task):
             self._network = TabulatedNetwork(training.network, all_images(), self._device)
             self._make = functools.partial(self._make, coded=True)
         environment = self._make(seeds, settings.environments)
-        self._learner = Learner(self._network, [rate for rate, _ in job.runs], seeds, settings, policy)
+        self._compiled: CompiledNetwork | None = None
+        self._learner = self._make_learner(policy)
         self._observation_scale = _observation_scale(job)
         # The parameters that read normalised observations, once the network has been given those for plain ones.
         self._unfolded: torch.Tensor | None = None
@@ -187,6 +196,16 @@ class _Loop:
         self._updates = 0
         # Whether the last update was finite, on its way from the device.
         self._finite: Download | None = None
+
+    def _make_learner(self, policy: Distribution) -> Learner | CompiledLearner:
+        """What changes the parameters; the network that the compiled one is asked by takes the place of torch's."""
+        job, network = self._training.job, self._network
+        rates = [rate for rate, _ in job.runs]
+        if job.engine == "torch" or not isinstance(network, ActorCritic):
+            return Learner(network, rates, self._seeds, job.settings, policy)
+        kernel = Kernel(network, job.settings, policy)
+        self._network = self._compiled = CompiledNetwork(network, kernel)
+        return CompiledLearner(self._compiled, kernel, rates, self._seeds, job.settings, policy)
 
     def run(
         self, on_progress: Callable[[Progress], None], on_checkpoint: Callable[[Callable[[], State]], None]
@@ -254,10 +273,12 @@ class _Loop:
         index, environments = len(self._training.env_steps), settings.evaluation_episodes
 
         @torch.no_grad()
-        def policy(observations: Array) -> torch.Tensor:
+        def policy(observations: Array, running: Bools | None = None) -> torch.Tensor:
             scale = self._observation_scale
-            shown = observations if scale is None else scale.normalise(observations)
-            return self._network.forward(self._uploads.send(shown))[0]
+            shown = self._uploads.send(observations if scale is None else scale.normalise(observations))
+            if self._compiled is not None:
+                return self._compiled.forward(shown, wanted=running)[0]
+            return self._network.forward(shown)[0]
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()

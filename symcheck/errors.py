@@ -1,4 +1,4 @@
-"""The errors that a user's mistake raises, and how their messages are built.
+"""The errors that a user's mistake raises, and helpers for their messages.
 
 Every message answers four questions: what was expected, what was given, where, and what to do about it.
 `SymcheckError` is the base of them all; the command line turns any of them into exit code 2 and one message.
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 
 class SymcheckError(Exception):
-    """A user's mistake: the input cannot be used as it stands.
+    """A user's mistake: the input cannot be used as given.
 
-    Raised for bad groups, representations, symmetries, environments, networks, options and files. A symmetry
-    that merely does not hold is never an error; it is a `failed` verdict.
+    Raised for invalid groups, representations, symmetries, environments, networks, options and files. A symmetry
+    that does not hold is not an error but a `failed` verdict.
 
     Args:
         message: what was expected and what was given, in one or two sentences.
@@ -37,7 +37,7 @@ class SymcheckError(Exception):
 
 
 class GroupError(SymcheckError):
-    """What was given does not define a finite group within the limits."""
+    """The input does not define a finite group within the limits."""
 
 
 class RepresentationError(SymcheckError):
@@ -45,7 +45,7 @@ class RepresentationError(SymcheckError):
 
 
 class SpecError(SymcheckError):
-    """A symmetry specification that cannot be read, or does not fit the space it acts on."""
+    """A symmetry specification that cannot be read, or does not fit the space on which it acts."""
 
 
 class TargetError(SymcheckError):
@@ -57,7 +57,7 @@ class OptionError(SymcheckError):
 
 
 class MissingExtraError(SymcheckError):
-    """An optional part that is not installed; the message carries the install line."""
+    """An optional extra that is not installed; the message says how to install it."""
 
     def __init__(self, extra: str, *, needed_for: str) -> None:
         super().__init__(
@@ -67,14 +67,14 @@ class MissingExtraError(SymcheckError):
 
 
 class SkippedCheckWarning(UserWarning):
-    """A check that could not be made; the message says which argument decides it."""
+    """A check that could not be made; the message names the argument that decides it."""
 
 
 _LONGEST = 1_000  # characters of one part of a message; ours have some 300
 
 
 def shortened(text: str) -> str:
-    """A text with its middle left out where it is longer than anybody reads, as an echo of what was given may be.
+    """Shorten a long text by leaving out its middle, for messages that repeat the input.
 
     Example:
         >>> len(shortened("9" * 5000)), shortened("short")
@@ -99,11 +99,11 @@ def described(error: BaseException) -> str:
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """The sentence that proposes the nearest known name, or lists what there is.
+    """A sentence that proposes the nearest known name, or lists the known names.
 
     Args:
-        given: the name that was not found.
-        known: the names that exist.
+        given: the unknown name.
+        known: the existing names.
 
     Returns:
         "Did you mean 'x'? " or "", followed by the known names, at most twelve of them.
@@ -118,5 +118,5 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(given, names, n=1)
     lead = f"Did you mean {near[0]!r}? " if near else ""
     # Long lists are cut: the nearest name was proposed already.
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"{lead}Known: {shown}."

@@ -1,8 +1,8 @@
-"""A hook for training with rsl_rl: how symmetric the policy is, beside the trainer's own scalars.
+"""A hook for training with rsl_rl that logs the policy's symmetry residual next to the trainer's own scalars.
 
-The trainer's symmetry loss uses the mirror function that it trains with, so a wrong one looks right to it. Here the
-policy is compared with a symmetry that was derived from the robot's model. It works with every rsl_rl from 2 on, since
-all that it asks for is `runner.alg.update`, the storage and the policy.
+The trainer's symmetry loss uses the same mirror function as the training, so it cannot reveal a mistake in it. The
+hook compares the policy with a symmetry derived from the robot's model. It works with rsl_rl 2 and later, because it
+needs only `runner.alg.update`, the storage and the policy.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def log_residual(
     prefix: str = "Symmetry",
     log: Callable[[str, float, int], None] | None = None,
 ) -> None:
-    """Write |pi(g s) - g pi(s)| of a training policy on the states of each rollout.
+    """Log |pi(g s) - g pi(s)| of a policy in training, on the states of each rollout.
 
     Scalars are `<prefix>/residual_max`, `<prefix>/residual_mean` and `<prefix>/residual_relative` (the mean over the
-    actions' deviation). They go to the runner's own writer (TensorBoard or what rsl_rl logs to), and to a Weights &
-    Biases run where one is active and the writer does not pass them on.
+    actions' deviation). They are written by the runner's own writer (TensorBoard, or whatever rsl_rl logs to), and
+    to an active Weights & Biases run unless the writer already forwards them.
 
     Args:
         runner: an `OnPolicyRunner` of rsl_rl, before `learn`.
         symmetry: of the robot, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is that of `group`.
         every: updates between two measurements, at least 1.
-        group: the observation group that the policy sees, where observations come in groups.
-        prefix: of the scalars' names.
-        log: called with name, value and iteration in place of the writer.
+        group: the observation group of the policy, if observations come in groups.
+        prefix: prefix of the scalars' names.
+        log: called with name, value and iteration instead of the writer.
 
     Raises:
         OptionError: `every` is not a whole number of 1 or more.

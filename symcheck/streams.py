@@ -66,9 +66,7 @@ def run_program(name: str, main: Callable[[], None]) -> None:
     sys.stdout.flush()
     if out is not None and out.problem is not None:
         reason = out.problem.strerror or out.problem
-        sys.stderr.write(
-            f"{name}: what was printed could not be written: {reason}; the run itself ended with {code}.\n"
-        )
+        sys.stderr.write(f"{name}: the output could not be written: {reason}; the run itself ended with {code}.\n")
         code = UNUSABLE
     sys.exit(code)
 

@@ -1,8 +1,8 @@
 """Properties as first-class objects: what symcheck checks, one file each.
 
-Importing the package registers every property with `symcheck.engine.registry`: a new property is a new file here, and
-nothing else. Property files import nothing heavy; `strategies` and `env_cases` need Hypothesis and are imported by
-those who use them.
+Importing the package registers every property with `symcheck.engine.registry`, so a new property needs only a new
+file here. Property files import nothing heavy; `strategies` and `env_cases` need Hypothesis and are imported on
+demand.
 """
 
 from importlib import import_module

@@ -26,7 +26,7 @@ def check_distinct_images(context: GameContext) -> PropertyResult:
         passed or proved, or failed with the images that repeat each other.
     """
     from symcheck.engine.games.causes import causes_of_repetition  # only games need it
-    from symcheck.engine.games.judgement import judge_images
+    from symcheck.engine.games.judgement import judge_images, not_repeatable
 
     repeated = sum(len(group) - 1 for group in context.classes)
     positions = context.positions
@@ -35,7 +35,8 @@ def check_distinct_images(context: GameContext) -> PropertyResult:
     facts = Facts(
         checked=checked,
         least=_LEAST if too_few else 1,
-        violations=0 if too_few else repeated,
+        violations=0 if too_few or not context.images_repeat else repeated,
+        prevented=None if context.images_repeat else not_repeatable(context),
         exhaustive=positions.is_complete,
     )
     return judge_images(context, DISTINCT_IMAGES, facts, causes_of_repetition)

@@ -1,7 +1,7 @@
-"""Single cases (s, a, g) of an environment for your own Hypothesis tests: drawn, checked, and shrunk by Hypothesis.
+"""Single cases (s, a, g) of an environment for your own Hypothesis tests, which draw, check and shrink them.
 
-`verify_env` answers with a verdict about a run. Here a test of yours asks about one case at a time, beside
-whatever else it knows::
+`verify_env` returns a verdict about a whole run. With this module your own test checks one case at a time, together
+with its other assertions::
 
     claim = EnvCases(lambda: gymnasium.make("CartPole-v1"), mirror)
 
@@ -10,8 +10,8 @@ whatever else it knows::
         claim.check(case)
         assert abs(case.situation.obs[0]) == abs(case.image.obs[0])
 
-States are those that a run would test; where a box of numbers is the set of states, they are drawn from it instead, so
-that a failing one shrinks to few and simple numbers.
+States are those that a run would test. If the set of states is a box, they are drawn from it instead, so that a
+failing state shrinks to simple numbers.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.ite
 
 
 class EnvCases:
-    """The cases of one claim about one environment, and the properties that each must have.
+    """The cases of one claim about one environment, and the properties to check on each.
 
     The environment is built and its states are gathered when the first case is drawn.
 
     Args:
-        make_env: builds the environment; its dynamics must repeat, and its state must be settable.
+        make_env: builds the environment; its dynamics must be deterministic and its state settable.
         symmetry: the claim.
-        seed: seeds the gathering of states.
+        seed: seed for the collection of states.
 
     Example:
         >>> import gymnasium
@@ -90,7 +90,7 @@ class EnvCases:
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """Names of the properties that a case can be asked about."""
+        """Names of the properties that can be checked on a case."""
         pairs = self._chosen.bench.pairs
         # Observations can be predicted from a state only where access says what a state shows.
         shown = pairs.placement.kind == "map" and pairs.placement.access.observe is not None
@@ -103,7 +103,7 @@ class EnvCases:
             A strategy; states shrink towards the first ones of an episode or, in a box, towards zero.
 
         Raises:
-            SymcheckError: (when drawn from) the environment compares distributions, not cases.
+            SymcheckError: (when a case is drawn) the environment is compared by distributions, not by cases.
         """
         # Deferred: the environment is built when the first case is drawn, not where a test is decorated.
         return st.deferred(lambda: self._cases())

@@ -29,12 +29,13 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
         passed or proved, or failed with what is missing.
     """
     from symcheck.engine.games.causes import causes_of_axioms  # only games need it
-    from symcheck.engine.games.judgement import judge_images
+    from symcheck.engine.games.judgement import judge_images, not_repeatable
 
     axioms = context.axioms
     facts = Facts(
         checked=axioms.checked,
-        violations=axioms.violated,
+        violations=axioms.violated if context.images_repeat else 0,
+        prevented=None if context.images_repeat else not_repeatable(context),
         exhaustive=context.is_exhaustive and axioms.is_complete,
     )
     result = judge_images(context, GROUP_AXIOMS, facts, causes_of_axioms)

@@ -1,7 +1,8 @@
 """Hypothesis strategies for tests with symmetries: group elements, representations, observations, actions, networks.
 
-Arrays are never drawn entry by entry (Hypothesis manages about 44 images of 21 x 21 a second that way): a seed, a scale
-and a structure are drawn, and the array is built from them at once. Shrinking then goes to seed 0, scale 1, all zeros.
+Arrays are never drawn entry by entry, because Hypothesis would draw only about 44 images of 21 x 21 per second.
+Instead a seed, a scale and a structure are drawn, and the array is computed from them. Shrinking leads to seed 0,
+scale 1, all zeros.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def group_elements(G: Group) -> st.SearchStrategy[Element]:
     """Elements of a group; shrinks to the identity.
 
     Args:
-        G: any group. Of those too large to list, products of up to 30 generators are drawn.
+        G: any group. For groups too large to list, products of up to 30 generators are drawn.
 
     Returns:
         A strategy of elements.
@@ -172,7 +173,7 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
 
 
 def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
-    """Members of an observation space, nested at will; see `space_strategies.values`.
+    """Members of an observation space with any nesting; see `space_strategies.values`.
 
     Args:
         space: any Gymnasium space.
@@ -191,7 +192,7 @@ def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
 
 
 def actions(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
-    """Members of an action space, nested at will; see `space_strategies.values`.
+    """Members of an action space with any nesting; see `space_strategies.values`.
 
     Args:
         space: any Gymnasium space.

@@ -75,7 +75,7 @@ class AtariGames:
             NotImplementedError: where some should stand still, which the vectoriser cannot do.
         """
         if active is not None and not active.all():
-            raise NotImplementedError("games of one vectoriser cannot stand still while others go on")
+            raise NotImplementedError("some games of a vectoriser cannot pause while others continue")
         shown, rewards, terminated, truncated, info = self._games.step(actions.reshape(-1))
         # Without an ended episode the final observations are those shown.
         final = info.get("final_obs", shown)

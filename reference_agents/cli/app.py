@@ -57,6 +57,7 @@ def train(
     max_episode_steps: options.MaxEpisodeSteps = None,
     setting: options.Changes = None,
     device: options.Device = None,
+    engine: options.Engine = None,
     out: options.Out = Path("runs"),
     resume: Annotated[
         Path | None,
@@ -90,6 +91,7 @@ def train(
         max_episode_steps=max_episode_steps,
         changes=tuple(setting or ()),
         device=device,
+        engine=engine,
         out=out,
         resume=resume,
         processes=processes,
@@ -127,6 +129,7 @@ def sweep(
     max_episode_steps: options.MaxEpisodeSteps = None,
     setting: options.Changes = None,
     device: options.Device = None,
+    engine: options.Engine = None,
     out: options.Out = Path("runs"),
     resume: Annotated[
         Path | None,
@@ -160,6 +163,7 @@ def sweep(
         max_episode_steps=max_episode_steps,
         changes=tuple(setting or ()),
         device=device,
+        engine=engine,
         out=out,
         resume=resume,
         processes=processes,

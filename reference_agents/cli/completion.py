@@ -94,6 +94,18 @@ def devices(incomplete: str) -> list[str]:
     return _beginning(incomplete, DEVICES)
 
 
+def engines(incomplete: str) -> list[str]:
+    """Engines.
+
+    Example:
+        >>> engines("c")
+        ['compiled']
+    """
+    from reference_agents.compiled.engine import ENGINES
+
+    return _beginning(incomplete, ENGINES)
+
+
 def executors(incomplete: str) -> list[str]:
     """Executors.
 

@@ -20,7 +20,7 @@ from reference_agents.loading import load_network
 from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
 from reference_agents.vectorised import distribution_of, encoding_of, environment_class, episode_limit, whole_episodes
-from symcheck.array_types import Array
+from symcheck.array_types import Array, Bools
 from symcheck.errors import OptionError, TargetError
 from symcheck_reports.formatting import plural
 
@@ -112,7 +112,7 @@ def _film(
 
 def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
-    def policy(observations: Array) -> torch.Tensor:
+    def policy(observations: Array, running: Bools | None = None) -> torch.Tensor:
         # The network takes one batch; the axis of runs is taken off and put back.
         numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0]).float()).unsqueeze(0)
         return numbers

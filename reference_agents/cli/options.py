@@ -51,7 +51,7 @@ Changes = Annotated[
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run (extra logs).")]
 Wandb = Annotated[bool, typer.Option("--wandb", help="Send evaluations to Weights & Biases (extra wandb).")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on.", show_default=False)]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds: 0, 1, ...", show_default=False)]
 LearningRates = Annotated[
     str | None,
     typer.Option(
@@ -59,7 +59,8 @@ LearningRates = Annotated[
     ),
 ]
 Steps = Annotated[
-    int | None, typer.Option("--steps", help="Environment steps of each run; the preset's.", show_default=False)
+    int | None,
+    typer.Option("--steps", help="Environment steps of each run; the preset's number if left out.", show_default=False),
 ]
 Preset = Annotated[
     str | None,
@@ -70,6 +71,15 @@ Preset = Annotated[
         autocompletion=completion.presets,
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="auto (the default), torch, or compiled: PPO on vectors by C code, three times as fast.",
+        show_default=False,
+        autocompletion=completion.engines,
+    ),
+]
 Device = Annotated[
     str | None,
     typer.Option("--device", help="cpu (the default) or cuda.", show_default=False, autocompletion=completion.devices),
@@ -77,7 +87,9 @@ Device = Annotated[
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")]
 Processes = Annotated[
     int | None,
-    typer.Option("--processes", help="Spread the seeds over this many processes; 1.", show_default=False),
+    typer.Option(
+        "--processes", help="Distribute the seeds over this many processes; 1 if left out.", show_default=False
+    ),
 ]
 Executor = Annotated[
     str,
@@ -85,7 +97,12 @@ Executor = Annotated[
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one's.", show_default=False),
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Address of the Dask scheduler; a local cluster is started if left out.",
+        show_default=False,
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 MaxEpisodeSteps = Annotated[
@@ -98,7 +115,11 @@ MaxEpisodeSteps = Annotated[
 ]
 EvaluationEvery = Annotated[
     int | None,
-    typer.Option("--evaluation-every", help="Environment steps between evaluations; the preset's.", show_default=False),
+    typer.Option(
+        "--evaluation-every",
+        help="Environment steps between evaluations; the preset's number if left out.",
+        show_default=False,
+    ),
 ]
 EvaluationEpisodes = Annotated[
     int | None, typer.Option("--evaluation-episodes", help="Of each evaluation; the preset's.", show_default=False)

@@ -25,7 +25,7 @@ CHOSEN_APART = (
 )
 CHOSEN_TOGETHER = (
     "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
-    "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
+    "drawn. It was chosen on the seeds that are shown, which favours every network trained at several rates."
 )
 # With fewer seeds, each half would be too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4
@@ -56,7 +56,7 @@ def name_unfinished(folders: Sequence[Path]) -> None:
     """Say which trainings below some folders have not ended, and so are not drawn."""
     for run in (run for folder in folders for run in find_unfinished(folder)):
         Console().print(
-            f"not drawn, because it is unfinished: {run.folder}; go on with: reference-agents train --resume "
+            f"not shown, because it is unfinished: {run.folder}; continue with: reference-agents train --resume "
             f"{run.folder}",
             highlight=False,
             soft_wrap=True,

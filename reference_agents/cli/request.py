@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from reference_agents.cli.completion import DEVICES, EXECUTORS
+from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.settings import Settings, parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
@@ -46,6 +47,7 @@ class Request:
     resume: Path | None = None
     processes: int | None = None
     executor: str = "local"
+    engine: str | None = None
     scheduler: str | None = None
 
     @property
@@ -81,7 +83,7 @@ def check_execution(request: Request) -> None:
     if request.processes is not None and request.processes < 1:
         raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.scheduler is not None and request.executor != "dask":
-        raise OptionError("expected --executor dask beside the address of a scheduler.", where="--scheduler")
+        raise OptionError("expected --executor dask together with the address of a scheduler.", where="--scheduler")
     if request.executor == "dask":
         _require("distributed", "distributed", needed_for="--executor dask")
     if request.tensorboard:
@@ -133,7 +135,9 @@ def build_job(request: Request) -> Job:
         )
     rates = (network.learning_rate,) if request.learning_rates is None else learning_rates(request.learning_rates)
     network = network.with_quirks(asdict(settings))
-    return Job(task, network, tuple(range(seeds)), rates, settings, check_device(request.device or "cpu"))
+    device = check_device(request.device or "cpu")
+    engine = choose_engine(request.engine or AUTO, task, network, settings, device)[0]
+    return Job(task, network, tuple(range(seeds)), rates, settings, device, engine)
 
 
 def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Settings:
@@ -145,9 +149,9 @@ def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Se
     own = {"bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False}
     if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
         raise OptionError(
-            f"expected {' and '.join(asked)} to be left alone with a network of your own.",
+            f"expected {' and '.join(asked)} to be left out with a network of your own.",
             where="--set",
-            remedy="Give the module its initial weights and the scale of its input itself.",
+            remedy="Set the initial weights and the input scale in the module itself.",
         )
     return settings.with_changes(**own)
 

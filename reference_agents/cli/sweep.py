@@ -57,7 +57,7 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
         code = resume(replace(request, network=None), folder)
         if code == INTERRUPTED:
             console.print(
-                f"go on with all networks: reference-agents sweep --resume {out}", highlight=False, soft_wrap=True
+                f"continue with all networks: reference-agents sweep --resume {out}", highlight=False, soft_wrap=True
             )
             return code
         # Exit codes grow with what went wrong: 0 done, 1 not equivariant.
@@ -85,7 +85,7 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
         raise OptionError(
             f"{str(request.out)!r} holds a sweep already.",
             where="--out",
-            remedy=f"Go on with it (--resume {request.out}), or name another folder.",
+            remedy=f"Continue it (--resume {request.out}), or name another folder.",
         )
     parts = part_count(request)
     folders = [prepare_folder(request.out, folder_name(job)) for job in jobs]

@@ -24,6 +24,7 @@ from reference_agents.checkpoint import (
 from reference_agents.cli.live import announce, display, tell_all
 from reference_agents.cli.request import Request, build_job, changes, check_device, check_execution, learning_rates
 from reference_agents.cli.summary import summarise
+from reference_agents.compiled.engine import AUTO, TORCH, choose_engine
 from reference_agents.dask_executor import cluster_threads, train_on_dask
 from reference_agents.device.loop import runs_on_device, train_on_device
 from reference_agents.encoding.environment import short_label
@@ -108,6 +109,7 @@ def _resume_locked(request: Request, folder: Path, started: Started) -> int:
         "learning-rate": None if request.learning_rates is None else learning_rates(request.learning_rates),
         "preset": request.preset,
         "device": request.device,
+        "engine": None if request.engine == AUTO else request.engine,
         **changes(request),
     }
     refuse_other_job(started, asked)
@@ -118,6 +120,9 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     """Train what was prepared, from the checkpoints that there are, save and summarise it; the exit code."""
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
+    # What was compiled where it began has to be compiled here too.
+    asked = job.engine if job.engine != TORCH else request.engine or AUTO
+    note = choose_engine(asked, job.task, job.network, job.settings, job.device)[1]
     title = f"{short_label(job.task.name)} {short_label(job.network.name)}"
     # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
@@ -130,6 +135,8 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
                 f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
                 "(--max-episode-steps)"
             )
+        if note:
+            say(note)
         plan = _Plan(started, folder, request, tell_all([shown, *logs]), say)
         try:
             training = plan.train()
@@ -142,7 +149,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     summarise(record, folder, Console())
     if record.interrupted:
         console.print(
-            f"interrupted; what was finished is saved; go on with: reference-agents train --resume {folder}",
+            f"interrupted; what was finished is saved; continue with: reference-agents train --resume {folder}",
             highlight=False,
             soft_wrap=True,
         )
@@ -198,7 +205,7 @@ class _Plan:
             )
         # In one process only: the device loop has a single random stream for all runs.
         if job.device == "cuda" and len(parts) == 1 and runs_on_device(job):
-            self.say("on the GPU from beginning to end, without checkpoints")
+            self.say("entirely on the GPU, without checkpoints")
             return train_on_device(job, on_progress=self.on_progress)
         if len(parts) > 1:
             return train_in_processes(job, parts, processes=processes, checkpoints=files, on_progress=self.on_progress)
@@ -210,5 +217,6 @@ def _unwritable(folder: Path, error: OSError) -> OptionError:
     return OptionError(
         f"could not write to {str(folder)!r} ({error.strerror or error}).",
         where="--out",
-        remedy=f"What was saved before is kept; make room, then go on with: reference-agents train --resume {folder}",
+        remedy="Everything saved before is kept; free some space, then continue with: "
+        f"reference-agents train --resume {folder}",
     )

@@ -43,7 +43,8 @@ def runs_on_device(job: Job) -> bool:
     plain = job.network.views != "augmented" and job.network.basis != "user"
     settings = job.settings
     # Rates that fall and scales that move are numbers of the host, which a recorded graph would keep as they were.
-    plain = plain and not (settings.linear_decay or settings.normalise_returns or settings.normalise_observations)
+    moving = settings.linear_decay or settings.target_divergence > 0.0
+    plain = plain and not (moving or settings.normalise_returns or settings.normalise_observations)
     return job.task.name in TASKS and plain and settings.evaluation == "episodes"
 
 

@@ -187,7 +187,7 @@ class GymnasiumVector:
             f"{self._encoded.label} {problem} at step {len(self._played[place])} of episode "
             f"{int(self._episodes[place]) + 1} (environment {place[1] + 1} of seed {self._seeds[place[0]]}).",
             where="--env",
-            remedy="Mend the environment; what was saved before is kept.",
+            remedy="Fix the environment; everything saved before is kept.",
         )
 
     def _at(self, place: tuple[int, ...]) -> gym.Env[Any, Any]:

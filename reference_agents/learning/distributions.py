@@ -12,6 +12,8 @@ Each class works on tensors (runs, batch, numbers) and on actions (runs, batch) 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -61,10 +63,16 @@ class Categorical:
             >>> Categorical().sample(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
             [[0, 1]]
         """
-        # In float64: sums of float32 may end 6e-8 below 1, and what is left would go to the last action.
-        cumulative = torch.softmax(numbers.double(), dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
-        # The number of thresholds at or below u is the action; the last threshold, 1, is left out.
-        actions: npt.NDArray[np.int64] = (uniforms[..., None] >= cumulative).sum(-1)
+        # In float64: sums of float32 may end 6e-8 below 1, and what is left would go to the last action. One array for
+        # each action, because reductions over a few neighbouring numbers are slow.
+        logits = [column.astype(np.float64) for column in np.moveaxis(numbers.cpu().numpy(), -1, 0)]
+        largest = functools.reduce(np.maximum, logits)
+        cumulative = list(itertools.accumulate(np.exp(logit - largest) for logit in logits))
+        thresholds = uniforms * cumulative[-1]
+        # The number of sums at or below the threshold is the action; the last sum is left out.
+        actions: npt.NDArray[np.int64] = np.zeros(uniforms.shape, dtype=np.int64)
+        for part in cumulative[:-1]:
+            actions += thresholds >= part
         return actions
 
     def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from reference_agents.learning.adaptive_rate import AdaptiveRates, policy_divergence
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.losses import DERIVATIVES, Batch, LossWeights
 from reference_agents.learning.optimiser import StackedAdam
@@ -54,7 +55,10 @@ class Learner:
         self._weights = LossWeights(
             settings.value_coefficient, settings.entropy_coefficient, settings.clip, settings.bound_penalty
         )
-        self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
+        self._adaptive = AdaptiveRates(len(network.parameters.values), settings.target_divergence)
+        self._optimiser = optimiser or StackedAdam(
+            network.parameters, learning_rates, settings.max_gradient_norm, separately=settings.target_divergence > 0.0
+        )
         self._derivatives = DERIVATIVES[settings.algorithm]
         self._uploads = Uploads(network.parameters.values.device)
         # Permutations come from sorting uniform numbers; few steps a block, since one step is a whole batch of epochs.
@@ -68,7 +72,11 @@ class Learner:
         """
         if not isinstance(self._optimiser, StackedAdam):
             raise NotImplementedError("the state of this optimiser cannot be saved")
-        return {"optimiser": self._optimiser.state(), "streams": self._streams.state()}
+        return {
+            "optimiser": self._optimiser.state(),
+            "streams": self._streams.state(),
+            "rates": self._adaptive.state(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
@@ -76,11 +84,15 @@ class Learner:
             raise NotImplementedError("the state of this optimiser cannot be restored")
         self._optimiser.restore(state["optimiser"])
         self._streams.restore(state["streams"])
+        self._adaptive.restore(state["rates"])
 
     def decay_rates(self, remaining: float) -> None:
-        """Set learning rates to their first values times the share of the run that is left, where they decay."""
+        """Set learning rates for the next update: from the share of the run that is left, and from the last update."""
         if self._settings.linear_decay and isinstance(self._optimiser, StackedAdam):
-            self._optimiser.scale_rates(remaining)
+            self._optimiser.scale_rates([remaining])
+        if self._adaptive.target and isinstance(self._optimiser, StackedAdam):
+            share = remaining if self._settings.linear_decay else 1.0
+            self._optimiser.scale_rates((share * self._adaptive.factors).tolist())
 
     @torch.no_grad()
     def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None) -> torch.Tensor:
@@ -107,6 +119,9 @@ class Learner:
             shuffled = _shuffle(rollout, orders[:, epoch])
             for start in range(0, self._settings.batch, size):
                 finite &= torch.isfinite(self._step(_slice(shuffled, start, start + size)))
+        if self._adaptive.target:
+            numbers = self._network.forward(rollout.observations)[0]
+            self._adaptive.follow(policy_divergence(self._policy, numbers, rollout))
         return finite
 
     def _step(self, rollout: Rollout) -> torch.Tensor:

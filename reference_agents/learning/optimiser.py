@@ -22,18 +22,25 @@ class StackedAdam:
         parameters: values and gradients of all runs.
         learning_rates: one per run, equal ones next to each other.
         max_gradient_norm: each run's gradient is scaled down to this 2-norm.
+        separately: whether rates of runs that begin alike may part.
     """
 
     def __init__(
-        self, parameters: StackedParameters, learning_rates: Sequence[float], max_gradient_norm: float
+        self,
+        parameters: StackedParameters,
+        learning_rates: Sequence[float],
+        max_gradient_norm: float,
+        *,
+        separately: bool = False,
     ) -> None:
         self._gradients = parameters.gradients
         self._max_norm = max_gradient_norm
         groups: list[dict[str, Any]] = []
         start = 0
         # Runs of one learning rate stand side by side (`Job.runs`), so each rate is one group.
-        for rate, members in itertools.groupby(learning_rates):
-            stop = start + len(list(members))
+        alike = (list(members) for _, members in itertools.groupby(learning_rates))
+        for members in ([rate] for rate in learning_rates) if separately else alike:
+            stop, rate = start + len(members), members[0]
             values = parameters.values[start:stop]
             # A view of the gradients' buffer: what `backward` writes is what Adam reads.
             values.grad = parameters.gradients[start:stop]
@@ -43,9 +50,10 @@ class StackedAdam:
         self._rates = [float(group["lr"]) for group in groups]
         self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
-    def scale_rates(self, factor: float) -> None:
-        """Set each learning rate to its first value times a factor, whatever it was set to before."""
-        for group, rate in zip(self._adam.param_groups, self._rates, strict=True):
+    def scale_rates(self, factors: Sequence[float]) -> None:
+        """Set each group's learning rate to its first value times a factor; one factor serves all."""
+        each = [factors[0]] * len(self._rates) if len(factors) == 1 else factors
+        for group, rate, factor in zip(self._adam.param_groups, self._rates, each, strict=True):
             group["lr"] = factor * rate
 
     def state(self) -> dict[str, Any]:

@@ -130,13 +130,17 @@ class ActorCritic:
         if self._mask is not None:
             # A masked logit is a constant; its derivative is cut off in `backward`.
             numbers = numbers.masked_fill(self._mask, MASKED_LOGIT)
-        if self._deviation is not None and self._deviation_value is not None:
-            # The deviation does not depend on the observation: one row for all.
-            log_deviation = self._deviation.expand(self._deviation_value).expand_as(numbers)
-            numbers = torch.cat([numbers, log_deviation], dim=2)
+        numbers = self.with_deviations(numbers)
         if keep and self._steps is not None:
             self._steps.append((tapes, (x, numbers, values)))
         return numbers, values
+
+    def with_deviations(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Means (runs, batch, coordinates), and the logarithms of their deviations behind them; logits as they are."""
+        if self._deviation is None or self._deviation_value is None:
+            return numbers
+        # The deviation does not depend on the observation: one row for all.
+        return torch.cat([numbers, self._deviation.expand(self._deviation_value).expand_as(numbers)], dim=2)
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`.

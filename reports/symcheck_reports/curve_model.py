@@ -85,7 +85,7 @@ class CurveModel:
         choice_rule: how the learning rate was chosen, in a sentence; "" where there was only one.
         command: the command line that repeats the training; "" where none exists.
         versions: package name to version.
-        duration_s: wall time of training and evaluating, in seconds, summed over all runs; None where unknown.
+        duration_s: wall time of training and evaluation, in seconds, summed over all runs; None where unknown.
         notes: further sentences to show as they are ("preset paper", "run on 2 CPU cores").
         trained: number of runs that were trained, those that only chose a learning rate included; None where it is
             the number of curves.

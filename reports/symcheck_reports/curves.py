@@ -63,5 +63,5 @@ def _task_facts(view: CurveView) -> list[tuple[str, str]]:
         ("env steps per run", count(view.last_step)),
     ]
     if model.duration_s is not None:
-        facts.append(("wall time", f"{seconds(model.duration_s)} of training and evaluating"))
+        facts.append(("wall time", f"{seconds(model.duration_s)} of training and evaluation"))
     return facts

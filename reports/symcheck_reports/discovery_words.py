@@ -57,7 +57,11 @@ def rotation_sentence(rotation: DiscoveryRotation) -> str:
     """A continuous symmetry with its residuals and what verification says about a generic angle, or a finite one."""
     reward = scientific(rotation.reward_residual)
     residuals = f"residual {scientific(rotation.residual)} in the dynamics, {reward} in the reward"
-    turned = f"turned by {rotation.angle:g} degrees" if rotation.angle else "at a generic angle, and so at all,"
+    turned = (
+        f"turned by {rotation.angle:g} degrees"
+        if rotation.angle
+        else "at a generic angle, and therefore at every angle,"
+    )
     return (
         f"{one_line(rotation.description, 400)}: {residuals}; {turned} it is "
         f"{rotation.verdict}: {one_line(rotation.why, 400)}"

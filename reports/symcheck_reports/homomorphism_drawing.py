@@ -110,7 +110,7 @@ def _circles(model: HomomorphismModel) -> Pair:
             size,
         ),
         _figure([*lines, *abstract], "abstract", "Abstract MDP", _describe_abstract(model), size),
-        "Every state by its name, block after block around the circle; the colour says which block.",
+        "Every state by its name, arranged around the circle block by block; the colour shows the block.",
         "The blocks by their numbers." + (_LINES if lines else ""),
     )
 

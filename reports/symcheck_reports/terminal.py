@@ -69,11 +69,12 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
     """
     lines = [] if quiet else [_header(run), Text()]
     width = max((len(one_line(p.name, 60)) for p in run.properties), default=0)
-    for result in run.properties:
+    for index, result in enumerate(run.properties):
+        is_repeated = any(_shares_reason(result, following) for following in run.properties[index + 1 : index + 2])
         if result.verdict == "failed":
             lines += [*([Text()] if lines and lines[-1] else []), *failure_lines(result, run), Text()]
         elif not quiet:
-            lines += property_lines(result, width)
+            lines += property_lines(result, width, with_reason=not is_repeated)
     if not quiet:
         lines += _columns(run)
         lines += _regions(run)
@@ -104,8 +105,23 @@ def _header(run: RunResult) -> Text:
     return Text.assemble((words.target_name(run), "bold"), f" under {words.claim_name(run)}")
 
 
-def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
-    """The line of a property that holds or is undecided: verdict, name, evidence, residual, bound."""
+def _shares_reason(result: PropertyResult, following: PropertyResult) -> bool:
+    """Whether the next property is undecided for the same reason, which is then printed below the last of them only."""
+    undecided = all(p.verdict == "undecided" and not p.causes for p in (result, following))
+    return undecided and result.detail == following.detail
+
+
+def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool = True) -> list[Text]:
+    """The line of a property that holds or is undecided: verdict, name, evidence, residual, bound.
+
+    Args:
+        result: the property.
+        width: of the column of names.
+        with_reason: whether the reason of an undecided property follows.
+
+    Returns:
+        One line, and its reason and likely causes below it.
+    """
     parts = [words.evidence(result)]
     if (largest := words.largest_residual(result)) is not None:
         against = f" (tolerance {scientific(result.tolerance)})" if result.tolerance is not None else ""
@@ -115,7 +131,7 @@ def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
     parts += filter(None, [words.remark(result), ", ".join(words.qualifications(result))])
     name = one_line(result.name, 60).ljust(width)
     lines = [Text.assemble(_verdict(result.verdict), "  ", name, "  ", ("; ".join(parts), "dim"))]
-    if result.verdict == "undecided" or words.qualifications(result):
+    if with_reason and (result.verdict == "undecided" or words.qualifications(result)):
         lines.append(_labelled("because", one_line(result.detail, 1000)))
         lines += [_labelled("likely", cause) for cause in words.causes_lettered(result.causes)]
     return lines

@@ -120,7 +120,7 @@ def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Map
     # What is violated by about as little as the samples can show fails with some seeds and passes with others.
     marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
     if verdict != entry.verdict and not marginal:
-        yield f"the verdict is {verdict}, recorded is {entry.verdict}"
+        yield f"the verdict is {verdict}, but {entry.verdict} is recorded"
     # In both directions: a property that no longer fails is a change as well.
     more = [name for name in fails if name not in (*entry.fails, *entry.sometimes)]
     fewer = [name for name in entry.fails if name not in fails]
@@ -131,4 +131,4 @@ def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Map
     for name, recorded in entry.size.items():
         measured = size.get(name)
         if measured is not None and not recorded / _FACTOR <= measured <= recorded * _FACTOR:
-            yield f"{name} is violated by {measured:.2g}, recorded is {recorded:.2g}"
+            yield f"{name} is violated by {measured:.2g}, but {recorded:.2g} is recorded"

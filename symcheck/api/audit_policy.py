@@ -32,16 +32,17 @@ def audit_policy(
     emit: Emit | None = None,
     **options: Unpack[AuditPolicyKeywords],
 ) -> Report:
-    """Check on given states that a policy's action in the moved state is the moved action.
+    """Check on given states that the policy's action in the transformed state is the transformed action.
 
-    The residual |pi(g s) - g pi(s)| is given per action, in its unit, and split into what the observation normaliser,
-    the network and the post-processing add. Stochastic policies are compared by mean and by deviation.
+    The residual |pi(g s) - g pi(s)| is reported per action, in its unit, and split into the contributions of the
+    observation normaliser, the network and the post-processing. Stochastic policies are compared by mean and
+    standard deviation.
 
     Args:
         net: a module, a zero-argument factory, "module:name", "file.py:name" or a saved network.
         symmetry: a `Symmetry` or a SPEC.
-        observations: states that the policy meets, shape (N, ...); of Dict spaces a mapping of such arrays, or the
-            path of an .npz file of either.
+        observations: observations that the policy visits, shape (N, ...); for Dict spaces a mapping of such arrays;
+            or the path of an .npz file with either.
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.AuditPolicyOptions`: `units` (of actions), `tolerance` (in these
             units; 1e-5 of each action's spread when left out), `checkpoint`, `trust`, `samples`, `max_time`, `alpha`,

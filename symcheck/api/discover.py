@@ -124,10 +124,11 @@ def discover(
     emit: Emit | None = None,
     **options: Unpack[DiscoverKeywords],
 ) -> Discovered:
-    """Search an environment for symmetries, and verify what is found.
+    """Search an environment for symmetries, and verify every candidate.
 
-    Signed permutations of the coordinates with action maps that fit, reflections about equilibria, rotations and flips
-    of images, automorphisms of tables. Nothing is claimed that `verify_env` refuses on fresh samples.
+    The search covers signed permutations of the coordinates with matching action maps, reflections about equilibria,
+    rotations and flips of images, and automorphisms of tables. A symmetry is claimed only if `verify_env` accepts it
+    on fresh samples.
 
     Args:
         env: a Gymnasium id, "module:factory", "file.py:factory", an environment or a zero-argument factory.

@@ -131,15 +131,16 @@ class DiscoveredGame:
 
 @shows_options(VerifyGameOptions)
 def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[VerifyGameKeywords]) -> DiscoveredGame:
-    """Search a board game for the symmetries that its rules have: turns and flips of the board.
+    """Search a board game for symmetries of its rules among the rotations and flips of the board.
 
-    How the policy vector moves is not guessed: it follows from legal moves and next boards. Every image that is left is
-    verified alone, and all of them together on other games; nothing is claimed that `verify_game` refuses.
+    The permutation of the policy vector is not guessed: legal moves and next boards determine it. Every remaining
+    image is verified separately, then all of them together on other games. An image is claimed only if `verify_game`
+    accepts it.
 
     Args:
-        game: as of `verify_game`; symmetries that it claims are not examined.
-        emit: receives the events of the last verification, of all images together.
-        **options: as of `verify_game`.
+        game: as for `verify_game`; the symmetries that it claims are not used.
+        emit: receives the events of the last verification, that of all images together.
+        **options: as for `verify_game`.
 
     Returns:
         The images that hold, as a function and as a Python module.

@@ -167,7 +167,7 @@ def _read_until_closed(reading: int, time_limit: float) -> bytes | None:
 
 def _unpack_answer(answer: bytes | None, status: int) -> Any:
     if answer is None:
-        raise SymcheckError("it did not end in time")
+        raise SymcheckError("it did not finish in time")
     if answer.startswith(_ANSWER):
         return pickle.loads(answer[1:])  # written by the child above, which is this very program
     if answer.startswith(_FAILURE):

@@ -134,7 +134,7 @@ class Report:
 
     @property
     def properties(self) -> tuple[PropertyResult, ...]:
-        """The property results of all symmetries, in the order they were checked; counterexamples have `plot()`."""
+        """The property results of all symmetries, in the order of the checks; counterexamples have `plot()`."""
         return tuple(_drawable(item, run) for run in self.results for item in run.properties)
 
     @property
@@ -186,7 +186,7 @@ class Report:
         """Markdown for a pull request or a step summary.
 
         Args:
-            after: how many bytes the summary holds already; the whole stays below what GitHub shows.
+            after: size in bytes of the existing summary; the total stays below GitHub's limit.
         """
         from symcheck_reports import markdown
 
@@ -196,7 +196,7 @@ class Report:
         """Write the page.
 
         Args:
-            path: where to; the folder must exist.
+            path: the file to write; its folder must exist.
 
         Returns:
             The path written.

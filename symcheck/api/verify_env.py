@@ -35,7 +35,7 @@ def verify_env(
     emit: Emit | None = None,
     **options: Unpack[VerifyEnvKeywords],
 ) -> Report:
-    """Check that an environment has a symmetry: reward, transition, termination, start and observation.
+    """Check that an environment has a symmetry in its rewards, transitions, terminations, starts and observations.
 
     The claim is R(s, a) = R(L_g s, K_g^s a) and T(s'|s, a) = T(L_g s'|L_g s, K_g^s a) for the group's generators
     (elements under which it holds form a subgroup). A symmetric environment is reported as failed with probability at

@@ -23,7 +23,7 @@ def verify_game(
     emit: Emit | None = None,
     **options: Unpack[VerifyGameKeywords],
 ) -> Report:
-    """Check that images of positions behave as the positions do, and that the policy vector moves along.
+    """Check that images of positions are equivalent to them, and that the policy vector is permuted accordingly.
 
     Positions are reached by legal play from the start; only legal moves are played. A game of few positions is tested
     completely.

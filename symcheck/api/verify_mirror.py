@@ -28,13 +28,13 @@ def verify_mirror(
     emit: Emit | None = None,
     **options: Unpack[VerifyMirrorKeywords],
 ) -> Report:
-    """Compare a batched mirror function, column by column, with the mirror that is derived from a robot's model.
+    """Compare a batched mirror function, column by column, with the mirror derived from a robot's model.
 
-    The images B_g(s) and B_g(a) that the function returns must be L_g s and K_g a, with L and K derived from the
-    model: which joint is whose image, and with which sign, as their axes say. Nothing is simulated.
+    The images B_g(s) and B_g(a) that the function returns must be L_g s and K_g a. L and K are derived from the
+    model: the axes of the joints determine the image and the sign of each joint. Nothing is simulated.
 
     Args:
-        function: `fn(env, obs, actions)` as rsl_rl and Isaac Lab take it, an object with `augment_observations` and
+        function: `fn(env, obs, actions)` as rsl_rl and Isaac Lab expect it, an object with `augment_observations` and
             `augment_actions`, "module:attr" or "file.py:attr"; None checks the model alone.
         model: an MJCF or URDF file or its text, a `mujoco.MjModel`, or an environment that has one.
         emit: receives the engine's events as they happen.

@@ -26,7 +26,10 @@ def command(
             autocompletion=completion.symmetries,
         ),
     ],
-    data: Annotated[Path, typer.Option(help="States that the policy meets, an .npz file: one array, or one per key.")],
+    data: Annotated[
+        Path,
+        typer.Option(help="Observations that the policy visits: an .npz file with one array, or one array per key."),
+    ],
     **given: Any,
 ) -> None:
     """Audit a trained policy: the residual of each action in its unit, split into normaliser, network, post-processing.

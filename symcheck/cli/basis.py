@@ -67,7 +67,9 @@ def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
         # How the basis was checked, and what its rank was compared with.
         checked = f"{row.certificate.kind}, rank {_PREDICTED[row.certificate.predicted_by]}"
         typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
-    typer.echo("\nFree weights of a dense layer's, per pair of channels (biases: per channel). 0 is a legal answer.")
+    typer.echo(
+        "\nFree weights, of those of a dense layer, per pair of channels (biases: per channel). 0 is a valid result."
+    )
 
 
 def _page(symmetry: Symmetry, rows: list[LayerRow], line: str) -> str:

@@ -15,7 +15,9 @@ def command(
     file: Annotated[Path, typer.Argument(help="A certificate, as verify-net --certificate writes it.")],
     weights: Annotated[
         Path | None,
-        typer.Option(help="Weights that must be those of the certificate, by name: an .npz file.", show_default=False),
+        typer.Option(
+            help="Weights that the certificate must contain, by parameter name: an .npz file.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Check a certificate again, law by law, with NumPy alone: 0 accepted, 1 rejected, 2 unreadable.

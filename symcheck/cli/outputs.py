@@ -60,8 +60,12 @@ class Outputs:
         self.publish(report)
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
-    def publish(self, report: Report) -> None:
+    def publish(self, report: Report, *, is_shown: bool = True) -> None:
         """Write what was requested and print the verdict.
+
+        Args:
+            report: of one or more runs.
+            is_shown: whether the terminal gets it too.
 
         Raises:
             SymcheckError: a file could not be written; the others are.
@@ -71,7 +75,8 @@ class Outputs:
         from symcheck.files import write_text
 
         report = Report([with_reproduction(result, self.json) for result in report.results])
-        self.show(report)
+        if is_shown:
+            self.show(report)
         writers = (
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),

@@ -49,7 +49,7 @@ def command(**given: Any) -> None:
     baseline = given["baseline"]
     table = settings.find_settings(Path.cwd())  # the nearest file upward
     if not table.checks or table.path is None:
-        place = f"{table.path} lists none" if table.path else f"no settings were found from {Path.cwd()} upward"
+        place = f"{table.path} lists none" if table.path else f"no settings were found in {Path.cwd()} upward"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
     shared = _shared_options(table, baseline)
     # A mistake in the last check is reported before the first one runs for minutes.

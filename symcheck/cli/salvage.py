@@ -43,7 +43,7 @@ def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_lat
             problem = f" {error}"
     where = f", in {progress}" if progress else ""
     if interrupted:
-        said = f"interrupted{where}; the run did not end by itself and was stopped."
+        said = f"interrupted{where}; the run did not end by itself and was terminated."
     elif was_late:
         said = f"the time budget ran out{where}, and a step did not end; the run was stopped."
     else:

@@ -30,7 +30,8 @@ def command() -> None:
     Example: symcheck settings
     """
     table = settings.find_settings(Path.cwd())
-    typer.echo(f"Settings of this project: {table.path or 'none found from here upward'}")
+    nowhere = "no settings in a pyproject.toml or symcheck.toml of this folder or its parents"
+    typer.echo(f"Settings of this project: {table.path or nowhere}")
     for name, value in table.shared.items():
         typer.echo(f"  {name} = {_as_toml(value)}")
     if table.checks:

@@ -81,6 +81,8 @@ def watched(
         if not (reports and ledger.is_within_run):
             raise
         publish(outputs, ledger, baseline, interrupted=True)
+        if not ledger.has_checked:
+            typer.echo("interrupted before anything was checked", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from error
     except (SymcheckError, typer.Exit):
         raise
@@ -99,7 +101,10 @@ def watched(
 def publish(
     outputs: Outputs, ledger: Ledger, baseline: Path | None, *, time_up: bool = False, interrupted: bool = False
 ) -> bool:
-    """Report what was finished, where a run had begun; whether some property had failed that nobody accepts."""
+    """Report what was finished, where a run had begun; whether some property had failed that nobody accepts.
+
+    Where nothing was checked there is nothing to print: files are written, and the caller's message says why.
+    """
     from symcheck.api.baseline import as_baseline, with_baseline
     from symcheck.api.report import Report
 
@@ -108,7 +113,7 @@ def publish(
         return False
     accepted = as_baseline(baseline)
     report = Report([with_baseline(result, accepted) for result in results])
-    outputs.publish(report)
+    outputs.publish(report, is_shown=ledger.has_checked or outputs.quiet)
     return report.verdict == "failed"
 
 

@@ -22,8 +22,8 @@ from symcheck.discovery.assignment import assign
 from symcheck.discovery.maps import SignedMap
 
 MOST_LISTED = 64
-"""Joint actions that are all tried; of more, so many are drawn."""
-_DRAWN = 32
+"""Joint actions that are all tried."""
+_MOST_ALIKE = 12  # joint actions in which all components have the same number of value
 _TIE = 1e-6  # misfits are relative to a typical step: below, a component stays where it is
 
 
@@ -111,8 +111,10 @@ class ActionValues:
         ranges = [range(first, first + n) for first, n in zip(self.firsts, self.counts, strict=True)]
         if self.joint <= MOST_LISTED:
             return [list(each) for each in itertools.product(*ranges)]
-        rng = np.random.default_rng(self.total)
-        return [[int(rng.choice(each)) for each in ranges] for _ in range(_DRAWN)]
+        # Every component takes each of its values equally often, and all with one count the same one: exact where
+        # components add up, and the same set wherever components are exchanged.
+        rows = min(_MOST_ALIKE, math.lcm(*self.counts))
+        return [[first + m % n for first, n in zip(self.firsts, self.counts, strict=True)] for m in range(rows)]
 
     def with_literal(self, literal: int) -> list[Any]:
         """The actions over which the effect of a literal is averaged; for a Discrete space its own action."""

@@ -6,6 +6,7 @@ action (or each component of a Box action, nudged both ways) is matched to the o
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +18,16 @@ from symcheck.discovery.action_values import values_of
 from symcheck.discovery.assignment import assign
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
-from symcheck.discovery.structure import action_middle, action_reach, probe_actions
+from symcheck.discovery.structure import CHANCE, action_middle, action_reach, probe_actions
 from symcheck.errors import TargetError
 
-_STATES, _STATES_RANDOM = 4, 8  # at which actions are tried
+_STATES, _STATES_RANDOM, _STATES_NOISY = 4, 8, 24  # at which actions are tried
 MOST_ACTIONS = 64  # tried one by one at every state; a match needs all of them
 _REPEATS = 9  # of a random step; a match needs no more, and the screen looks closer
 _FURTHER = 24  # states looked through for those that tell actions apart
 _MOST_FURTHER = 8
 _TOLD = 1e-3  # of a typical step, where rewards or ends differ; by less than this they are taken for equal
+_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2  # of which all action maps are listed
 _TIE = 1e-6  # misfits are relative to a typical step: below, an action stays where it is
 
 
@@ -80,6 +82,25 @@ def refuse_large(space: spaces.Space[Any]) -> None:
         )
 
 
+def list_few(lab: Laboratory) -> list[SignedMap]:
+    """All action maps, where there are few; none where there are many.
+
+    Args:
+        lab: the environment.
+
+    Returns:
+        Permutations of at most four Discrete actions, signed permutations of at most two components of a Box.
+    """
+    if lab.values is not None and lab.values.single and lab.values.total <= _FEW_ACTIONS:
+        return [SignedMap.of(images) for images in itertools.permutations(range(lab.values.total))]
+    size = int(np.prod(lab.action_space.shape or (1,)))
+    if not isinstance(lab.action_space, spaces.Box) or size > _FEW_COMPONENTS:
+        return []
+    middle = action_middle(lab.action_space)
+    signs = itertools.product((1, -1), repeat=size)
+    return [SignedMap.about(index, sign, middle) for sign in signs for index in itertools.permutations(range(size))]
+
+
 def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
     """Step every probe action at a few states of the pool, more where single actions do the same at the first.
 
@@ -90,7 +111,7 @@ def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
     Returns:
         What followed; costs 4 to 12 x (values of actions, or 2 x components) steps.
     """
-    count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM
+    count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM if lab.is_whole else _STATES_NOISY
     states = _draw_states(lab, count)
     outcomes = _tabulate_outcomes(lab, states)
     if lab.values is not None and lab.kind == "deterministic":
@@ -136,7 +157,9 @@ def _tabulate_outcomes(lab: Laboratory, states: Floats) -> Floats:
 
 
 def _average_step(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
-    outcomes = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=_REPEATS)
+    # Chance among real numbers hides more than among whole ones, whose medians are mostly exact.
+    most = _REPEATS if lab.is_whole else lab.repeats
+    outcomes = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=most)
     rows = np.concatenate([outcomes.states, outcomes.rewards[:, None], outcomes.ended[:, None]], axis=1)
     return np.asarray(rows.mean(axis=0))
 
@@ -168,8 +191,12 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     # Clipped: one coordinate that hits a wall must not outweigh all others.
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1)
     # Rewards and ends tell apart what moves nothing; they count little, so that a reward that breaks the map is told.
+    # Where chance moves more than actions do they count more than it; medians of whole numbers are mostly exact.
+    by_chance, paid = lab.noise
+    chance = 0.0 if lab.is_whole else CHANCE * float((by_chance / probes.scale).sum()) / len(misfit) ** 0.5
     told = np.abs(probes.outcomes[:, :, None, -2:] - images[:, None, :, -2:])
-    misfit = (misfit + _TOLD * (told > _TOLD).sum(axis=-1)).mean(axis=0)
+    counted = (told > [_TOLD + CHANCE * paid, _TOLD]).sum(axis=-1)
+    misfit = (misfit + max(_TOLD, chance) * counted).mean(axis=0)
     if lab.values is not None:
         # Actions that did the same are told apart by nothing: each cell's own action goes where the cell goes.
         usual = state_map.index if len(misfit) == state_map.dim else range(len(misfit))

@@ -7,7 +7,7 @@ where actions go follows from how they act, and is found on real transitions aft
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,6 +122,9 @@ class _Search:
             p = own[0]
             for q in np.flatnonzero(kinds == self._kind(v)):
                 domains[v, q] = self._alike(p, int(q), signatures)
+        if self.structure.parts is not None:
+            owner = np.array(self.structure.parts)
+            domains[: len(owner), : 2 * len(owner)] &= owner[:, None] == np.repeat(owner, 2)
         for j in self.structure.fixed:
             domains[j] = False
             domains[j, 2 * j] = True
@@ -161,12 +164,12 @@ class _Search:
         own = self.back.get(v, self.variables[v][0])
         for q in sorted(np.flatnonzero(domains[v]).tolist(), key=lambda literal: (literal != own, literal)):
             self.nodes += 1
-            narrowed = self.narrow(domains, v, int(q))
+            narrowed = self.narrow(domains, v, int(q), chosen)
             if narrowed is not None:
                 yield from self.extend(narrowed, [*chosen, (v, int(q))])
 
-    def narrow(self, domains: Bools, v: int, q: int) -> Bools | None:
-        """The domains once v goes to q; None where some variable has nowhere to go."""
+    def narrow(self, domains: Bools, v: int, q: int, chosen: Sequence[tuple[int, int]] = ()) -> Bools | None:
+        """The domains once v goes to q, and others where they were sent; None where a variable has nowhere to go."""
         p = self.variables[v][0]
         fits = np.ones_like(domains)
         for sign in (False, True):
@@ -177,6 +180,10 @@ class _Search:
             others = np.maximum(self.floor[self.firsts][:, None], self.floor[None, :])
             fits &= _close_all(self.table[self.firsts, source], self.table[:, image], others, self.structure.relative)
             self._keep_pairs(fits, source, image)
+        for u, goes in chosen:
+            self._keep_mixed(fits, (p, self.variables[u][0]), (q, goes))
+        if not fits[v, q]:  # what v does with others may be done to v itself
+            return None
         narrowed: Bools = domains & fits
         narrowed[:, [q, self.negated[q]]] = False
         narrowed[v] = False
@@ -190,6 +197,20 @@ class _Search:
             return
         own, others = pairs[source, self.firsts[: self.structure.dim]][:, None], pairs[image][None, :]
         fits[: self.structure.dim, :states] &= (own == others) | (own < 0) | (others < 0)
+
+    def _keep_mixed(self, fits: Bools, sources: tuple[int, int], images: tuple[int, int]) -> None:
+        """Leave out, in place, what would not carry the mixed effects of two literals into those of their images."""
+        mixed, floor = self.structure.mixed, self.structure.mixed_floor
+        if mixed is None or floor is None:
+            return
+        (p, u), (q, w), firsts = sources, images, self.firsts[: self.structure.dim]
+        open_ones = fits[: self.structure.dim, : 2 * self.structure.dim]
+        relative = self.structure.relative
+        # Where a third coordinate goes: as what both move, or as what moves one of them together with the other.
+        others = np.maximum(floor[firsts][:, None], floor[None, :])
+        open_ones &= _close_all(mixed[p, u, firsts], mixed[q, w], others, relative)
+        open_ones &= _close_all(mixed[p, firsts, u], mixed[q, :, w], max(floor[u], floor[w]), relative)
+        open_ones &= _close_all(mixed[u, firsts, p], mixed[w, :, q], max(floor[p], floor[q]), relative)
 
     def _floor(self, source: int, image: int) -> float:
         return float(max(self.floor[source], self.floor[image]))

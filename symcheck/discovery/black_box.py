@@ -7,23 +7,23 @@ rotations and reflections of the picture. Verification then has episodes only, a
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.array_types import Floats
+from symcheck.discovery.actions import list_few
 from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.matching import match_effects
-from symcheck.discovery.observations import is_image
+from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
-from symcheck.discovery.structure import Structure, action_middle, both_signs, probe_sizes
+from symcheck.discovery.structure import Structure, both_signs, probe_sizes
 from symcheck.errors import TargetError
 
 MOST_COORDINATES = 24
@@ -32,7 +32,6 @@ _ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episo
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
-_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
 _LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
@@ -52,8 +51,10 @@ def propose(lab: Laboratory) -> Proposals:
     Raises:
         TargetError: observations are too long to search.
     """
-    width = lab.stepper.codec.coordinates.dim
-    if not is_image(lab) and width > MOST_COORDINATES:
+    parts = Parts.of(lab.observation_space)
+    # A picture is searched as a whole; the numbers beside pictures count.
+    width = sum(block.size for block in parts.beside)
+    if width > MOST_COORDINATES:
         raise TargetError(
             f"expected at most {MOST_COORDINATES} observation components where states cannot be set ({lab.why}), "
             f"got {width}.",
@@ -65,7 +66,7 @@ def propose(lab: Laboratory) -> Proposals:
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
         return Proposals(complete=False, remarks=[f"{taken}, too few for a search; allow more with --max-time"])
-    proposals = propose_pictures(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    proposals = propose_pictures(lab, rollouts) if parts.pictures else _vectors(lab, rollouts)
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
@@ -101,7 +102,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         rollouts: its steps.
 
     Returns:
-        The table at zero, compared loosely.
+        The table, compared loosely; coordinates stay in their part of the observation.
     """
     low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
@@ -139,6 +140,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         dim,
         tuple(int(j) for j in np.flatnonzero(sizes == 0)),
         _RELATIVE,
+        parts=tuple(at for at, part in enumerate(blocks_of(lab.observation_space)) for _ in range(part.size)),
     )
 
 
@@ -150,7 +152,8 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     )
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     left = automorphisms(structure)
-    maps = [SignedMap.of(index, sign) for index, sign in left.maps]
+    middle = np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
+    maps = [SignedMap.about(index, sign, middle) for index, sign in left.maps]
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
     proposals.forms[_FORM] = left.complete
@@ -187,22 +190,10 @@ def _list_action_maps(
     """Action maps for a map of observations, by the misfit of the model; all of them where they are few."""
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
     fitted, _ = match_effects(state_map.apply(effects), effects, scale, lab.values, lab.action_space)
-    every = [fitted, *_list_few(lab)]
+    every = [fitted, *list_few(lab)]
     # K must repeat when L does: L^n = 1 asks for K^n = 1.
     kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
     return sorted(kept, key=lambda each: model.misfit(state_map, each))[:_MOST_TRIED]
-
-
-def _list_few(lab: Laboratory) -> list[SignedMap]:
-    """All action maps, where there are few."""
-    if lab.values is not None and lab.values.single and lab.values.total <= _FEW_ACTIONS:
-        return [SignedMap.of(images) for images in itertools.permutations(range(lab.values.total))]
-    size = int(np.prod(lab.action_space.shape or (1,)))
-    if not isinstance(lab.action_space, spaces.Box) or size > _FEW_COMPONENTS:
-        return []
-    middle = action_middle(lab.action_space)
-    signs = itertools.product((1, -1), repeat=size)
-    return [SignedMap.about(index, sign, middle) for sign in signs for index in itertools.permutations(range(size))]
 
 
 class _QuadraticModel:

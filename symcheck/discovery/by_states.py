@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from symcheck.discovery.action_values import ActionValues
-from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
+from symcheck.discovery.actions import ActionProbes, list_few, matching_action_map, try_actions
 from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
 from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.discovery.mixed_effects import with_mixed
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
@@ -119,6 +121,12 @@ class _Search:
 
     def _search(self) -> None:
         self._remark_identical_actions()
+        if self.lab.was_cut_short:
+            self.found.complete = False
+            self.found.remarks.append(
+                f"the time budget ended the gathering after {len(self.lab.states)} states; what did not vary in them "
+                "was left fixed; allow more with --max-time"
+            )
         points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
             if not self.lab.in_time(_SEARCHING):
@@ -161,8 +169,9 @@ class _Search:
                 self.structures[key] = None
                 return None
             left = automorphisms(structure)
-            if not left.complete and (refined := with_pairs(self.lab, structure)) is not None:
-                structure, left = refined, automorphisms(refined)
+            if not left.complete:
+                refined = with_pairs(self.lab, structure) or with_mixed(self.lab, structure)
+                structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))
             self.structures[key] = structure, left
         return self.structures[key]
 
@@ -257,6 +266,7 @@ class _Search:
             self.labels.get(self._moving(state_map), ""),
             form,
             screened.refuted,
+            **self._others(state_map, action_map),
         )
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
@@ -274,6 +284,14 @@ class _Search:
             self._refuse(candidate, error.problem, "no map of the observation goes with it")
         except TargetError as error:
             self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
+
+    def _others(self, state_map: SignedMap, action_map: SignedMap) -> dict[str, Any]:
+        """Further action maps where chance may have hidden the right one, which then refutes itself alone."""
+        if self.lab.kind != "stochastic" or self.lab.is_whole or self.lab.values is None:
+            return {}
+        # K must repeat when L does: L^n = 1 asks for K^n = 1.
+        fitting = [each for each in list_few(self.lab) if state_map.order % max(1, each.order) == 0]
+        return {"guessed": True, "others": tuple(each for each in fitting if each != action_map)}
 
     def _with_observation(self, candidate: Candidate) -> Candidate:
         if self.lab.shows_state:

@@ -111,7 +111,7 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
     starts = lab.states[lab.is_start]
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
-    single = _is_single(lab)
+    single = lab.is_single
     polished = 0
     try:
         for _ in range(_NEWTON_STEPS):
@@ -128,13 +128,6 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
     except TargetError:
         return None
     return None
-
-
-def _is_single(lab: Laboratory) -> bool:
-    """Whether next states are float32 numbers."""
-    states = lab.states[:4]
-    followed = lab.outcomes(states, lab.draw_actions(len(states))).states
-    return bool((followed.astype(np.float32).astype(np.float64) == followed).all())
 
 
 def _newton_step(lab: Laboratory, point: Floats, drift: Floats, scale: Floats, difference: float) -> Floats:

@@ -8,7 +8,7 @@ drawn from the screen at first; when a member falls that the whole does not hold
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from symcheck.discovery.claims import describe_candidate, fields, single
@@ -61,7 +61,12 @@ class _Record:
 
 
 def decide(
-    candidates: Sequence[Candidate], identity: Candidate, court: Court, *, interrupted: bool = False
+    candidates: Sequence[Candidate],
+    identity: Candidate,
+    court: Court,
+    *,
+    interrupted: bool = False,
+    sampled: Collection[str] = (),
 ) -> Judgement:
     """Screen candidates, accept the group of those that are left, and say what became of each.
 
@@ -70,11 +75,12 @@ def decide(
         identity: the identity on the same spaces.
         court: how to verify.
         interrupted: whether the search was stopped: then nothing is verified any more.
+        sampled: forms of which not all maps are candidates: that a product is none says nothing.
 
     Returns:
         The judgement. After Ctrl-C, what was decided until then.
     """
-    bench = _Bench(candidates, identity, court)
+    bench = _Bench(candidates, identity, court, sampled)
     bench.judgement.interrupted = interrupted
     if interrupted:
         bench.leave_rest("interrupted before it was verified")
@@ -87,7 +93,10 @@ def decide(
 
 
 class _Bench:
-    def __init__(self, candidates: Sequence[Candidate], identity: Candidate, court: Court) -> None:
+    def __init__(
+        self, candidates: Sequence[Candidate], identity: Candidate, court: Court, sampled: Collection[str]
+    ) -> None:
+        self.sampled = sampled
         self.identity = identity
         self.court = court
         self.judgement = Judgement()
@@ -121,7 +130,10 @@ class _Bench:
         except SymcheckError:
             return False
         # Two elements with one state map would differ in the action map alone: one of them is wrong.
-        if known.moves_actions_alone or (known.listed is not None and known.order != len(candidates) + 1):
+        if known.moves_actions_alone:
+            return False
+        whole = not any(candidate.form in self.sampled for candidate in candidates)
+        if whole and known.listed is not None and known.order != len(candidates) + 1:
             return False
         if not self._members_hold(known):
             return False

@@ -182,6 +182,7 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
     """
     if family.claim.group.name == "SO(3)":
         return
+    beside: list[Family] = []
     for candidate in () if group is None else group.generators:
         parts = {
             "observation": observation_entry(candidate, where),
@@ -193,7 +194,8 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
         if moving == {-1} and candidate.order == 2:
             yield _join_parts(family, "o(2)", parts)
         elif moving == {1} and not _is_turn(family.fields, parts):
-            yield _join_parts(family, f"product(so(2), cyclic({candidate.order}))", parts)
+            beside.append(_join_parts(family, f"product(so(2), cyclic({candidate.order}))", parts))
+    yield from beside
 
 
 def _join_parts(family: Family, group: str, parts: dict[str, Any]) -> Family:

@@ -7,8 +7,9 @@ are random), a pool of states that episodes and exploration reach, and how far e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -33,6 +34,7 @@ Kind = Literal["deterministic", "stochastic", "black box"]
 
 _POOL_SAMPLES = 4000  # as many states as verification gathers for that many pairs
 _REPEATS = 33  # odd, so that the median of whole numbers is one of them
+_MEASURED = 16  # outcomes that are repeated to see how far chance moves them
 _OTHER = 10_007  # added to the seed
 _GATHERING = 0.15  # of the time budget
 _EPISODES, _SHORT = 100, 8  # episodes begun at least, and the steps of those that are begun for that
@@ -111,6 +113,7 @@ class Laboratory:
             self.stepper, self.placement, _POOL_SAMPLES, self.rng, lambda: self.in_time(_GATHERING)
         )
         self._begin_episodes()
+        self._cut_short = not self.in_time(_GATHERING)
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
@@ -140,6 +143,38 @@ class Laboratory:
     def is_whole(self) -> bool:
         """Whether states are whole numbers."""
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether next states are float32 numbers."""
+        states = self.states[:4]
+        followed = self.outcomes(states, self.draw_actions(len(states))).states
+        return bool((followed.astype(np.float32).astype(np.float64) == followed).all())
+
+    @cached_property
+    def noise(self) -> tuple[Floats, float]:
+        """How far chance moves an outcome, in standard deviations: of each state coordinate, and of the reward."""
+        if self.kind != "stochastic":
+            return np.zeros(self.dim), 0.0
+        states, actions = self.states[self.rng.integers(len(self.states), size=_MEASURED)], self.draw_actions(_MEASURED)
+        first, second = self.outcomes(states, actions), self.outcomes(states, actions)
+        # A difference of two has twice the variance of one.
+        moved = np.sqrt((self.difference(first.states, second.states) ** 2).mean(axis=0) / 2)
+        paid = float(np.sqrt(((first.rewards - second.rewards) ** 2).mean() / 2))
+        return moved, paid
+
+    @property
+    def ending_steps(self) -> Iterator[tuple[Floats, Any]]:
+        """State vectors and actions of the steps met that ended an episode."""
+        for visit in self.pool.visits:
+            vector = numeric(visit.situation.state) if visit.step.terminated else None
+            if vector is not None and len(vector) == self.dim and np.isfinite(vector).all():
+                yield vector, visit.action
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether the time budget ended the gathering of states."""
+        return self._cut_short
 
     def draw_actions(self, count: int) -> list[Any]:
         """Uniform actions."""

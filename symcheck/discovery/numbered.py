@@ -6,7 +6,7 @@ everywhere. How often something follows is left out of the proposal: frequencies
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ MOST_STATES = 1000
 _STEPS = 60_000  # tried or met in all
 _ROLLED = 20_000  # of them at most, in episodes
 _FEWEST, _MOST = 2, 200  # repetitions of one step from a state that is set
+_OFTEN, _MOST_RESETS = 8, 12_000  # a state as likely as the others was then missed with probability e^-8
 _SHARE = 0.5  # of the time budget; the rest is for verification
 _FORM = "permutations of the numbered states"
 _DISCOUNT = 0.99  # symmetries do not depend on it
@@ -39,13 +40,13 @@ class Transitions:
 
     Attributes:
         outcomes: (state, action) to the outcomes seen: next state, reward, end.
-        starts: states in which episodes began.
+        starts: how often episodes began in each state.
         repeats: whether every pair had one outcome however often it was tried.
         whole: whether every action was tried in every state that was met.
     """
 
     outcomes: dict[tuple[int, int], set[Outcome]] = field(default_factory=lambda: defaultdict(set))
-    starts: set[int] = field(default_factory=set)
+    starts: Counter[int] = field(default_factory=Counter)
     repeats: bool = True
     whole: bool = False
 
@@ -73,7 +74,7 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
     """
     met = collect(lab)
     states = {s for s, _ in met.outcomes}
-    complete = met.repeats and met.whole
+    complete = met.repeats and met.whole and min(met.starts.values(), default=0) >= _OFTEN
     counted = f"visited states, {len(met.outcomes):,} pairs of state and action tried"
     result = Discovery(
         target=lab.label,
@@ -95,6 +96,8 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
 def _why_open(met: Transitions) -> str:
     if not met.whole:
         return "some actions were never taken in some states and count as unavailable there"
+    if met.repeats:
+        return "episodes began too seldom in some states to know all in which they may begin"
     return "steps are random: outcomes too rare to be observed may hide a symmetry or break one"
 
 
@@ -113,18 +116,27 @@ def collect(lab: Laboratory) -> Transitions:
     for visit in pool.visits:
         at = _number(lab, visit.situation.obs)
         if visit.situation.origin == "start":
-            met.starts.add(at)
+            met.starts[at] += 1
         if visit.situation.state is not None:
             held.setdefault(at, visit.situation.state)
         _note(lab, met, at, int(visit.action), visit.step)
     if lab.placement.kind is not None:
         _try_all(lab, met, held)
+    _begin_often(lab, met)
     actions = int(lab.action_space.n)  # type: ignore[attr-defined]
     met.whole = len(met.outcomes) == actions * len({s for s, _ in met.outcomes})
     met.repeats = lab.kind == "deterministic" and all(len(each) == 1 for each in met.outcomes.values())
     if lab.kind == "black box":
         met.repeats = all(len(each) == 1 for each in met.outcomes.values())
     return met
+
+
+def _begin_often(lab: Laboratory, met: Transitions) -> None:
+    """More resets, until every state in which an episode began did so often: then hardly one was never met."""
+    for _ in range(_MOST_RESETS):
+        if min(met.starts.values(), default=0) >= _OFTEN or not lab.in_time(_SHARE):
+            break
+        met.starts[_number(lab, lab.stepper.reset())] += 1
 
 
 def _number(lab: Laboratory, obs: Any) -> int:

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from symcheck.array_types import Floats
-from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, turn_picture, upright
-from symcheck.discovery.by_states import Proposals
+from symcheck.discovery.blocks import layout_of, turn_picture
+from symcheck.discovery.by_states import Proposals, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap, apply_square
 from symcheck.discovery.matching import match_effects
+from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _FORM = "rotations and reflections of the image"
-_SMALL_PICTURE = 24  # pixels a side
+_FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of what stands beside them"
+_SEARCHING = 0.4  # of the time budget; the rest is for verification
 WHATEVER = "episodes differ from their images, whatever the action map"
 
 
 def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    """Candidates: the turns and reflections that keep the picture's shape, with the action maps that fit best.
+    """Candidates: the turns and reflections that keep pictures' shapes, with the action maps that fit best.
+
+    Pictures turn together; numbers beside them are exchanged and negated in every way where they are few.
 
     Args:
         lab: the environment.
@@ -31,32 +38,42 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     Returns:
         Candidates for verification; what episodes refute by themselves is refused.
     """
-    elements = picture_elements(lab.observation_space)[1:]
-    proposals = Proposals(space=(str(len(elements)), _FORM), structured=len(elements))
-    before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
-    (block,) = blocks_of(lab.observation_space)
-    effects = [*_list_effects(lab, before, after, rollouts.actions)]
-    for name in elements:
+    parts = Parts.of(lab.observation_space)
+    maps, listed = parts.list_maps()
+    form = _FORM if len(parts.blocks) == 1 else _FORM_OF_PARTS
+    proposals = Proposals(space=(str(len(maps)), form), structured=len(maps), complete=listed, forms={form: listed})
+    before, after = (parts.shrink(flat) for flat in (rollouts.before, rollouts.after))
+    effects = _list_effects(
+        lab, parts.join_pictures(rollouts.before), parts.join_pictures(rollouts.after), rollouts.actions
+    )
+    for name, beside in maps:
+        whole = parts.lift(name, beside)
         proposals.tried += 1
-        picture = lift_picture(name, block, block.size)
-        if _is_refuted(name, rollouts, before, after, lab.alpha / len(elements)):
-            trial = Trial(name, "", picture.order, "refused", WHATEVER, kind=WHATEVER, form=_FORM)
+        if not lab.in_time(_SEARCHING):
+            proposals.complete = proposals.forms[form] = False
+            proposals.remarks.append(f"the time budget left {len(maps) - proposals.tried + 1} maps untried")
+            break
+        moves = name if len(parts.blocks) == 1 else state_text(whole, "o")
+        if refutes_whatever_the_actions(
+            rollouts, before, after, functools.partial(parts.move, name, beside), lab.alpha / len(maps)
+        ):
+            trial = Trial(moves, "", whole.order, "refused", WHATEVER, kind=WHATEVER, form=form)
             proposals.refused.append(trial)
             continue
         fitting = [_match(lab, name, rows, shape) for rows, shape in effects]
-        maps = [*_own_cells(lab, name), *(action_map for action_map, _ in fitting)]
+        choices = [*_own_cells(lab, name, parts.pictures[0].space), *(action_map for action_map, _ in fitting)]
         # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
-        maps = [each for each in dict.fromkeys(maps) if picture.order % (each.order or picture.order + 1) == 0]
-        if maps:
+        choices = [each for each in dict.fromkeys(choices) if whole.order % (each.order or whole.order + 1) == 0]
+        if choices:
             proposals.candidates.append(
                 Candidate(
-                    picture,
-                    maps[0],
-                    picture,
+                    whole,
+                    choices[0],
+                    whole,
                     residual=fitting[0][1],
-                    label=_spoken(name),
-                    form=_FORM,
-                    others=tuple(maps[1:]),
+                    label=_spoken(name) if len(parts.blocks) == 1 else "",
+                    form=form,
+                    others=tuple(choices[1:]),
                     guessed=True,
                 )
             )
@@ -64,24 +81,15 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             worst = list(fitting[0][0].index)
             why = f"the best-fitting action map, {worst}, does not have the order of the map of images"
             kind = "no action map was found for it"
-            trial = Trial(name, "", picture.order, "undecided", why, fitting[0][1], kind=kind, form=_FORM)
+            trial = Trial(moves, "", whole.order, "undecided", why, fitting[0][1], kind=kind, form=form)
             proposals.refused.append(trial)
     return proposals
 
 
-def _is_refuted(name: str, rollouts: Rollouts, before: Floats, after: Floats, level: float) -> bool:
-    shape, n = before.shape[1:], len(before)
-
-    def move(rows: Floats) -> Floats:
-        return np.asarray(apply_square(name, rows.reshape(n, *shape)).reshape(n, -1))
-
-    return refutes_whatever_the_actions(rollouts, before.reshape(n, -1), after.reshape(n, -1), move, level)
-
-
-def _own_cells(lab: Laboratory, name: str) -> Iterator[SignedMap]:
+def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator[SignedMap]:
     """Where there is an action for each pixel: the map that moves actions as it moves pixels."""
-    shape = lab.observation_space.shape or (1, 1)
-    sides = shape[:2] if layout_of(lab.observation_space) == "last" else shape[-2:]
+    shape = space.shape or (1, 1)
+    sides = shape[:2] if layout_of(space) == "last" else shape[-2:]
     if lab.values is not None and lab.values.single and lab.values.total == sides[0] * sides[1]:
         yield SignedMap.of(turn_picture(name, (sides[0], sides[1]), "first"))
 
@@ -89,35 +97,6 @@ def _own_cells(lab: Laboratory, name: str) -> Iterator[SignedMap]:
 def _spoken(name: str) -> str:
     """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
     return "" if name in SPATIAL_OPERATORS else name
-
-
-def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
-    """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
-
-    Args:
-        flat: flattened observations, shape (n, dim).
-        lab: knows their shape.
-
-    Returns:
-        Shape (n, height, width) with at most 24 pixels a side; blocks tile a margin-free centre, so that rotations and
-        reflections act on the small picture as on the large.
-    """
-    space = lab.observation_space
-    pictures = upright(flat.reshape(len(flat), *(space.shape or (1, 1))), layout_of(space) or "first")
-    stacked = pictures.reshape(len(flat), -1, *pictures.shape[-2:])
-    # Channels may hold one another's complement, whose mean shows nothing: unequal weights tell them apart.
-    weights = np.linspace(1.0, 2.0, stacked.shape[1])
-    pictures = np.tensordot(stacked, weights / weights.sum(), axes=(1, 0))
-    for axis in (1, 2):
-        size = pictures.shape[axis]
-        block = -(-size // _SMALL_PICTURE)
-        margin = (size % block) // 2
-        kept = size - size % block
-        pictures = np.take(pictures, range(margin, margin + kept), axis=axis)
-        shape = list(pictures.shape)
-        shape[axis : axis + 1] = [kept // block, block]
-        pictures = pictures.reshape(shape).mean(axis=axis + 1)
-    return np.asarray(pictures)
 
 
 def _list_effects(

@@ -6,6 +6,7 @@ symmetry that is broken at a wall, in the reward or by a thousandth is verified,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from symcheck.errors import TargetError
 
 CASES = 32
 _MISFIT = 0.05  # of a typical step
+_CHANCE = 7.0  # standard deviations: five of what compares two outcomes
 _SHARE = 0.5  # of the cases that must fit
 _FEW_VALUES = 8  # different rewards: then single ones can be rare
 _RARE = 0.2  # of the cases at most have a rare reward
@@ -96,11 +98,9 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
     states: list[Floats] = []
     actions: list[Any] = []
     rows: list[Outcomes] = []
-    pool = _mix_constants(lab)
-    for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
+    for state, action in _draw_rare(lab) if few else lab.ending_steps:
         if len(rows) >= _TELLING or not lab.in_time(_LOOKING):
             break
-        state, (action,) = pool[row], lab.draw_actions(1)
         try:
             outcome = lab.outcomes(state[None], [action])
         except TargetError:  # a mixed state need not be a state
@@ -114,6 +114,13 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
     parts = ("states", "observations", "rewards", "ended", "settled")
     joined = Outcomes(*(np.concatenate([getattr(row, part) for row in rows]) for part in parts))
     return Cases(np.stack(states), actions, joined, scale)
+
+
+def _draw_rare(lab: Laboratory) -> Iterator[tuple[Floats, Any]]:
+    """Steps to look through, at states with constants of other episodes."""
+    pool = _mix_constants(lab)
+    for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
+        yield pool[row], lab.draw_actions(1)[0]
 
 
 def _mix_constants(lab: Laboratory) -> Floats:
@@ -171,15 +178,17 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
     scale = SignedMap.of(state_map.index).apply(cases.scale[None])[0]
     relative = np.abs(gaps) / scale
     worst = np.where(np.isfinite(relative), relative, np.inf).max(axis=1)
-    fits = worst <= _MISFIT
+    by_chance, paid_by_chance = lab.noise
+    allowed = _MISFIT + _CHANCE * SignedMap.of(state_map.index).apply(by_chance[None])[0] / scale
+    within = (np.where(np.isfinite(relative), relative, np.inf) <= allowed).all(axis=1)
     rewards = np.abs(images.rewards - cases.outcomes.rewards)
     spread = float(np.ptp(cases.outcomes.rewards)) or max(1.0, float(np.abs(cases.outcomes.rewards).max()))
-    agreeing = rewards[fits] <= _REWARD_MISFIT * spread
+    agreeing = rewards[within] <= _REWARD_MISFIT * spread + _CHANCE * paid_by_chance
     refuted, rare_gap = _compare_rare(lab, state_map, action_map, cases.telling)
     return Screened(
-        passes=bool(fits.mean() >= _SHARE),
+        passes=bool(within.mean() >= _SHARE),
         residual=float(np.median(worst)),
-        share=float(fits.mean()),
+        share=float(within.mean()),
         coordinate=int(np.argmax(np.median(relative, axis=0))),
         reward_agrees=not refuted and bool(len(agreeing) and agreeing.mean() >= 0.9),
         reward_gap=max(float(np.median(rewards)), rare_gap),

@@ -88,7 +88,8 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
     court = _court(target, lab, options, emit, tried=tried, least=proposals.least_samples)
-    judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
+    sampled = [form for form, listed in proposals.forms.items() if not listed]
+    judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted, sampled=sampled)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
     result = replace(result, tried=tried, rotations=rotations)

@@ -26,6 +26,7 @@ _SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a sym
 # Effects are compared loosely: an approximate symmetry shall reach verification, which then says how approximate it is.
 RELATIVE = 0.02
 FLOOR = 0.01  # of the largest effect on the same coordinate
+CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
 _DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
 
@@ -48,6 +49,10 @@ class Structure:
         relative: effects that differ by no more than this share of the larger count as equal.
         pairs: over two state literals, what both do together, as numbers that a symmetry keeps; -1 goes with any. None
             where that was not measured. Shape (2 dim, 2 dim).
+        mixed: mixed[p, q, r]: how far literal r rises when p and q are probed together, beyond what each does alone;
+            None where that was not measured. Shape (2 dim, 2 dim, 2 dim).
+        mixed_floor: per literal r, below which that counts as none.
+        parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
     """
 
     centre: Floats
@@ -59,6 +64,9 @@ class Structure:
     fixed: tuple[int, ...]
     relative: float = RELATIVE
     pairs: npt.NDArray[np.int64] | None = None
+    mixed: Floats | None = None
+    mixed_floor: Floats | None = None
+    parts: tuple[int, ...] | None = None
 
 
 def probe_sizes(spread: Floats, whole: bool) -> Floats:
@@ -102,11 +110,12 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
     neutral = neutral_actions(lab)
-    base = _mean_outcome(lab, centre, neutral)
+    base = mean_outcome(lab, centre, neutral)
     states = _state_effects(lab, centre, sizes, neutral, base)
     actions = _action_effects(lab, centre, base)
     table = np.concatenate([states, actions], axis=0)
-    floor = np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12)
+    by_chance, _ = lab.noise
+    floor = np.maximum(np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12), CHANCE * by_chance)
     literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(lab.dim)]
     first = 2 * lab.dim
     if lab.values is not None:
@@ -178,7 +187,8 @@ def probe_actions(space: spaces.Box) -> list[Any]:
     return probes
 
 
-def _mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
+def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
+    """The next state, averaged over some actions."""
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
     mean: Floats = state + lab.difference(state, followed).mean(axis=0)
     return mean
@@ -192,7 +202,7 @@ def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list
             step = np.zeros(lab.dim)
             step[j] = direction * sizes[j]
             try:
-                moved = _mean_outcome(lab, centre + step, neutral)
+                moved = mean_outcome(lab, centre + step, neutral)
             except TargetError:  # beyond what the environment allows: nothing is known about this probe
                 continue
             rows[2 * j + k] = lab.difference(base, moved) - step
@@ -203,7 +213,7 @@ def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
     if lab.values is not None:
         return np.stack(
             [
-                lab.difference(base, _mean_outcome(lab, centre, each))
+                lab.difference(base, mean_outcome(lab, centre, each))
                 for each in map(lab.values.with_literal, range(lab.values.total))
             ]
         )

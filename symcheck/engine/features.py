@@ -99,12 +99,15 @@ def normal_quantile(p: Floats) -> Floats:
     return np.where(p < 0.5, -1.0, 1.0) * np.where(tail == 0.5, 0.0, t - top / bottom)
 
 
-def hermite_features(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feature]]:
+def hermite_features(
+    scores: Floats, names: Sequence[str], *, widest: int = WIDEST_PRODUCTS
+) -> tuple[Floats, list[Feature]]:
     """Hermite polynomials 1 to 4 of every coordinate, and products of pairs.
 
     Args:
         scores: normal scores, shape (n, dim).
         names: of the coordinates.
+        widest: of more coordinates than these, products are left out.
 
     Returns:
         Features, shape (n, count), means of all coordinates first, then spreads; and what each is. Of more than 512
@@ -119,7 +122,7 @@ def hermite_features(scores: Floats, names: Sequence[str]) -> tuple[Floats, list
     labels = [
         Feature(f"{moment} of {name}", j, moment) for moment in _MOMENTS[: len(columns)] for j, name in enumerate(names)
     ]
-    if 1 < dim <= WIDEST_PRODUCTS:
+    if 1 < dim <= widest:
         products, more = products_of(scores, names)
         columns.append(products)
         labels += more

@@ -254,6 +254,14 @@ def in_float32(values: Floats) -> bool:
         return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
 
 
+def coarsest_unit(*parts: Coordinates) -> float:
+    """The largest rounding unit of some coordinates; 0 where all are whole numbers.
+
+    Images are rounded once more than what was played: where a fit on both is exact, nothing but this is left.
+    """
+    return max(float(part.epsilon.max(initial=0.0)) for part in parts)
+
+
 def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
     """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
 

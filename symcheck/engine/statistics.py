@@ -15,7 +15,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.effects import Effect
-from symcheck.engine.features import Feature, hermite_features, normal_scores, weigh_features
+from symcheck.engine.features import WIDEST_PRODUCTS, Feature, hermite_features, normal_scores, weigh_features
 
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
@@ -218,6 +218,7 @@ def swap_test(
     weights: Sequence[tuple[str, Floats]] = (),
     design: Floats | None = None,
     sampled: bool = True,
+    widest: int = WIDEST_PRODUCTS,
 ) -> SwapTest:
     """Do x_i (expected) and y_i (actual) have the same distribution? Exact, by swapping the members of pairs.
 
@@ -239,6 +240,7 @@ def swap_test(
             one learned feature: how the two differ given the design is regressed on one half of the pairs and looked
             for in the other.
         sampled: whether swaps are drawn; if not, p-values are Hoeffding's bounds, valid too but larger, at little cost.
+        widest: of more coordinates than these, products are no features.
 
     Returns:
         The result, with the p-value.
@@ -254,7 +256,7 @@ def swap_test(
     n, dim = expected.shape
     scores = normal_scores(np.concatenate([expected, actual]), tie)
     # Shape (2n, features): the pooled ranks know nothing of which side a row is on.
-    features, described = hermite_features(scores, names)
+    features, described = hermite_features(scores, names, widest=widest)
     differences = features[n:] - features[:n]
     weighed, by_region = weigh_features(differences, described, weights)
     described = [*described, *by_region]

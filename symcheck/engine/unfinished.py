@@ -69,6 +69,12 @@ class Ledger:
         """Whether a run has begun and not ended."""
         return self._begun is not None
 
+    @property
+    def has_checked(self) -> bool:
+        """Whether a run was completed, or a property of the one that has begun was checked."""
+        begun = () if self._begun is None else self._begun.properties
+        return bool(self._complete) or any(item.checked or item.verdict != "undecided" for item in begun)
+
     def results(self, *, time_up: bool = False, interrupted: bool = False) -> list[RunResult]:
         """The runs so far; what is unfinished is undecided.
 

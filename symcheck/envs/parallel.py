@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
+from symcheck.envs.teams import Team, is_team
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.agents import joint_symmetry
 from symcheck.symmetry.symmetry import Symmetry
@@ -30,7 +31,7 @@ def is_parallel(value: Any) -> bool:
         >>> is_parallel(3)
         False
     """
-    return (
+    return is_team(value) or (
         not isinstance(value, type | gym.Env | gym.vector.VectorEnv)
         and hasattr(value, "possible_agents")
         and not hasattr(value, "agent_iter")
@@ -120,11 +121,13 @@ def as_one(parallel: Any) -> ParallelEnvironment:
     """The environment of all agents.
 
     Args:
-        parallel: an environment in PettingZoo's parallel form.
+        parallel: an environment in PettingZoo's parallel form, or one of Gymnasium with a list of rewards.
 
     Raises:
         TargetError: it has no agents.
     """
+    if isinstance(parallel, gym.Env):
+        parallel = Team(parallel)
     if not parallel.possible_agents:
         raise TargetError("expected an environment with possible_agents, got none.", where="TARGET")
     settable = all(callable(getattr(parallel, name, None)) for name in ("get_state", "set_state"))
@@ -145,7 +148,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
         return joint_symmetry(symmetry, env.agents, env.observation_spaces, env.action_spaces)
     if symmetry.agents is not None:
         raise SpecError(
-            "agents are permuted, and this environment has one agent.",
+            "the claim permutes agents, but this environment has one agent.",
             where="Symmetry.agents",
             remedy="Give an environment in PettingZoo's parallel form, or leave agents out.",
         )

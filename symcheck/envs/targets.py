@@ -145,11 +145,13 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
     def make() -> AnyEnv:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # out-of-date versions and the like: the user asked for this id
-            return gym.make(env_id, disable_env_checker=True, **arguments)
+            made = gym.make(env_id, disable_env_checker=True, **arguments)
+            return as_one(made) if is_parallel(made) else made
 
     try:
         # Built once here: what fails must fail before the first property runs.
-        make().close()
+        env = make()
+        env.close()
     except (gym.error.NameNotFound, gym.error.VersionNotFound, gym.error.NamespaceNotFound) as error:
         raise _unknown_id(env_id, where) from error
     except gym.error.DependencyNotInstalled as error:
@@ -160,7 +162,7 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
     except Exception as error:
         raise _build_failure(env_id, error, where) from error
     # The id without the module in front, as the atlas and reports name it.
-    return EnvTarget(env_id, make, env_id.rpartition(":")[2])
+    return EnvTarget(env_id, make, env_id.rpartition(":")[2], env if isinstance(env, ParallelEnvironment) else None)
 
 
 def _import_package_of(env_id: str) -> None:

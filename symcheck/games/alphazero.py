@@ -6,6 +6,7 @@ States are canonical boards: the player to move is always player 1, as in the tr
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,17 @@ import numpy as np
 
 from symcheck.array_types import Bools, Floats
 from symcheck.errors import TargetError, suggestion
-from symcheck.games.game import Outcome, Symmetries, board_key, call, copy_of, numbers, read_images
+from symcheck.games.game import (
+    Outcome,
+    Symmetries,
+    ask_for_images,
+    board_key,
+    call,
+    copy_of,
+    in_form_of,
+    is_plain,
+    numbers,
+)
 
 REQUIRED = ("getInitBoard", "getActionSize", "getNextState", "getValidMoves", "getGameEnded", "getCanonicalForm")
 
@@ -52,7 +63,9 @@ class AlphaZeroGame:
             raise TargetError(f"expected getActionSize to return a whole number above 0, got {size!r}.", where="TARGET")
         self.actions = int(size)
         # Of other boards nobody knows that what is compared is all there is.
-        self.is_whole = numbers(self.start()) is not None
+        self._first = self.start()
+        self.is_whole = is_plain(self._first)
+        self._refuse_encoded_images()
 
     def start(self) -> Any:
         """The canonical board of the first player."""
@@ -68,6 +81,8 @@ class AlphaZeroGame:
                 f"got {moves.dtype} of shape {np.shape(given)}.",
                 where="TARGET",
             )
+        if np.isnan(moves).any():
+            raise TargetError("expected getValidMoves to return 0 or 1 for each move, got NaN.", where="TARGET")
         return np.asarray(moves != 0)
 
     def step(self, state: Any, action: int) -> Any:
@@ -84,10 +99,11 @@ class AlphaZeroGame:
             raise TargetError(
                 f"expected getNextState to return (board, player), got {type(given).__name__}.", where="TARGET"
             ) from error
-        return board, functools.partial(self._canonical, player=player)
+        # A copy: the game may play its next move on the same array.
+        return copy_of(board), functools.partial(self._canonical, player=player)
 
     def _canonical(self, board: Any, player: Any) -> Any:
-        return call("getCanonicalForm", self._game.getCanonicalForm, copy_of(board), player)
+        return copy_of(call("getCanonicalForm", self._game.getCanonicalForm, copy_of(board), player))
 
     def outcome(self, state: Any) -> Outcome | None:
         """`getGameEnded` for player 1; None where it is 0."""
@@ -96,6 +112,8 @@ class AlphaZeroGame:
             number = float(value)
         except (TypeError, ValueError) as error:
             raise TargetError(f"expected getGameEnded to return a number, got {value!r}.", where="TARGET") from error
+        if np.isnan(number):
+            raise TargetError("expected getGameEnded to return a number, got NaN.", where="TARGET")
         return None if number == 0 else (number,)
 
     def board(self, state: Any) -> Any:
@@ -103,17 +121,38 @@ class AlphaZeroGame:
         return state
 
     def state_of(self, board: Any) -> Any:
-        """The board itself."""
-        return board
+        """The board itself, in the form that the game's own boards have."""
+        return in_form_of(self._first, board)
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
         """`getSymmetries`, the policy as a list."""
-        name = self.symmetries_label
-        return read_images(name, call(name, self._symmetries, copy_of(board), policy.tolist()))
+        return ask_for_images(self.symmetries_label, self._symmetries, board, policy)
 
     def key(self, state: Any) -> bytes:
         """Of the board."""
-        return board_key(state)
+        return self.board_key(state)
+
+    def board_key(self, board: Any) -> bytes:
+        """Its numbers; of an object, the text by which the tree search tells it from others."""
+        text = getattr(self._game, "stringRepresentation", None)
+        if is_plain(board) or not callable(text):
+            return board_key(board)
+        return board_key(call("stringRepresentation", text, copy_of(board)))
+
+    def _refuse_encoded_images(self) -> None:
+        """Images that are all of another size than boards are inputs of a network, not boards."""
+        board = numbers(self._first)
+        if board is None:
+            return
+        images = [image for image, _ in self.images(self._first, np.full(self.actions, 1 / self.actions))]
+        shapes = {np.shape(array) for array in map(numbers, images) if array is not None}
+        if shapes and all((len(shape), math.prod(shape)) != (board.ndim, board.size) for shape in shapes):
+            raise TargetError(
+                f"expected {self.symmetries_label} to return boards of shape {board.shape}, got "
+                f"{', '.join(map(str, sorted(shapes)))} for every image.",
+                where="TARGET",
+                remedy="Return images of the board itself, and encode them for the network afterwards.",
+            )
 
 
 def no_symmetries(label: str) -> TargetError:

@@ -1,8 +1,8 @@
-"""Functions of images for common boards, to give as `--symmetries symcheck.games.boards:square`.
+"""Image functions for common boards, for use as `--symmetries symcheck.games.boards:square`.
 
 Each takes (board, pi) and returns a list of (board, pi). A board is a grid, or planes of one: (rows, columns),
-(planes, rows, columns) or (rows, columns, planes). `pi` has an entry a cell, with a pass as its last entry or without
-one, or an entry a column.
+(planes, rows, columns) or (rows, columns, planes). `pi` has one entry per cell, with or without a pass as its last
+entry, or one entry per column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Move = Callable[[Array], Array]
 
 
 def square(board: Any, pi: Sequence[float]) -> list[Image]:
-    """The eight images of a square board under turns and flips.
+    """The eight images of a square board under rotations and flips.
 
     Example:
         >>> board, pi = square([[1, 0], [0, 0]], [0.7, 0.1, 0.1, 0.1])[1]
@@ -33,7 +33,7 @@ def square(board: Any, pi: Sequence[float]) -> list[Image]:
 
 
 def half_turn(board: Any, pi: Sequence[float]) -> list[Image]:
-    """The board, and the board turned by half a turn, for instance of Hex.
+    """The board and its rotation by 180 degrees, for instance for Hex.
 
     Example:
         >>> half_turn([[1, 0]], [0.9, 0.1])[1][1]
@@ -43,7 +43,7 @@ def half_turn(board: Any, pi: Sequence[float]) -> list[Image]:
 
 
 def mirror(board: Any, pi: Sequence[float]) -> list[Image]:
-    """The board, and the board with its columns reversed; `pi` may have an entry a column.
+    """The board and its left-right mirror image; `pi` may have one entry per column.
 
     Example:
         >>> mirror([[1, 0, 0], [1, 0, 0]], [0.1, 0.2, 0.7])[1][1]
@@ -53,7 +53,7 @@ def mirror(board: Any, pi: Sequence[float]) -> list[Image]:
 
 
 def diagonals(board: Any, pi: Sequence[float]) -> list[Image]:
-    """The board, turned by half a turn, and flipped at both diagonals, for instance of Othello.
+    """The board, its rotation by 180 degrees, and its reflections in both diagonals, for instance for Othello.
 
     Example:
         >>> [image.tolist() for image, _ in diagonals([[1, 0], [0, 2]], [0, 0, 0, 0])][1]

@@ -8,8 +8,9 @@ moved moves from the start.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,8 @@ from symcheck.array_types import Array, Bools, Floats
 from symcheck.errors import TargetError, described
 
 Outcome = tuple[float, ...]
-Symmetries = Callable[[Any, list[float]], Sequence[tuple[Any, Any]]]
+Symmetries = Callable[[Any, Any], Iterable[tuple[Any, Any]]]
+_EXACT = 2**53  # whole numbers up to here have a float64 of their own
 
 
 class Game(Protocol):
@@ -60,6 +62,9 @@ class Game(Protocol):
     def key(self, state: Any) -> bytes:
         """Equal states have equal keys."""
 
+    def board_key(self, board: Any) -> bytes:
+        """Equal boards have equal keys."""
+
     def before_canonical(self, state: Any, action: int) -> tuple[Any, Callable[[Any], Any]] | None:
         """The next board before its canonical form, and that form; None where the game has none."""
 
@@ -79,19 +84,91 @@ def numbers(board: Any) -> Array | None:
 
 
 def board_key(board: Any) -> bytes:
-    """Equal boards have equal keys, whatever the types of their numbers.
+    """Equal boards have equal keys, whatever the types of their numbers, the order of a mapping or a memory layout.
 
     Example:
         >>> board_key(np.array([[0, 1]], dtype=np.int8)) == board_key([[-0.0, 1.0]])
         True
         >>> board_key([[0, 1]]) == board_key([[0], [1]])
         False
+        >>> board_key({"a": 1, "b": 0}) == board_key({"b": 0.0, "a": True})
+        True
     """
+    # As Python compares them: equal numbers have one key, whatever their types.
+    if isinstance(board, int | np.integer | np.bool_):
+        return b"%d" % int(board)
+    if isinstance(board, float | np.floating):
+        number = float(board)
+        return b"%d" % int(number) if number.is_integer() else repr(number).encode()
+    if isinstance(board, Mapping):
+        pairs = sorted(board_key(key) + b":" + board_key(value) for key, value in board.items())
+        return b"{" + b",".join(pairs) + b"}"
     array = numbers(board)
-    if array is None:
-        return pickle.dumps(board)
-    # Zeros that a canonical form negated are zeros.
-    return repr(array.shape).encode() + (array.astype(np.float64) + 0.0).tobytes()
+    if array is not None:
+        return repr(array.shape).encode() + _entries(array)
+    if isinstance(board, set | frozenset):
+        return b"<" + b",".join(sorted(map(board_key, board))) + b">"
+    if isinstance(board, list | tuple | np.ndarray):
+        return b"(" + b",".join(map(board_key, board)) + b")"
+    if isinstance(board, str | bytes) or board is None:
+        return repr(board).encode()
+    if dataclasses.is_dataclass(board):
+        compared = [(item.name, getattr(board, item.name)) for item in dataclasses.fields(board) if item.compare]
+        return type(board).__name__.encode() + board_key(dict(compared))
+    return type(board).__name__.encode() + board_key(getattr(board, "__dict__", None) or pickle.dumps(board))
+
+
+def is_plain(board: Any) -> bool:
+    """Whether a board is numbers and text in containers, all of which its key holds.
+
+    Example:
+        >>> is_plain(({"a": [[0, 1]]}, 3)), is_plain(object())
+        (True, False)
+    """
+    if numbers(board) is not None or board is None or isinstance(board, bool | int | float | str | bytes | np.generic):
+        return True
+    if isinstance(board, Mapping):
+        return all(is_plain(item) for pair in board.items() for item in pair)
+    return isinstance(board, list | tuple | set | frozenset | np.ndarray) and all(map(is_plain, board))
+
+
+def _entries(array: Array) -> bytes:
+    """The numbers as bytes; zeros that a canonical form negated are zeros."""
+    if array.dtype.kind == "O" or (array.dtype.kind in "iu" and array.itemsize == 8 and _exceeds_doubles(array)):
+        return repr(array.ravel().tolist()).encode()  # bit boards: float64 would merge them
+    return (array.astype(np.float64) + 0.0).tobytes()
+
+
+def _exceeds_doubles(array: Array) -> bool:
+    return bool(array.size) and (int(array.max()) > _EXACT or int(array.min()) < -_EXACT)
+
+
+def in_form_of(board: Any, image: Any) -> Any:
+    """An image in the container and dtype of a board, where that changes no number: games call methods of theirs.
+
+    Example:
+        >>> in_form_of(np.zeros((1, 2), dtype=np.int8), [[0.0, 1.0]])
+        array([[0, 1]], dtype=int8)
+        >>> in_form_of([[0, 0]], np.array([[0, 1]]))
+        [[0, 1]]
+    """
+    if type(board) is type(image) and getattr(board, "dtype", None) == getattr(image, "dtype", None):
+        return image
+    array = numbers(image)
+    if array is None or numbers(board) is None:
+        return image
+    if isinstance(board, np.ndarray):
+        cast = array.astype(board.dtype)
+        return cast if board_key(cast) == board_key(array) else array
+    return _nest(array.tolist(), board)
+
+
+def _nest(values: Any, board: Any) -> Any:
+    """Nested lists in the containers of a board."""
+    if not isinstance(values, list) or not isinstance(board, list | tuple):
+        return values
+    inner = board[0] if len(board) else None
+    return type(board)(_nest(item, inner) for item in values)
 
 
 def copy_of(board: Any) -> Any:
@@ -111,23 +188,35 @@ def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise TargetError(f"{name} raised {described(error)}.", where="TARGET") from error
 
 
-def read_images(name: str, given: Any) -> list[tuple[Any, Floats]]:
-    """What a function of images returned, as pairs of a board and a flat policy.
+def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
+    """What a function of images returns, as pairs of a board and a flat policy.
 
     Args:
         name: of the function, for messages.
-        given: what it returned.
+        function: (board, pi) -> [(board, pi), ...]; a generator will do.
+        board: a copy of it is given.
+        policy: given as a list, or as an array where the function needs one.
 
     Raises:
-        TargetError: it is not a list of pairs.
+        TargetError: it raised, or it returns no pairs.
     """
+
+    def ask(pi: Any) -> list[tuple[Any, Floats]]:
+        # Copies: the function may write its next images into the same arrays.
+        return [
+            (copy_of(image), np.array(moved, dtype=np.float64).ravel()) for image, moved in function(copy_of(board), pi)
+        ]
+
     try:
-        pairs = [(board, np.asarray(policy, dtype=np.float64).ravel()) for board, policy in given]
-    except (TypeError, ValueError) as error:
-        raise TargetError(
-            f"expected {name} to return a list of (board, policy), got {type(given).__name__}: {described(error)}.",
-            where="TARGET",
-        ) from error
+        pairs = ask(policy.tolist())
+    except Exception as error:
+        try:
+            pairs = ask(policy.copy())
+        except Exception:
+            raise TargetError(
+                f"expected {name} to return a list of (board, policy), and it raised {described(error)}.",
+                where="TARGET",
+            ) from error
     if not pairs:
         raise TargetError(f"expected {name} to return at least one image, got none.", where="TARGET")
     return pairs

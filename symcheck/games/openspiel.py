@@ -53,7 +53,7 @@ def rules_of(game: Any, label: str) -> LibraryRules:
             where="TARGET",
         )
     if not kind.provides_observation_tensor:
-        raise TargetError(f"{label} has no observation tensors, so there is no board to move.", where="TARGET")
+        raise TargetError(f"{label} has no observation tensors, so there is no board to transform.", where="TARGET")
     shape = tuple(game.observation_tensor_shape())
     actions = int(game.num_distinct_actions())
 

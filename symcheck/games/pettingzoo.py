@@ -57,7 +57,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
         # A deck that is shuffled by the seed shows itself in what is seen, at the latest when it is dealt.
         if not all(np.array_equal(_look(first, key, label), _look(second, key, label)) for key in _KEYS):
             raise TargetError(
-                f"expected a game without chance, and {label} goes on differently under another seed.", where="TARGET"
+                f"expected a game without chance, but {label} continues differently under another seed.", where="TARGET"
             )
         moves = np.flatnonzero(_look(first, "action_mask", label))
         if _rewards_at_end(first) is not None or not len(moves):

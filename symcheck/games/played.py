@@ -8,7 +8,7 @@ from typing import Any
 
 from symcheck.array_types import Bools, Floats
 from symcheck.games.alphazero import no_symmetries
-from symcheck.games.game import Outcome, Symmetries, board_key, call, copy_of, read_images
+from symcheck.games.game import Outcome, Symmetries, ask_for_images, board_key
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,12 @@ class PlayedGame:
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
         """The user's function, the policy as a list."""
-        name = self.symmetries_label
-        return read_images(name, call(name, self._symmetries, copy_of(board), policy.tolist()))
+        return ask_for_images(self.symmetries_label, self._symmetries, board, policy)
 
     def key(self, state: Any) -> bytes:
         """Of the board."""
         return board_key(self.board(state))
+
+    def board_key(self, board: Any) -> bytes:
+        """Of what the player to move observes."""
+        return board_key(board)

@@ -69,7 +69,7 @@ class ContinuousGroup(Group):
 
     @property
     def degree(self) -> int:
-        """0: a continuous group moves no finite set of points."""
+        """0: a continuous group does not act on a finite set of points."""
         return 0
 
     @property
@@ -93,7 +93,7 @@ class ContinuousGroup(Group):
         return False
 
     def elements(self) -> tuple[Element, ...]:
-        """Never: there are infinitely many.
+        """Always raises: there are infinitely many elements.
 
         Raises:
             GroupError: always.
@@ -105,13 +105,13 @@ class ContinuousGroup(Group):
         )
 
     def word(self, g: Element) -> Word:
-        """Never: most elements are not a product of discrete generators.
+        """Always raises: most elements are not products of discrete generators.
 
         Raises:
             GroupError: always.
         """
         raise GroupError(
-            f"elements of {self.name} are no words in its discrete generators.",
+            f"elements of {self.name} are not words in its discrete generators.",
             where="word",
             remedy="Use decompose(g): exponentials of Lie generators, then a word.",
         )
@@ -131,17 +131,17 @@ class ContinuousGroup(Group):
 
     @property
     def entry_names(self) -> tuple[str, ...]:
-        """Names of what takes one entry each: the Lie generators, then the discrete ones."""
+        """Names of the generators in the order of entries: the Lie generators, then the discrete ones."""
         return (*self.algebra, *self.generator_names)
 
     @cached_property
     def lie_places(self) -> tuple[tuple[int, int], ...]:
-        """Per Lie generator its factor, and its number within."""
+        """For each Lie generator, its factor and its index within the factor."""
         return tuple((k, i) for k, factor in enumerate(self.factors) for i in range(len(factor.algebra)))
 
     @cached_property
     def discrete_places(self) -> tuple[tuple[int, int], ...]:
-        """Per discrete generator its factor, and its number within."""
+        """For each discrete generator, its factor and its index within the factor."""
         return tuple((k, i) for k, factor in enumerate(self.factors) for i in range(len(factor.discrete)))
 
     def turns(self, i: int) -> bool:
@@ -154,7 +154,7 @@ class ContinuousGroup(Group):
 
         Args:
             i: number of the Lie generator, as in `algebra`.
-            t: how far.
+            t: the angle in radians, or the length.
 
         Returns:
             The element.
@@ -194,7 +194,7 @@ class ContinuousGroup(Group):
         return LieElement([factor.sample(rng) for factor in self.factors])
 
     def decompose(self, g: LieElement) -> tuple[tuple[Floats, ...], Word]:
-        """G as exponentials, then a word: g = exp(c_0 . A) exp(c_1 . A) ... h.
+        """Write g as exponentials followed by a word: g = exp(c_0 . A) exp(c_1 . A) ... h.
 
         Args:
             g: an element of the group.
@@ -288,7 +288,7 @@ def so(n: int) -> ContinuousGroup:
         n: the dimension, at least 2.
 
     Returns:
-        The group; its Lie generators turn the planes listed in the module's table.
+        The group; its Lie generators rotate the planes listed in the module's table.
 
     Raises:
         GroupError: n is not an integer of at least 2.
@@ -345,7 +345,7 @@ def se(n: int) -> ContinuousGroup:
         n: the dimension, at least 1.
 
     Returns:
-        The group; translations come before turns.
+        The group; translations come before rotations.
 
     Raises:
         GroupError: n is not a positive integer.

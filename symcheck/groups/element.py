@@ -14,7 +14,7 @@ Word = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of a group, by value: where it sends each point.
+    """An element of a group, represented by the image of each point.
 
     `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as matrices do.
 
@@ -31,7 +31,7 @@ class Element:
 
     @staticmethod
     def identity(degree: int) -> Element:
-        """The element that moves none of `degree` points."""
+        """The identity on `degree` points."""
         return Element(tuple(range(degree)))
 
     @property

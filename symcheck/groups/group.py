@@ -37,11 +37,11 @@ class Group:
 
     Args:
         generators: at least one element, all on the same points; identities and repetitions are kept.
-        name: how reports call the group, for instance "D4".
+        name: the group's name in reports, for instance "D4".
         generator_names: one readable name per generator; "g1", "g2", ... by default.
-        order: |G| where it is known; found on demand otherwise.
-        relators: words over generator indices (positive powers only) that present the group, where known; checked at
-            once, unless given as a function that is called when they are first needed.
+        order: |G| if it is known; computed on demand otherwise.
+        relators: words over generator indices (positive powers only) that present the group, if known. They are
+            checked immediately; a function is called when they are first needed.
         family: catalogue name and parameter, for instance ("dihedral", 4); None for groups given by the user.
 
     Raises:
@@ -98,7 +98,7 @@ class Group:
 
     @property
     def degree(self) -> int:
-        """The number of points that the elements rearrange."""
+        """The number of points on which the group acts."""
         return self.generators[0].degree
 
     @property
@@ -123,8 +123,8 @@ class Group:
         """A shortest word of every element, breadth first; the identity first."""
         if not self.is_listable:
             raise GroupError(
-                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; listed are at most "
-                f"{LISTING_LIMIT:,} elements, or {LISTING_ENTRIES:,} points of all elements together.",
+                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; the limit for "
+                f"listing them is {LISTING_LIMIT:,} elements and {LISTING_ENTRIES:,} points in all.",
                 where="elements",
                 remedy="Work with the generators and words instead.",
             )
@@ -209,7 +209,7 @@ class Group:
         A map of the generators extends to a homomorphism exactly when it sends every relator to the identity.
 
         Raises:
-            GroupError: no presentation is known, and the one that was derived is too long to be of use.
+            GroupError: no presentation is known, and the derived one is too long to be useful.
         """
         if self._presentation is not None:
             given = self._presentation() if callable(self._presentation) else self._presentation

@@ -27,7 +27,12 @@ _IN_WORDS = {
     "quaternion": "Q8",
     "quaternions": "Q8",
     "trivial": "C1",
+    "cyclic": "cyclic(4)",
+    "dihedral": "dihedral(4)",
+    "symmetric": "symmetric(3)",
 }
+# Names whose number is an angle, or that are spelled with another letter or number.
+_SPELLED = {"rot90": "C4", "rot180": "C2", "u1": "SO(2)"}
 
 
 def near_name(text: str) -> str | None:
@@ -38,7 +43,14 @@ def near_name(text: str) -> str | None:
         ('D4', 'SO(2)', 'C4', 'D6', None)
         >>> near_name("klein four"), near_name("quaternions")
         ('V4', 'Q8')
+        >>> near_name("S0(2)"), near_name("rot90"), near_name("U(1)")
+        ('SO(2)', 'C4', 'SO(2)')
     """
+    letters = re.sub(r"[^a-z0-9]", "", text.lower())
+    if letters in _SPELLED:
+        return _SPELLED[letters]
+    if re.fullmatch(r"s0\(\d+\)?", text.strip().lower()):  # a zero typed for the letter
+        return f"SO({letters[2:]})"
     match = _WRITTEN.fullmatch(text.strip().lower())
     if match is None:
         return _IN_WORDS.get(re.sub(r"[^a-z]", "", text.lower()))

@@ -27,24 +27,24 @@ KINDS: tuple[Kind, ...] = ("equivariant", "nullspace", "random")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Why a basis may be trusted.
+    """The evidence that a basis is correct and complete.
 
     Attributes:
-        kind: "exact" where every equation was checked in integers, "numeric" where in float64.
+        kind: "exact" if every equation was checked in integers, "numeric" if in float64.
         residual: the largest entry of |rho_out(g) W - W rho_in(g)| over generators g and basis matrices W, relative to
             the largest entry of the representing matrices; 0 for exact ones.
-        tolerance: what rounding allows `residual` to be; 0 for exact ones.
+        tolerance: the largest `residual` that rounding explains; 0 for exact bases.
         rank: the rank of the equivariant basis.
-        predicted_rank: the rank that character theory predicts; equal to `rank`, or the basis would not exist. None
-            for groups that are not compact, which have no such prediction.
+        predicted_rank: the rank that character theory predicts; always equal to `rank`, because otherwise the basis
+            is refused. None for non-compact groups, for which there is no prediction.
         predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral), "orbits" (Burnside's count of the
             same number, where the group is too large to sum over), "trace" (of the averaging projector, where it is
             too large and the matrices are not signed permutations) or "null space" where nothing predicts it.
-        span_error: the angle in radians by which a change of the matrices' entries in the last place may turn the span,
-            to first order and up to the dimension: no method knows the basis better; 0 for exact ones.
-        projection_norm: the norm of the Reynolds operator, by which the rounding of a weight may grow when it is
-            projected: 1 between orthogonal representations, up to the product of their condition numbers for others
-            (given instead where a matrix has more than 600 entries).
+        span_error: the angle in radians by which a change of the matrices in the last place may rotate the span, to
+            first order and up to a factor of the dimension. No method can be more accurate. 0 for exact bases.
+        projection_norm: the norm of the Reynolds operator, the factor by which a projection may amplify rounding: 1
+            between orthogonal representations, otherwise at most the product of their condition numbers (which is
+            given instead if a matrix has more than 600 entries).
         projection_residual: the largest entry of |project(W) - W| over basis matrices W; 0 for exact ones.
     """
 
@@ -74,8 +74,8 @@ class IntertwinerBasis(abc.ABC):
         rho_out: the representation on the output.
         kind: equivariant, nullspace or random.
         shape: the shape of one matrix: (dim_out, dim_in), or (dim_out, dim_in, height, width) for filters.
-        rank: how many matrices there are; 0 is a legal answer.
-        certificate: how the equivariant basis behind it was verified.
+        rank: the number of basis matrices; 0 is a valid result.
+        certificate: the evidence for the underlying equivariant basis.
     """
 
     rho_in: Representation
@@ -104,7 +104,7 @@ class IntertwinerBasis(abc.ABC):
 
     @abc.abstractmethod
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape)."""
 
     @abc.abstractmethod
     def coefficients(self, weight: npt.ArrayLike) -> Floats:
@@ -135,7 +135,7 @@ class IntertwinerBasis(abc.ABC):
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Sixteen bytes that tell bases apart by content: the same coefficients then mean the same weight."""
+        """Sixteen bytes that identify the content: with equal fingerprints, equal coefficients mean equal weights."""
         return arrays.content_hash(
             # The version in the key: a change of how bases are ordered must change it.
             f"symcheck basis 1 {self.kind} {self.shape} {self.rank}",

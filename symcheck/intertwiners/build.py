@@ -104,9 +104,9 @@ def conv_intertwiner_basis(
     kind: Kind = "equivariant",
     seed: int = 0,
 ) -> IntertwinerBasis:
-    """A basis of the filters whose convolution commutes with moving pixels and components together.
+    """A basis of the filters whose convolution commutes with the group acting on pixels and components together.
 
-    rho_out(g) W[..., g pixel] = W[..., pixel] rho_in(g): the filter turns as the image does.
+    rho_out(g) W[..., g pixel] = W[..., pixel] rho_in(g): the filter rotates with the image.
 
     Args:
         rho_in: the representation on the input's component axis.
@@ -243,7 +243,7 @@ def _predicted_rank(
 def _require_rank(rank: int, predicted: int, by: str) -> None:
     if rank != predicted:
         raise RepresentationError(
-            f"the basis has rank {rank}, but {by} predict {predicted}: the matrices represent no group.",
+            f"the basis has rank {rank}, but {by} predict {predicted}: the matrices do not represent the group.",
             where="intertwiner_basis",
         )
 

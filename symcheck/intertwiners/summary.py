@@ -23,7 +23,7 @@ HIDDEN_LIMIT = 512
 
 @dataclass(frozen=True)
 class LayerRow:
-    """One kind of layer.
+    """One row of the table of layers.
 
     Attributes:
         name: for instance "observation -> hidden".
@@ -53,7 +53,7 @@ class LayerRow:
 
     @property
     def sharing(self) -> float:
-        """How many weights of a dense layer share one free weight; infinity where none is free."""
+        """The number of dense weights per free weight; infinity if none is free."""
         return self.dense / self.rank if self.rank else float("inf")
 
 

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AutomorphismGroup:
-    """The automorphism group of an MDP, by generators.
+    """The automorphism group of an MDP, given by generators.
 
     Attributes:
         mdp: the MDP.
         group: the group as permutations of all states; generators in the order of the maps below.
-        state_maps: L of each generator: the image of each state, (generators, S). States that do not count are moved
-            along where episodes end in them and stay put otherwise.
+        state_maps: L of each generator: the image of each state, (generators, S). States that are not counted are
+            mapped too if episodes end in them, and fixed otherwise.
         action_maps: K of each generator: the image of action a in state s, (generators, S, A).
-        counted: the states that count: reachable and not absorbing, (S,).
+        counted: the counted states: reachable and not absorbing, (S,).
         reward_residual: largest |R(s, a) - R(L s, K a)| over all counted pairs and generators.
         transition_residual: largest L1 distance of the distribution of (s, a), mapped, from that of its image.
-        moves_ends: whether the states in which episodes end can be moved along consistently; they carry no value, but
-            an environment shows them.
+        moves_ends: whether the maps extend consistently to the states in which episodes end; these states have no
+            value, but an environment returns their observations.
 
     Example:
         >>> from symcheck.mdp.worlds import torus_chase
@@ -83,7 +83,7 @@ class AutomorphismGroup:
 
     @cached_property
     def interchanges(self) -> int:
-        """In how many ways interchangeable actions can be exchanged, state by state; `order` leaves them out.
+        """The number of ways to exchange interchangeable actions, state by state; `order` does not include them.
 
         The group of all (L, K), these exchanges included, has `order * interchanges` elements.
         """
@@ -104,13 +104,13 @@ class AutomorphismGroup:
 
     @cached_property
     def orbits(self) -> tuple[Ints, ...]:
-        """The states of each orbit, in the order of their lowest states; those that do not count among them."""
+        """The states of each orbit, in the order of their lowest states, including states that are not counted."""
         order = np.argsort(self.orbit_map, kind="stable")
         return tuple(np.split(order, np.cumsum(np.bincount(self.orbit_map))[:-1]))
 
     @cached_property
     def pair_orbit_map(self) -> Ints:
-        """The orbit of each pair, (S, A), numbered by its lowest pair. Interchangeable actions of a state are apart."""
+        """The orbit of each pair, (S, A), numbered by its lowest pair; interchangeable actions stay separate."""
         states, actions = self.mdp.n_states, self.mdp.n_actions
         # Pair (s, a) has number s * actions + a; a generator sends it to (L s, K_s a).
         images = self.state_maps[:, :, None] * actions + self.action_maps
@@ -118,7 +118,7 @@ class AutomorphismGroup:
 
     @cached_property
     def preserves_initial(self) -> bool:
-        """Whether every generator keeps the start distribution."""
+        """Whether every generator preserves the start distribution."""
         start = self.mdp.initial
         if start is None:
             return True
@@ -127,11 +127,11 @@ class AutomorphismGroup:
         return all(np.abs(start[images] - start).max() <= 64 * np.finfo(np.float64).eps for images in self.state_maps)
 
     def homomorphism(self) -> Homomorphism:
-        """The group-structured homomorphism onto the orbits: the smallest abstract MDP that symmetry alone explains.
+        """The group-structured homomorphism onto the orbits: the smallest abstract MDP by symmetry alone.
 
         Returns:
-            An exact homomorphism; its abstract MDP has one state an orbit of states that count. Coarser ones exist
-            where states are equivalent without a symmetry (`minimal_homomorphism`).
+            An exact homomorphism; its abstract MDP has one state per orbit of counted states. There are coarser ones
+            if states are equivalent without a symmetry (`minimal_homomorphism`).
         """
         onto_orbits = self._onto(self.orbit_map, self.pair_orbit_map)
         # Ends that a symmetry cannot move may spoil the orbits; then states that do not count are set apart.
@@ -156,17 +156,17 @@ class AutomorphismGroup:
         return block, np.where(self.counted[:, None], self.pair_orbit_map, idle_pairs)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
-        """The group as a claim about an environment that shows state numbers, for `verify_env` and the wrappers.
+        """The group as a claim about an environment that observes state numbers, for `verify_env` and the wrappers.
 
         Args:
             name: the claim's name.
 
         Returns:
             Permutations of the states; permutations of the actions where K does not depend on the state, else a
-            function of action and state. The start is claimed where it is known and kept.
+            function of action and state. The claim includes the start distribution if it is known and preserved.
 
-        Where final states cannot be moved along with the group, although no value depends on them, an environment
-        would show the difference: then the claim is the group of the symmetries that move them, which may be smaller.
+        If the maps do not extend to final states, an environment would reveal the difference although no value
+        depends on it. The claim is then the possibly smaller group of the symmetries that do extend.
 
         Raises:
             SpecError: that group is trivial.
@@ -214,10 +214,10 @@ class AutomorphismGroup:
         return image_of
 
     def summary(self) -> str:
-        """Order, orbits and what was enumerated, in a sentence."""
+        """One sentence with the order, the orbits and the enumeration."""
         states = f"{int(self.counted.sum()):,} states that count (of {self.mdp.n_states:,})"
         if self.order == 1:
-            return f"no symmetry but the identity: all {states} can be told apart"
+            return f"no symmetry except the identity: all {states} can be distinguished"
         orbits = len(np.unique(self.orbit_map[self.counted]))
         return f"{self.name}, order {self.order:,}: {orbits:,} orbits of {states}; every pair enumerated"
 

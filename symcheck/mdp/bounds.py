@@ -23,7 +23,7 @@ def value_gap_bound(
     value_span: float | None = None,
     lipschitz: float | None = None,
 ) -> float:
-    """How far apart the optimal values of a pair and of its image can be, under an approximate symmetry.
+    """A bound on the difference between the optimal values of a pair and its image under an approximate symmetry.
 
         |Q*(s, a) - Q*(L s, K a)| <= (epsilon_R + discount epsilon_T S) / (1 - discount),    S = max V* - min V*,
 
@@ -31,10 +31,11 @@ def value_gap_bound(
 
         epsilon_R = sup |R(s, a) - R(L s, K a)|,    epsilon_T = sup TV(L T(. | s, a), T(. | L s, K a)).
 
-    S is `value_span`; where that is not known, `reward_range / (1 - discount)` is never below it. With `lipschitz`,
-    epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz constant of V*: the
-    form for deterministic dynamics, where total variation is 1 as soon as anything differs. Where episodes terminate,
-    count the terminal state as one more state of value 0: let 0 be in the span, and in the range of rewards.
+    S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With
+    `lipschitz`, epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz
+    constant of V*; use this form for deterministic dynamics, where the total variation is 1 for any difference. If
+    episodes terminate, count the terminal state as one more state of value 0: include 0 in the span and in the range
+    of rewards.
 
     Args:
         epsilon_reward: in units of reward, >= 0.
@@ -45,11 +46,11 @@ def value_gap_bound(
         lipschitz: Lipschitz constant of V*, units of return per unit of distance.
 
     Returns:
-        The bound, in units of return; 0 for an exact symmetry. Estimates of the suprema from samples make it an
-        estimate: they are below the suprema.
+        The bound, in units of return; 0 for an exact symmetry. If the suprema are estimated from samples, the bound
+        is an estimate too, because samples underestimate suprema.
 
     Raises:
-        OptionError: a number outside its range, or an epsilon_transition above 0 with nothing to turn it into value.
+        OptionError: a number outside its range, or an epsilon_transition above 0 without a scale of values.
 
     Example:
         >>> value_gap_bound(0.25, 0.0, 0.5)
@@ -72,7 +73,7 @@ def value_gap_bound(
 def lifted_policy_loss_bound(
     reward_error: float, transition_error: float, discount: float, *, abstract_value_span: float
 ) -> float:
-    """How much worse than optimal the lifted optimal policy of an approximate abstract MDP can be.
+    """A bound on the loss of the lifted optimal policy of an approximate abstract MDP.
 
         V*(s) - V^lifted(s) <= 2 (K_R + discount span(V_abstract*) K_T / 2) / (1 - discount)    for every state s,
 

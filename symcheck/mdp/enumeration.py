@@ -29,7 +29,7 @@ class _Numbering:
             number = self.number.setdefault(state, len(self.number))
         except TypeError as error:
             raise SpecError(
-                f"expected states that can be hashed, got {type(state).__name__}.",
+                f"expected hashable states, got {type(state).__name__}.",
                 where="from_model",
                 remedy="Use tuples of numbers.",
             ) from error

@@ -40,10 +40,11 @@ class Homomorphism:
         state_map: sigma, the abstract state of each state, (S,).
         action_map: alpha, the abstract action of each action in each state, (S, A); -1 where it is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
-        transition_error: largest L1 distance of the distribution of (s, a) over blocks, with the end among them, from
-            the abstract distribution of h(s, a), in [0, 2]. Blocks of absorbing states are the end in another notation.
-        origin: how it was found, in words.
-        group: the group whose orbits the blocks are, where they are.
+        transition_error: largest L1 distance between the distribution of (s, a) over blocks (termination included)
+            and the abstract distribution of h(s, a), in [0, 2]. Blocks of absorbing states are equivalent to
+            termination.
+        origin: how it was computed, in words.
+        group: the group whose orbits are the blocks; None otherwise.
 
     Example:
         >>> from symcheck.mdp.tabular import TabularMDP
@@ -65,7 +66,7 @@ class Homomorphism:
 
     @property
     def is_exact(self) -> bool:
-        """Whether both errors are rounding: then h-equivalent pairs have the same optimal value."""
+        """Whether both errors are within rounding; h-equivalent pairs then have the same optimal value."""
         return self.reward_error <= exact_reward_error(self.mdp) and self.transition_error <= EXACT_DISTRIBUTION
 
     @cached_property
@@ -77,11 +78,11 @@ class Homomorphism:
         return tuple(np.split(order, np.cumsum(sizes)[:-1]))
 
     def lift(self, policy: npt.ArrayLike) -> Floats:
-        """The policy of the original MDP that acts as an abstract one does.
+        """The lift of an abstract policy to the original MDP.
 
-        pi(a | s) = pi_abstract(alpha_s(a) | sigma(s)) / |alpha_s^-1(alpha_s(a))|: mass is divided evenly over the
-        actions that are the same abstract action. It is invariant: equal for h-equivalent pairs; and optimal where
-        the abstract policy is.
+        pi(a | s) = pi_abstract(alpha_s(a) | sigma(s)) / |alpha_s^-1(alpha_s(a))|: probability is divided evenly over
+        the actions that map to the same abstract action. The lift is equal for h-equivalent pairs, and optimal if
+        the abstract policy is optimal.
 
         Args:
             policy: of the abstract MDP: an action for each abstract state, integers (B,), or probabilities (B, A').
@@ -110,7 +111,7 @@ class Homomorphism:
         return counts
 
     def lift_values(self, values: npt.ArrayLike) -> Floats:
-        """Abstract state values, (B,), or pair values, (B, A'), as values of the original: V(s) = V_abstract(sigma(s)).
+        """Lift abstract state values, (B,), or pair values, (B, A'), to the original: V(s) = V_abstract(sigma(s)).
 
         Args:
             values: of abstract states or pairs.
@@ -131,10 +132,10 @@ class Homomorphism:
         return np.where(self.mdp.available, array[self.state_map[:, None], mapped], -np.inf)
 
     def value_loss_bound(self) -> float:
-        """How much worse than optimal the lifted optimal policy can be: at most this, in every state.
+        """A bound on the loss of the lifted optimal policy relative to the optimum, in every state.
 
         Returns:
-            Units of return; 0 where the homomorphism is exact up to rounding.
+            The bound in units of return; 0 if the homomorphism is exact up to rounding.
 
         Raises:
             OptionError: discount 1.
@@ -153,7 +154,7 @@ class Homomorphism:
         )
 
     def summary(self) -> str:
-        """One sentence: sizes before and after, and how exact."""
+        """One sentence with the sizes before and after, and the errors."""
         before, after = self.mdp, self.abstract_mdp
         sizes = (
             f"{before.n_states:,} states and {int(before.available.sum()):,} pairs become {after.n_states:,} and "
@@ -170,11 +171,11 @@ class Homomorphism:
         return f"Homomorphism({self.summary()})"
 
     def save_html(self, path: str | Path, *, target: str = "MDP") -> Path:
-        """Write the page that shows the original coloured by block beside the abstract MDP.
+        """Write a page that shows the original MDP, coloured by block, next to the abstract MDP.
 
         Args:
             path: the file.
-            target: what the page calls the MDP.
+            target: the MDP's name on the page.
 
         Returns:
             The path.
@@ -213,7 +214,7 @@ def from_maps(
         state_map: abstract state of each state, (S,), all of 0..B-1 taken.
         action_map: abstract action of each action, (S, A); -1 where it is not available.
         origin: how the maps were found, in words.
-        group: the group whose orbits the blocks are, where they are.
+        group: the group whose orbits are the blocks; None otherwise.
 
     Returns:
         The abstract MDP averages rewards and distributions over the pairs that become one.

@@ -100,7 +100,7 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
     dangling = np.flatnonzero(idle & live)
     if len(dangling):
         raise SpecError(
-            f"samples go on in {len(dangling)} states that no sample starts from, the first {dangling[0]}.",
+            f"samples lead to {len(dangling)} states from which no sample starts, the first {dangling[0]}.",
             where="from_samples",
             remedy="Sample actions there too, or mark what leads there as terminated.",
         )

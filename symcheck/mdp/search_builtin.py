@@ -58,7 +58,7 @@ class _Colouring:
                 where="automorphism_group",
                 remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
             )
-        # The number of colours grows until nothing more can be told apart.
+        # The number of colours grows until nothing more can be distinguished.
         count = len(np.unique(colours))
         while True:
             colours = self._recolour(colours)

@@ -36,7 +36,8 @@ class Solution(NamedTuple):
         q_values: Q*, (S, A); -inf for actions that are not available.
         policy: the first greedy action of each state, (S,).
         iterations: sweeps, or rounds of improvement.
-        error_bound: V* is within this of `values`, in max norm and exact arithmetic; infinite for discount 1.
+        error_bound: bound on the max-norm distance between `values` and V*, in exact arithmetic; infinite for
+            discount 1.
     """
 
     values: Floats
@@ -81,13 +82,13 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
         mdp: the MDP.
         tolerance: stop when that distance is below `tolerance` times the largest reward (at least 1), in units of
             return; with discount 1 stop when a sweep changes no value by more than that.
-        max_iterations: the most sweeps.
+        max_iterations: the largest number of sweeps.
 
     Returns:
         Values, Q-values, a greedy policy, the number of sweeps and the error bound.
 
     Raises:
-        SpecError: values that have not settled by then, as with discount 1 and rewards that never end.
+        SpecError: the values have not converged by then, for instance with discount 1 and endless rewards.
 
     Example:
         >>> from symcheck.mdp.tabular import TabularMDP
@@ -142,8 +143,7 @@ def evaluate_policy(
         V_pi, (S,), in units of return.
 
     Raises:
-        SpecError: a policy that is none, takes an action that is not available, or, with discount 1, collects rewards
-            for ever.
+        SpecError: not a policy, an unavailable action, or, with discount 1, a policy that collects rewards forever.
 
     Example:
         >>> from symcheck.mdp.tabular import TabularMDP
@@ -164,10 +164,10 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
 
     Args:
         mdp: the MDP, with a discount below 1.
-        max_iterations: the most rounds; a few dozen are usual.
+        max_iterations: the largest number of rounds; a few dozen are typical.
 
     Returns:
-        As `value_iteration`; exact up to the rounding of the linear solve.
+        As for `value_iteration`; exact up to the rounding of the linear solve.
 
     Raises:
         OptionError: discount 1, where the first policy may never end.
@@ -292,7 +292,7 @@ def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
     if (rewards[held] != 0.0).any():
         state = int(np.flatnonzero(held & (rewards != 0.0))[0])
         raise SpecError(
-            f"with discount 1 this policy collects rewards for ever: from state {state} the episode never ends.",
+            f"with discount 1 this policy collects rewards forever: from state {state} the episode never ends.",
             where="evaluate_policy",
             remedy="Use a discount below 1.",
         )

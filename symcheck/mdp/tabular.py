@@ -25,13 +25,13 @@ class TabularMDP(FiniteMDP):
     Args:
         transitions: T, an array (S, A, S); or one (S, S) matrix per action, dense or sparse; or a sparse matrix
             (S * A, S) with the distribution of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
-        rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; then its expectation is kept.
+        rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; its expectation is then used.
         discount: in [0, 1].
-        initial: start distribution (S,), or one state; None where any state may be the first.
+        initial: start distribution (S,), or one state; None if any state may be the first.
         terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
             `transitions`; none by default.
         available: which actions exist in which states, booleans (S, A); all by default.
-        layout: row and column of each state, integers (S, 2), for pictures; None where states have no place.
+        layout: row and column of each state, integers (S, 2), for pictures; None if states have no position.
         labels: a name for each state, for reports; numbers by default.
 
     Raises:
@@ -61,7 +61,8 @@ class TabularMDP(FiniteMDP):
             The MDP; outcomes marked as terminated become `terminations`, the start distribution is the environment's.
 
         Raises:
-            TargetError: no such environment, or one without a table; the message gives the size and the ways out.
+            TargetError: no such environment, or an environment without a table; the message gives its size and the
+                alternatives.
             SpecError: a table with missing states or actions, or that is not a distribution.
 
         Example:
@@ -81,15 +82,15 @@ class TabularMDP(FiniteMDP):
         initial: Literal["uniform"] | None = "uniform",
         limit: int = 1_000_000,
     ) -> TabularMDP:
-        """The MDP of everything that can follow from some states, enumerated breadth first.
+        """The MDP of all states reachable from some start states, enumerated breadth first.
 
         Args:
             start: states to start from, any hashable values; they are numbered first.
-            actions: how many.
+            actions: the number of actions.
             outcomes: `outcomes(state, action)` yields (probability, next state, reward, terminated).
             discount: in [0, 1].
             initial: "uniform" over `start`, or None.
-            limit: the most states.
+            limit: the largest number of states.
 
         Returns:
             The MDP; `labels` are the states' values.
@@ -119,7 +120,7 @@ class TabularMDP(FiniteMDP):
         initial: Any = None,
         unseen: Literal["refuse", "unavailable"] = "refuse",
     ) -> TabularMDP:
-        """The model that samples give: relative frequencies and mean rewards, with the counts kept in `counts`.
+        """The model estimated from samples: relative frequencies and mean rewards; the counts are in `counts`.
 
         Args:
             states: s of each transition, integers (n,).
@@ -128,11 +129,11 @@ class TabularMDP(FiniteMDP):
             next_states: s' of each transition, integers (n,).
             terminated: whether each transition ended the episode, booleans (n,); none by default.
             discount: in [0, 1].
-            n_states: their number; the largest one seen plus one by default.
-            n_actions: their number; the largest one seen plus one by default.
+            n_states: the number of states; the largest observed index plus one by default.
+            n_actions: the number of actions; the largest observed index plus one by default.
             initial: as in `TabularMDP`.
-            unseen: what to do with pairs that no sample shows: "refuse", or leave them out as "unavailable". States
-                that were only ever ended in need no sample.
+            unseen: how to treat pairs without samples: "refuse", or leave them out as "unavailable". States that
+                occur only at the end of episodes need no sample.
 
         Returns:
             The estimated MDP. Its symmetries hold up to sampling error: `minimal_homomorphism(tolerance=...)`.
@@ -151,10 +152,11 @@ class TabularMDP(FiniteMDP):
         )
 
     def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
-        """How far apart sampling alone can leave the probabilities of two pairs with the same distribution.
+        """The largest difference of probabilities that sampling explains between two equally distributed pairs.
 
         With probability 1 - alpha every relative frequency of every set of next states is within half of this of the
-        truth, for all pairs seen at once: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)), with k = S + 1 outcomes
+        true probability, simultaneously for all observed pairs: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)),
+        with k = S + 1 outcomes
         (the end is one) and n the samples of the rarest pair. It is the `tolerance` under which
         `minimal_homomorphism` keeps the blocks of the truth together; rewards must agree within it too.
 
@@ -162,7 +164,7 @@ class TabularMDP(FiniteMDP):
             alpha: in (0, 1).
 
         Returns:
-            A difference of probabilities in (0, 1]; 1 where there are too few samples to say anything.
+            A difference of probabilities in (0, 1]; 1 if there are too few samples.
 
         Raises:
             SpecError: the MDP was not counted from samples, or alpha is out of range.
@@ -184,12 +186,13 @@ class TabularMDP(FiniteMDP):
     ) -> AutomorphismGroup:
         """All symmetries (L, K) of the MDP, found by graph automorphism and verified by enumeration.
 
-        Actions of a state with equal rewards and distributions are interchangeable and no symmetry of interest: they
-        are merged first. States that no episode acts in do not count.
+        Actions of a state with equal rewards and distributions are interchangeable, which is a trivial symmetry, so
+        they are merged first. States in which no episode acts are not counted.
 
         Args:
-            method: "igraph" needs the extra `discover`; "builtin" serves small MDPs; "auto" takes igraph where it is.
-            preserve_initial: whether to look only for symmetries of the start distribution too.
+            method: "igraph" needs the extra `discover`; "builtin" is for small MDPs; "auto" uses igraph if it is
+                installed.
+            preserve_initial: whether the symmetries must also preserve the start distribution.
 
         Returns:
             Generators, order, orbits, state and action maps, with the verdict `proved`.
@@ -207,12 +210,12 @@ class TabularMDP(FiniteMDP):
     def minimal_homomorphism(self, *, tolerance: float = 0.0) -> Homomorphism:
         """The coarsest abstract MDP with the same rewards and distributions, with state-dependent action maps.
 
-        Two states are one abstract state when their actions can be matched so that rewards agree and the distributions
-        over abstract states agree.
+        Two states become one abstract state if their actions can be matched so that rewards and distributions over
+        abstract states agree.
 
         Args:
-            tolerance: rewards, and probabilities of abstract states, that differ by at most this count as equal: then
-                the homomorphism is approximate, one of several, and carries a bound on what it costs.
+            tolerance: rewards, and probabilities of abstract states, that differ by at most this count as equal. The
+                homomorphism is then approximate and not unique, and has a bound on its loss.
 
         Returns:
             The homomorphism; see `Homomorphism`.
@@ -232,13 +235,13 @@ class TabularMDP(FiniteMDP):
     def homomorphism_from(
         self, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
     ) -> Homomorphism:
-        """The group-structured homomorphism of a symmetry: states and pairs of one orbit become one.
+        """The group-structured homomorphism of a symmetry: states and pairs are merged along orbits.
 
         Args:
             symmetry: acts on state numbers, or on `observations`; its actions are the MDP's.
-            observations: what each state looks like, (S, ...), where the symmetry acts on that.
-            approximate: whether a symmetry that does not hold exactly is used all the same; the homomorphism then
-                averages over orbits and carries a bound on what that costs.
+            observations: the observation of each state, (S, ...), if the symmetry acts on observations.
+            approximate: whether to accept a symmetry that does not hold exactly; the homomorphism then averages over
+                orbits and has a bound on its loss.
 
         Returns:
             The homomorphism.

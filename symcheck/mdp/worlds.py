@@ -19,11 +19,12 @@ def torus_chase(size: int = 7, *, prey_moves: float = 0.15, discount: float = 0.
     """The paper's grid world as a table: the displacement from prey to agent on a torus, five actions.
 
     Action 0 stays; 1, 2, 3, 4 are row + 1, column + 1, row - 1, column - 1. Then the prey moves to one of its four
-    neighbours with probability `prey_moves`. Displacement zero after both pays 1 and ends the episode; everything else
-    pays -0.1. State r * size + c is the displacement (r - half, c - half), as in the image: row and column of the prey.
+    neighbours with probability `prey_moves`. The reward is 1 if the displacement is then zero, which terminates the
+    episode, and -0.1 otherwise. State r * size + c is the displacement (r - half, c - half), as in the image: row
+    and column of the prey.
 
     Args:
-        size: cells along a side, odd and at least 3; the paper has 7.
+        size: number of cells along a side, odd and at least 3; 7 in the paper.
         prey_moves: in [0, 1].
         discount: in [0, 1].
 

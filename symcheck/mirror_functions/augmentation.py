@@ -187,9 +187,9 @@ def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
     if not np.array_equal(first, again):
         differs = block_checks.words(function, columns_where(first != again))
         raise SpecError(
-            f"the function answers differently the second time, in {differs}.",
+            f"the function returns a different result on the second call, in {differs}.",
             where=WHERE,
-            remedy="A symmetry is a fixed map: take noise and running statistics out.",
+            remedy="A symmetry is a fixed map: remove noise and running statistics.",
         )
 
 
@@ -217,7 +217,7 @@ def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None
     raise SpecError(
         f"block {k} of the {layout.name}s is another one when {missing} None: {differs} differ.",
         where=WHERE,
-        remedy="Move each half in the same way whether the other is given or not.",
+        remedy="Transform each half in the same way whether or not the other is given.",
     )
 
 

@@ -195,7 +195,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
         return attempt
     if missing and refused is not None:
         raise SpecError(
-            f"{candidate._name} takes a TensorDict, or so it seems, and the package tensordict is not installed: "
+            f"{candidate._name} appears to take a TensorDict, but the package tensordict is not installed: "
             f"{refused.problem}",
             where=WHERE,
             remedy="Install it with: pip install tensordict",

@@ -258,7 +258,7 @@ def _at(value: Any, leaf: Leaf, name: str) -> Any:
             raise SpecError(
                 f"expected {name}s with the entry {key!r}, as they were given, got {held}.",
                 where="from_augmentation",
-                remedy="Return every observation group that comes in.",
+                remedy="Return every observation group that is passed in.",
             )
         value = value[key]
     if hasattr(value, "keys"):

@@ -40,11 +40,13 @@ class Answer:
         observations: (blocks, rows, columns) by group; None for a group that came back without images.
         actions: (blocks, rows, columns); None where none were given.
         changed: groups (and "action") that the function changed in place.
+        narrowed: the type of numbers by group (and "action"), where it is none that holds float32.
     """
 
     observations: Mapping[str, Floats | None]
     actions: Floats | None
     changed: tuple[str, ...] = ()
+    narrowed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class GroupedFunction:
         images: dict[str, Floats | None] = {}
         acted: Floats | None = None
         changed: list[str] = []
+        narrowed: dict[str, str] = {}
         for k, (name, table) in enumerate(observations.items()):
             single = replace(self, form="tensor", widths={name: self.widths[name]})
             answer = single._read(
@@ -103,8 +106,9 @@ class GroupedFunction:
             )
             images.update(answer.observations)
             changed += answer.changed
+            narrowed.update(answer.narrowed)
             acted = answer.actions if k == 0 else acted
-        return Answer(images, acted, tuple(changed))
+        return Answer(images, acted, tuple(changed), narrowed)
 
     def _obs_type(self, name: str) -> str:
         return name if name in ("policy", "critic") or len(self.widths) > 1 else "policy"
@@ -129,7 +133,19 @@ class GroupedFunction:
             {} if observations is None else self._observed_blocks(answer[0], rows),
             None if actions is None else self._blocks(answer[1], rows, self.action_width, "actions"),
             tuple(changed),
+            self._narrowed(answer, observations, actions),
         )
+
+    def _narrowed(
+        self, answer: Any, observations: Mapping[str, Floats] | None, actions: Floats | None
+    ) -> dict[str, str]:
+        """Types of numbers that came back and do not hold float32, by group."""
+        parts = {"action": answer[1]} if actions is not None else {}
+        if observations is not None:
+            grouped = hasattr(answer[0], "keys")
+            parts.update({name: _entry(answer[0], name) if grouped else answer[0] for name in self.widths})
+        kinds = {name: str(getattr(value, "dtype", "")).removeprefix("torch.") for name, value in parts.items()}
+        return {name: kind for name, kind in kinds.items() if kind not in ("", "float32", "float64", "longdouble")}
 
     def _call(self, observations: Any, actions: Any, kind: str) -> Any:
         names = _parameters(self.function)
@@ -290,12 +306,12 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
             refusals[form] = error
             continue
         return attempt
-    said = "; ".join(
-        f"given {_WORDS[form]} it raised {type(error).__name__}: {str(error).rstrip('.')}"
-        for form, error in refusals.items()
-    )
+    forms: dict[str, list[str]] = {}
+    for form, raised in refusals.items():
+        forms.setdefault(f"{type(raised).__name__}: {str(raised).rstrip('.')}", []).append(_WORDS[form])
+    said = "; ".join(f"given {' or '.join(words)} it raised {text.rstrip(': ')}" for text, words in forms.items())
     raise SpecError(
-        f"{candidate.name} takes the layout's observations in no form: {said}.",
+        f"{candidate.name} accepts the layout's observations in none of the supported forms: {said}.",
         where=WHERE,
         remedy=f"The layout has {', '.join(f'{name} ({width} columns)' for name, width in candidate.widths.items())} "
         f"and {candidate.action_width} actions; check that the function expects these sizes.",
@@ -321,5 +337,5 @@ def _refuse_missing_environment(candidate: GroupedFunction, error: BaseException
         raise SpecError(
             f"{candidate.name} reads the attribute {error.name!r} of env, which is None here.",
             where=WHERE,
-            remedy="Give the environment with --env TARGET (env=... in Python).",
+            remedy="Pass the environment with --env TARGET (env=... in Python).",
         ) from error

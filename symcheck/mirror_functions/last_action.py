@@ -174,8 +174,9 @@ def check_slots(
                 whole = np.zeros_like(mask)
                 whole[slot.columns] = True
                 raise RepresentationError(
-                    f"the last action, {function.observation.words(whole)}, does not move as the action does: in block "
-                    f"{k} ({group.element_name(g)}) {function.observation.words(mask)} differ from the moved action.",
+                    f"the last action, {function.observation.words(whole)}, does not transform like the action: in "
+                    f"block {k} ({group.element_name(g)}) {function.observation.words(mask)} differ from the "
+                    f"transformed action.",
                     where=WHERE,
                     remedy="Apply the action's map to that slot too; last_action=False leaves this check out.",
                 )

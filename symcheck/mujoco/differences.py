@@ -13,16 +13,17 @@ from symcheck.mujoco.isometry import ROUNDING
 
 @dataclass(frozen=True)
 class Difference:
-    """One number of a model that its image does not share.
+    """One parameter of a model that differs from its image.
 
     Attributes:
         element: for instance "geom 'right_foot'".
-        counterpart: its image; equal to `element` for what lies on the mirror plane; where `actual` is empty, what
-            should carry it.
+        counterpart: its image; equal to `element` for elements on the mirror plane. If `actual` is empty, the
+            element that should have the image.
         quantity: what differs: "friction", "range", "inertia", ...
-        expected: the image of the element's value: what the counterpart would have to have.
+        expected: the image of the element's value, which the counterpart should have.
         actual: what the counterpart has; empty where the element has no image.
-        scale: what `size` is relative to where that is more than the values themselves: the robot's extent for places.
+        scale: the reference for the relative size if it is larger than the values themselves: the robot's extent for
+            positions.
     """
 
     element: str

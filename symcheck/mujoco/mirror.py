@@ -50,21 +50,21 @@ def mirror(
 ) -> RobotSymmetry:
     """The mirror symmetry of a robot, derived from its MuJoCo model.
 
-    Positions go to their mirror images; hinges (with axial axes) and slides keep their coordinate or change
-    its sign, as the axes of the pair demand; a free body's orientation R becomes M R N. Left and right are paired by
-    where they are in the reference configuration, and by name where they coincide. Joint order and actuator order are
-    distinguished: the action map follows what each actuator drives.
+    Positions go to their mirror images. The coordinates of hinges (with axial axes) and slides keep or change their
+    sign, as the axes of the pair require. The orientation R of a free body becomes M R N. Left and right are paired
+    by position in the reference configuration, and by name if positions coincide. Joint order and actuator order are
+    distinguished: the action map follows the joint that each actuator drives.
 
     Args:
         model: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, an environment with one, or its Gymnasium id.
         plane: "xz" (left and right), "yz" (front and back), "xy", or the plane's normal vector, in world axes.
         through: a point of the plane, in metres.
-        observation: what the environment shows: a list of blocks as in `symcheck.mujoco.observations`
+        observation: the layout of the observation: a list of blocks as in `symcheck.mujoco.observations`
             (`["qpos[2:]", "qvel", "cfrc_ext[1:]"]`), or entries as `Symmetry` takes them. Left out: the layout of
             Gymnasium's own environments (v5), else (qpos, qvel).
         layout: in place of `plane` and `observation`: a layout file, or a dictionary of its fields; its group may be
             C2, K4 or C4, and its `[action]` orders the action.
-        pairs: names of bodies that are each other's images, where geometry and names do not tell.
+        pairs: names of bodies that are each other's images, if geometry and names do not determine them.
         initial: whether the start distribution is claimed to be symmetric.
         name: how reports call the symmetry.
 
@@ -72,7 +72,8 @@ def mirror(
         The symmetry, with its pairs and the differences of the model.
 
     Raises:
-        SpecError: an unknown plane; elements without counterpart, all of them named; a block that does not exist.
+        SpecError: an unknown plane; elements without a counterpart, all of which are named; a block that does not
+            exist.
         TargetError: the model cannot be loaded.
         MissingExtraError: MuJoCo is not installed.
 
@@ -111,7 +112,7 @@ def turn(
     initial: bool = True,
     name: str | None = None,
 ) -> RobotSymmetry:
-    """The symmetry of a robot under turns by 1/order of a full turn, derived as `mirror` derives reflections.
+    """The rotation symmetry of a robot by 1/order of a full turn, derived in the same way as `mirror`.
 
     Args:
         model: as for `mirror`.
@@ -127,7 +128,7 @@ def turn(
         The symmetry, under the cyclic group of that order.
 
     Raises:
-        SpecError: elements without counterpart, all of them named.
+        SpecError: elements without a counterpart, all of which are named.
         TargetError: the model cannot be loaded.
         MissingExtraError: MuJoCo is not installed.
 
@@ -292,14 +293,15 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
 
 
 def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:
-    """Every coordinate plane tried: the mirror symmetry, or why there is none.
+    """Try every coordinate plane: the mirror symmetry, or the reason why there is none.
 
     Args:
         model: as for `mirror`.
         options: further arguments of `mirror`.
 
     Returns:
-        {"xz": ..., "yz": ..., "xy": ...}: a symmetry, whose differences say how far it holds, or the reason.
+        {"xz": ..., "yz": ..., "xy": ...}: for each plane a symmetry with the differences that break it, or the
+        reason.
 
     Raises:
         TargetError: the model cannot be loaded.
@@ -328,7 +330,7 @@ def state_labels(model: Any) -> tuple[str, ...]:
         model: as for `mirror`.
 
     Returns:
-        Joint names, with x, y, z, qw, ... where a joint has several.
+        Joint names, with x, y, z, qw, ... for joints with several coordinates.
 
     Raises:
         TargetError: the model cannot be loaded.

@@ -135,7 +135,7 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
     name = match["name"]
     if match["of"] is not None and name not in _WITH_ARGUMENTS:
         raise SpecError(
-            f"{name} takes nothing in brackets, got {match['of']!r}.",
+            f"{name} takes no arguments in brackets, got {match['of']!r}.",
             where=where,
             remedy=f"Names go into {', '.join(_WITH_ARGUMENTS[:-1])}, a number into constant; slices are [a:b].",
         )

@@ -13,14 +13,14 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 class RobotSymmetry(Symmetry):
-    """A symmetry derived from a model, with what the derivation found.
+    """A symmetry derived from a model, with the pairs and differences found on the way.
 
     Built by `mirror` and `turn`.
 
     Attributes:
         isometry: the reflection or turn.
         pairs: {element: its image}, in words, for bodies, joints and actuators.
-        differences: numbers of the model that break the symmetry; empty where the model is symmetric.
+        differences: parameters of the model that break the symmetry; empty if the model is symmetric.
         remarks: settings under which even a symmetric model is only nearly symmetric.
     """
 
@@ -31,11 +31,11 @@ class RobotSymmetry(Symmetry):
 
     @property
     def model_is_symmetric(self) -> bool:
-        """Whether no number of the model breaks the symmetry."""
+        """Whether no parameter of the model breaks the symmetry."""
         return not self.differences
 
     def findings(self) -> str:
-        """The differences and remarks as text, one a line."""
+        """The differences and remarks as text, one per line."""
         none = [] if self.differences else [f"No number of the model breaks the {self.isometry.name}."]
         return "\n".join([*none, *map(str, self.differences), *self.remarks])
 

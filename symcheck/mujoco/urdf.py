@@ -7,6 +7,7 @@ keep their links apart. Collision shapes and meshes are not read.
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -184,9 +185,9 @@ class UrdfModel:
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             values = _NONE
-        if values.shape != (3,):
+        if values.shape != (3,) or not np.isfinite(values).all():
             raise TargetError(
-                f"expected three numbers in {name}, got {text!r}.",
+                f"expected three finite numbers in {name}, got {text!r}.",
                 where=self._label,
                 remedy="Expand the file first (xacro robot.urdf.xacro > robot.urdf)." if "$" in text else None,
             )
@@ -195,9 +196,13 @@ class UrdfModel:
     def _number(self, element: Any, name: str) -> float:
         text = "0" if element is None else element.get(name, "0")
         try:
-            return float(text)
-        except ValueError as error:
-            raise TargetError(f"expected a number in {name}, got {text!r}.", where=self._label) from error
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        # A joint without limits may be written with infinite ones.
+        if math.isnan(number):
+            raise TargetError(f"expected a number in {name}, got {text!r}.", where=self._label)
+        return number
 
     def reference(self, _isometry: Isometry, *, slide_home: bool) -> Reference:
         """Where everything is with all joints at 0; nothing in it slides along the world."""
@@ -206,6 +211,8 @@ class UrdfModel:
         for body, joint in self._joints:
             axis = self._triple(joint.find("axis"), "xyz", "1 0 0")
             length = float(np.linalg.norm(axis))
+            if not length and joint.get("type") != "floating":
+                raise TargetError(f"joint {joint.get('name')!r} has the axis 0 0 0.", where=self._label)
             axes.append(rotation[body] @ (axis / length if length else axis))
         spread = float(np.ptp(np.concatenate([position[1:], centre[1:]]), axis=0).max())
         return Reference(
@@ -247,7 +254,7 @@ def _parse(text: str, label: str) -> Any:
     try:
         root = _root(text)
     except ElementTree.ParseError as error:
-        raise TargetError(f"expected a URDF, got no XML: {error}.", where=label) from error
+        raise TargetError(f"expected a URDF, got text that is not XML: {error}.", where=label) from error
     if root.tag != "robot":
         raise TargetError(f"expected a URDF with a <robot>, got <{root.tag}>.", where=label)
     return root

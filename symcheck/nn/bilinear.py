@@ -26,7 +26,7 @@ class TensorProduct(EquivariantModule):
         rho_first: the representation of x.
         rho_second: the representation of y, of the same group.
         rho_out: the representation of the result.
-        channels_in: copies of x and of y, multiplied copy by copy.
+        channels_in: copies of x and of y, multiplied pairwise.
         channels_out: copies of the result.
 
     Raises:
@@ -82,7 +82,7 @@ class TensorProduct(EquivariantModule):
         return torch.unflatten(functional.linear(products, weight), 1, (self.channels[1], self.rho.dim))
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The result's type where both factors are the one activation that arrives."""
+        """The type of the result if both factors are the same activation."""
         require_match(given, FieldType(self.first, self.channels[0]), where="TensorProduct")
         require_match(given, FieldType(self.second, self.channels[0]), where="TensorProduct")
         return FieldType(self.rho, self.channels[1])
@@ -99,8 +99,8 @@ class TensorProduct(EquivariantModule):
 class InvariantProducts(EquivariantModule):
     """Inner products between channels, (batch, channels, dim) to (batch, channels (channels + 1) / 2, 1).
 
-    Under O(n) every invariant of vectors is a function of these (the first fundamental theorem): a head of any plain
-    layers on them is invariant, whatever it learns.
+    Under O(n) every invariant of vectors is a function of these (first fundamental theorem), so any plain layers on
+    top of them are invariant.
 
     Args:
         rho: an orthogonal representation.
@@ -133,7 +133,7 @@ class InvariantProducts(EquivariantModule):
         return products[..., self.places[0], self.places[1]].unsqueeze(-1)
 
     def propagate(self, given: FieldType) -> FieldType:
-        """As many invariant numbers as there are pairs."""
+        """One invariant scalar per pair."""
         require_match(given, FieldType(self.rho, self.channels), where="InvariantProducts")
         return FieldType(constructors.trivial(self.rho.group), self.channels * (self.channels + 1) // 2)
 

@@ -19,12 +19,12 @@ from symcheck.representations.representation import Representation
 
 
 class BasisConv2d(BasisLayer):
-    """A convolution f with f(g x) = g f(x), where g moves pixels and components together.
+    """A convolution f with f(g x) = g f(x), where g acts on pixels and components together.
 
     Shapes: (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width').
 
-    A stride must meet the image symmetrically: (size + 2 padding - kernel) must be divisible by the stride along each
-    axis that the group moves. That is checked when the size is known (`input_size`, or in `EquivariantSequential`).
+    The stride must be symmetric on the image: (size + 2 padding - kernel) must be divisible by the stride along each
+    axis that the group moves. This is checked if the size is known (`input_size`, or in `EquivariantSequential`).
 
     Args:
         rho_in: the representation on the input's component axis.
@@ -33,16 +33,16 @@ class BasisConv2d(BasisLayer):
         channels_out: copies of the output representation.
         kernel_size: height and width of the filter; one number for a square.
         spatial: one spatial operator per generator, for instance ["rot90"].
-        stride: of the convolution; equal along both axes where the group exchanges them.
-        padding: zeros around the image, likewise.
+        stride: of the convolution; equal along both axes if the group exchanges them.
+        padding: number of zeros on each side of the image; equal along both axes if the group exchanges them.
         bias: whether to add a bias.
         basis: "equivariant", or the controls "nullspace" and "random".
         init: "xavier" or "he": the variance of the materialised filter.
-        input_size: height and width of the images, where they are known.
+        input_size: height and width of the images, if known.
 
     Raises:
-        SymcheckError: a basis that does not exist (see `conv_intertwiner_basis`), or a stride, padding or size that
-            breaks equivariance.
+        SymcheckError: the basis does not exist (see `conv_intertwiner_basis`), or the stride, padding or size breaks
+            equivariance.
 
     Example:
         >>> import torch
@@ -159,7 +159,7 @@ class BasisConv2d(BasisLayer):
         )
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The output's type and size; refuses an input of another type, and a size that breaks equivariance."""
+        """The type and size of the output; raises for another input type or a size that breaks equivariance."""
         wanted = self.input_type
         require_match(given, wanted, where=f"BasisConv2d({self.extra_repr()})")
         size = given.size or wanted.size
@@ -168,7 +168,7 @@ class BasisConv2d(BasisLayer):
         )
 
     def materialize(self) -> nn.Conv2d:
-        """The plain convolution of the same function on channel-major flat images.
+        """The equivalent plain convolution on channel-major flat images.
 
         Returns:
             A `torch.nn.Conv2d` from channels_in * dim_in to channels_out * dim_out planes with its own copy of the
@@ -192,7 +192,7 @@ class BasisConv2d(BasisLayer):
         return plain.train(self.training)
 
     def extra_repr(self) -> str:
-        """What the layer maps, and its geometry."""
+        """Types, kernel size, stride and padding as text."""
         return f"{super().extra_repr()}, kernel {self.kernel_size}, stride {self.stride}, padding {self.padding}"
 
 

@@ -18,7 +18,7 @@ from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 
 
 def to_dense(net: nn.Module) -> nn.Module:
-    """A plain torch network of the same function, on channel-major flat activations.
+    """The equivalent plain torch network on channel-major flat activations.
 
     Networks built of symcheck modules become `torch.nn.Sequential`s of `Linear`, `Conv2d`, activations and pools. They
     take flat inputs, `(batch, channels * dim)` or `(batch, channels * dim, height, width)`, and those with separate
@@ -26,7 +26,7 @@ def to_dense(net: nn.Module) -> nn.Module:
     replaced by plain ones that keep the `(batch, channels, dim)` shapes, so that its `forward` still works.
 
     Args:
-        net: an equivariant module, or any module that holds some.
+        net: an equivariant module, or any module that contains some.
 
     Returns:
         A network with its own copy of all weights, in the same train or eval mode.

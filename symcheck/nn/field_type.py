@@ -29,7 +29,7 @@ class FieldType:
         rho: the representation on the component axis.
         channels: how many copies of it.
         spatial: one spatial operator per generator for images; None for vectors.
-        size: height and width where they are known.
+        size: height and width, if known.
         flat: whether channels and components share one axis, channel by channel.
     """
 
@@ -41,7 +41,7 @@ class FieldType:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The shape of one activation without its batch; None where the size of images is not known."""
+        """The shape of one activation without the batch axis; None if the size of images is not known."""
         if self.spatial is not None and self.size is None:
             return None
         # Flat activations merge channels and components into one axis.
@@ -90,14 +90,14 @@ def check_channels(value: Any, where: str) -> int:
 
 
 class EquivariantModule(nn.Module, abc.ABC):
-    """A module that commutes with a group, and says with which types."""
+    """A module that commutes with a group and declares its input and output types."""
 
     input_type: FieldType | None = None
     """The type it takes; None where it takes several and looks at what arrives."""
 
     @property
     def example_input(self) -> Tensor:
-        """One input of zeros, (1, ...), from which tools read the shape.
+        """One input of zeros, (1, ...), whose shape tools can read.
 
         Raises:
             AttributeError: the module takes inputs of several shapes.
@@ -119,7 +119,7 @@ class EquivariantModule(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def materialize(self) -> nn.Module:
-        """The plain torch module of the same function on flat activations."""
+        """The equivalent plain torch module on flat activations."""
 
 
 def moving(spatial: Sequence[str]) -> tuple[bool, bool]:

@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 class BasisLinear(BasisLayer):
-    """A linear layer f with f(rho_in(g) x) = rho_out(g) f(x), whatever its coefficients.
+    """A linear layer f with f(rho_in(g) x) = rho_out(g) f(x) for all values of its coefficients.
 
     Shapes: (..., channels_in, dim_in) to (..., channels_out, dim_out). A head with channels_out = 1 returns
     (..., 1, dim_out): end a network with `MergeChannels` to get plain (batch, dim_out) logits.
@@ -140,12 +140,12 @@ class BasisLinear(BasisLayer):
         )
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The output's type; refuses an input of another type."""
+        """The type of the output. Raises for an input of another type."""
         require_match(given, self.input_type, where=f"BasisLinear({self.extra_repr()})")
         return self.output_type
 
     def materialize(self) -> nn.Linear:
-        """The plain layer of the same function on channel-major flat activations.
+        """The equivalent plain layer on channel-major flat activations.
 
         Returns:
             A `torch.nn.Linear` from channels_in * dim_in to channels_out * dim_out with its own copy of the weight.

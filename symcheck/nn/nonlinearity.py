@@ -91,7 +91,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     name = type(activation).__name__
     if not is_pointwise(activation):
         raise SymcheckError(
-            f"{name} is not known to act on each entry alike and by itself.",
+            f"{name} is not known to act entrywise.",
             where=where,
             remedy=f"Known: {', '.join(NAMED)}.",
         )
@@ -113,7 +113,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
 
 
 class PointwiseNonlinearity(EquivariantModule):
-    """The same function of every entry, refused on representations that it does not commute with.
+    """The same function of every entry; refused if it does not commute with the representation.
 
     Args:
         rho: the representation on the component axis.
@@ -190,7 +190,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
 
 
 class NormNonlinearity(EquivariantModule):
-    """x -> x relu(|x| + b) / |x|, with one learned b per channel: lengths are bent, directions kept.
+    """x -> x relu(|x| + b) / |x|, with one learned b per channel: it changes lengths and keeps directions.
 
     Args:
         rho: an orthogonal representation.
@@ -235,9 +235,10 @@ class NormNonlinearity(EquivariantModule):
 
 
 class GatedNonlinearity(EquivariantModule):
-    """(s, x) -> sigmoid(s) x: an invariant number per channel opens or closes its vector.
+    """(s, x) -> sigmoid(s) x: an invariant scalar per channel gates its vector.
 
-    The input carries `input_representation`, the direct sum of the trivial representation and rho; the output rho.
+    The input carries `input_representation`, the direct sum of the trivial representation and rho; the output
+    carries rho.
 
     Args:
         rho: any representation.

@@ -34,7 +34,7 @@ class EquivariantBatchNorm(EquivariantModule):
         channels: copies of it.
         eps: added to the variance.
         momentum: of the running statistics.
-        images: whether activations are images; only `materialize` needs to know.
+        images: whether activations are images; only `materialize` uses this.
 
     Raises:
         SymcheckError: not orthogonal, or no positive number of channels.
@@ -88,7 +88,7 @@ class EquivariantBatchNorm(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Module:
-        """The plain batch normalisation with the statistics repeated over components.
+        """The plain batch normalisation, with the statistics repeated over components.
 
         The function is the same in eval mode; in train mode the plain module gathers statistics per component, which
         is what breaks equivariance.

@@ -17,13 +17,13 @@ _REACHED = 1e-9
 
 
 def orthogonal_(layer: BasisLinear, gain: float = 1.0, *, generator: torch.Generator | None = None) -> BasisLinear:
-    """Draw the weights of an equivariant layer so that its singular values are all `gain`, in place.
+    """Initialise an equivariant layer in place with random weights whose singular values are all `gain`.
 
-    Singular values of directions on which every intertwiner is zero stay 0. Between representations that are not
-    orthogonal the polar factor is not an intertwiner: the layer's own initialiser is used, times `gain`.
+    The singular values of directions on which every intertwiner is zero stay 0. Between non-orthogonal
+    representations the polar factor is not an intertwiner, so the layer's own initialiser is used, scaled by `gain`.
 
     Args:
-        layer: its coefficients are drawn again; the bias becomes 0.
+        layer: the layer; its coefficients are replaced and its bias becomes 0.
         gain: the singular values of the plain layer's weight.
         generator: source of randomness; torch's own by default.
 

@@ -25,10 +25,10 @@ class GlobalMaxPool(EquivariantModule):
     """The largest value over all pixels: (batch, channels, dim, height, width) to (batch, channels, dim).
 
     Args:
-        rho: the representation on the component axis; where given, it is checked at once.
+        rho: the representation on the component axis; if given, it is checked immediately.
 
     Raises:
-        SymcheckError: rho changes signs or mixes components, with which a maximum does not commute.
+        SymcheckError: rho changes signs or mixes components, so a maximum does not commute with it.
 
     Example:
         >>> import torch
@@ -47,7 +47,7 @@ class GlobalMaxPool(EquivariantModule):
         # A maximum over pixels is taken entry by entry: a sign change turns it into a minimum.
         if not (isinstance(rho, SignedPermutationRepresentation) and rho.is_permutation):
             raise SymcheckError(
-                f"a maximum does not commute with {rho.name}: only permutations of components keep it.",
+                f"a maximum does not commute with {rho.name}: only permutations of components preserve it.",
                 where="GlobalMaxPool",
                 remedy=f"Use GlobalAveragePool. {ALTERNATIVES}",
             )
@@ -70,7 +70,7 @@ class GlobalAveragePool(EquivariantModule):
     """The mean over all pixels: (batch, channels, dim, height, width) to (batch, channels, dim); any representation.
 
     Args:
-        rho: the representation on the component axis; any will do.
+        rho: any representation on the component axis.
 
     Example:
         >>> import torch

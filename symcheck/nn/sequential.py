@@ -14,13 +14,13 @@ from symcheck.nn.nonlinearity import check_commutes, is_pointwise
 
 
 class EquivariantSequential(EquivariantModule):
-    """Modules one after the other; every output must have the type that the next module takes.
+    """A chain of modules; the output type of each must be the input type of the next.
 
-    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) may stand in between; they are checked too.
+    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) are allowed in between and are checked too.
 
     Args:
-        *modules: equivariant modules and pointwise activations; the first must say what it takes.
-        input_size: height and width of the images, where they are known: strides are then checked.
+        *modules: equivariant modules and pointwise activations; the first must declare its input type.
+        input_size: height and width of the images, if known; strides are then checked.
 
     Raises:
         SymcheckError: no module, a module that is not equivariant, or types that do not fit; names the position.
@@ -45,7 +45,7 @@ class EquivariantSequential(EquivariantModule):
         first = getattr(modules[0], "input_type", None) if modules else None
         if first is None:
             raise SymcheckError(
-                "the first module must say which type it takes.",
+                "the first module must declare its input type.",
                 where="EquivariantSequential",
                 remedy="Start with SplitChannels, BasisLinear or BasisConv2d.",
             )
@@ -77,7 +77,7 @@ class EquivariantSequential(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Sequential:
-        """Plain torch modules on flat activations, on which splitting and merging channels leaves nothing to do."""
+        """Plain torch modules on flat activations; splitting and merging channels become no operations."""
         plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
         # Identities of the plain network would cost a call each.
         return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))
@@ -134,7 +134,7 @@ class EquivariantHeads(EquivariantModule):
     def __init__(self, body: EquivariantModule, heads: Mapping[str, EquivariantModule]) -> None:
         super().__init__()
         if not heads or body.input_type is None:
-            raise SymcheckError("expected a body that says which type it takes, and a head.", where="EquivariantHeads")
+            raise SymcheckError("expected a body that declares its input type, and a head.", where="EquivariantHeads")
         self.body = body
         self.heads = nn.ModuleDict(heads)
         self.input_type = body.input_type
@@ -155,7 +155,7 @@ class EquivariantHeads(EquivariantModule):
         Raises:
             SymcheckError: always.
         """
-        raise SymcheckError("a network with several heads ends a network.", where="EquivariantHeads")
+        raise SymcheckError("a module with several heads must be the last one.", where="EquivariantHeads")
 
     def materialize(self) -> PlainHeads:
         """Plain torch modules on flat activations."""

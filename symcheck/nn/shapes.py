@@ -14,13 +14,13 @@ from symcheck.representations.representation import Representation, require_repr
 
 
 class SplitChannels(EquivariantModule):
-    """(batch, channels * dim, ...) to (batch, channels, dim, ...): reads what ordinary environments and layers give.
+    """(batch, channels * dim, ...) to (batch, channels, dim, ...): splits flat observations or activations.
 
     Args:
         rho: the representation on the components.
         channels: copies of it.
         spatial: one spatial operator per generator for images; None for vectors.
-        size: height and width of images, where they are known.
+        size: height and width of images, if known.
 
     Raises:
         SymcheckError: no positive number of channels.
@@ -92,10 +92,10 @@ class MergeChannels(EquivariantModule):
 
 
 class FlattenPixels(EquivariantModule):
-    """(batch, channels, dim, h, w) to (batch, channels, dim * h * w): pixels become components, symmetry kept.
+    """(batch, channels, dim, h, w) to (batch, channels, dim * h * w): pixels become components.
 
-    What follows is typed by `representations.with_grid(rho, h, w, spatial)`, so that a `BasisLinear` after an image
-    keeps the network equivariant end to end.
+    The output has the type `representations.with_grid(rho, h, w, spatial)`, so a `BasisLinear` after it keeps the
+    network equivariant end to end.
 
     Example:
         >>> import torch

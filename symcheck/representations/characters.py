@@ -56,7 +56,7 @@ def intertwiner_dimension(rho_in: Representation, rho_out: Representation) -> in
         The dimension, 0 included.
 
     Raises:
-        RepresentationError: different groups, or characters that do not add up to an integer.
+        RepresentationError: different groups, or characters whose sum is not an integer.
         GroupError: a group too large to list.
 
     Example:

@@ -23,7 +23,7 @@ from symcheck.representations.signed_images import SignedImages
 
 
 def trivial(G: Group, dim: int = 1) -> Representation:
-    """Every element acts as the identity: what invariant quantities (values, biases) carry.
+    """Every element acts as the identity: the representation of invariant quantities (values, biases).
 
     Args:
         G: the group.
@@ -52,7 +52,7 @@ def trivial(G: Group, dim: int = 1) -> Representation:
 
 
 def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepresentation:
-    """A representation of dimension 1 by signs.
+    """The one-dimensional representation with the given signs.
 
     Args:
         G: the group.
@@ -93,7 +93,7 @@ def _default_signs(G: Group) -> list[int]:
 
 
 def regular(G: Group) -> SignedPermutationRepresentation:
-    """The group acts on itself: rho(g) e_h = e_{g h}, with basis vectors in the order of `G.elements()`.
+    """The regular representation rho(g) e_h = e_{g h}, with basis vectors in the order of `G.elements()`.
 
     Args:
         G: a group small enough to list.
@@ -120,7 +120,7 @@ def regular(G: Group) -> SignedPermutationRepresentation:
 
 
 def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationRepresentation:
-    """Basis vectors are rearranged: rho(g_i) e_j = e_{images[i][j]}.
+    """The representation that permutes basis vectors: rho(g_i) e_j = e_{images[i][j]}.
 
     Args:
         G: the group.
@@ -153,7 +153,7 @@ def _read_permutation(entry: Sequence[int], where: str) -> SignedImages:
 
 
 def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> SignedPermutationRepresentation:
-    """Basis vectors are rearranged and negated.
+    """The representation that permutes and negates basis vectors.
 
     Args:
         G: the group.
@@ -202,7 +202,7 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
 
 
 def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None) -> Representation:
-    """The representation with the given matrix per generator.
+    """The representation with the given matrix for each generator.
 
     Matrices whose entries are 0, 1 and -1 up to rounding, one per row and column, become exact signed permutations.
 
@@ -250,7 +250,7 @@ def _as_signed(matrix: Any, where: str) -> SignedImages | None:
 
 
 def natural(G: Group) -> SignedPermutationRepresentation:
-    """How the group was defined: on its points, or for `hyperoctahedral(n)` on n components with signs.
+    """The defining representation: on the group's points, or for `hyperoctahedral(n)` on n components with signs.
 
     Args:
         G: the group.
@@ -289,7 +289,7 @@ def standard(G: Group) -> Representation:
         The representation.
 
     Raises:
-        RepresentationError: a group on one point, which has nothing left without its invariant vector.
+        RepresentationError: the group acts on one point, so nothing remains without the invariant vector.
 
     Example:
         >>> from symcheck.groups import dihedral, symmetric
@@ -328,13 +328,13 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
 
     Args:
         G: `cyclic(n)` or `dihedral(n)`.
-        frequency: how often the plane turns while the generator r runs through its cycle.
+        frequency: the number of full turns of the plane while the generator r runs through its cycle.
 
     Returns:
         The representation of dimension 2.
 
     Raises:
-        RepresentationError: a group of another kind.
+        RepresentationError: the group is neither cyclic nor dihedral.
 
     Example:
         >>> from symcheck.groups import cyclic

@@ -127,7 +127,7 @@ def _grid(G: Group, height: int, width: int, spatial: tuple[str, ...]) -> Signed
 
 
 def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[str]) -> Representation:
-    """The action on images whose pixels carry rho: components and pixels move together.
+    """The action on images whose pixels carry rho: it transforms components and pixels together.
 
     Args:
         rho: the representation on the component axis.

@@ -34,8 +34,8 @@ class LieRepresentation(Representation):
         group: the group.
         algebra: per Lie generator a matrix A (dim, dim): exp(t A) is the image of its one-parameter group.
         matrices: per discrete generator an invertible matrix (dim, dim).
-        name: how reports call it.
-        check: False only where the construction itself guarantees that it is a representation.
+        name: its name in reports.
+        check: False only if the construction itself guarantees a representation.
 
     Attributes:
         form: "matrices", or how it was built from `operands`.
@@ -85,7 +85,7 @@ class LieRepresentation(Representation):
 
     @staticmethod
     def composed(form: Form, operands: Sequence[LieRepresentation], name: str) -> LieRepresentation:
-        """A sum or tensor product, whose matrices are built when they are requested."""
+        """A sum or tensor product; its matrices are built on request."""
         made = object.__new__(LieRepresentation)
         made.group, made.name, made.form = operands[0].group, name, form
         made.operands = tuple(operands)
@@ -144,7 +144,7 @@ class LieRepresentation(Representation):
         return float(np.trace(self.matrix(g)))
 
     def characters(self) -> npt.NDArray[np.float64]:
-        """Never: the group has infinitely many elements.
+        """Always raises: the group has infinitely many elements.
 
         Raises:
             RepresentationError: always.
@@ -167,7 +167,7 @@ class LieRepresentation(Representation):
 
     @cached_property
     def content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices, exactly."""
+        """Sixteen bytes that identify the group and the matrices exactly."""
         if self.form != "matrices":
             parts = [np.frombuffer(part.content, dtype=np.uint8) for part in self.operands]
             return arrays.content_hash(self.form, *parts)
@@ -175,7 +175,7 @@ class LieRepresentation(Representation):
 
     @cached_property
     def portable_content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices on every machine, to nine decimals."""
+        """Sixteen bytes that identify the group and the matrices on every machine, to nine decimals."""
         if self.form != "matrices":
             parts = [np.frombuffer(part.portable_content, dtype=np.uint8) for part in self.operands]
             return arrays.content_hash(self.form, *parts)

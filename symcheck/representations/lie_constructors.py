@@ -42,17 +42,17 @@ def lie_trivial(G: ContinuousGroup, dim: int = 1) -> LieRepresentation:
 
 
 def vector(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentation:
-    """What rotates with space: positions relative to a centre, velocities, forces. Translations leave it.
+    """Vectors that rotate with space, such as relative positions, velocities and forces; translations fix them.
 
     Args:
         G: a group with a factor that turns.
-        factor: the number of that factor, where there are several.
+        factor: the number of that factor, if there are several.
 
     Returns:
         The representation of dimension n.
 
     Raises:
-        RepresentationError: no factor turns, or several do and `factor` does not say which.
+        RepresentationError: there is no factor of rotations, or there are several and `factor` does not select one.
 
     Example:
         >>> from symcheck.groups import so
@@ -67,7 +67,7 @@ def vector(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentatio
 
 
 def pseudoscalar(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentation:
-    """The determinant: what a reflection negates, such as angular velocity in the plane.
+    """The determinant: quantities that a reflection negates, such as angular velocity in the plane.
 
     Args:
         G: a group with a factor that turns.
@@ -121,16 +121,16 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
     order (y is the polar axis), of dimension 2k + 1, so that `irrep(G, 1)` is `vector(G)`.
 
     Args:
-        G: a group with a factor that turns two or three dimensions.
+        G: a group with a factor of rotations in two or three dimensions.
         k: the frequency, at least 1, or the degree, at least 0.
-        parity: of the inversion of O(3), 1 or -1; (-1)^k by default, as of spherical harmonics.
+        parity: the sign of the inversion of O(3), 1 or -1; (-1)^k by default, as for spherical harmonics.
         factor: as in `vector`.
 
     Returns:
         The representation.
 
     Raises:
-        RepresentationError: another dimension than 2 and 3, or a k or parity that there is not.
+        RepresentationError: the dimension is not 2 or 3, or there is no such k or parity.
 
     Example:
         >>> from symcheck.groups import so
@@ -142,7 +142,7 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
     at = _turning_factor(G, factor, "irrep")
     n = G.factors[at].n
     if n not in (2, 3):
-        raise RepresentationError(f"irreps are known of two and three dimensions, got n = {n}.", where="irrep")
+        raise RepresentationError(f"irreps are available in two and three dimensions, got n = {n}.", where="irrep")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < (1 if n == 2 else 0):
         least = "a frequency of at least 1" if n == 2 else "a degree of at least 0"
         raise RepresentationError(f"expected {least}, got k = {k!r}.", where="irrep")
@@ -201,7 +201,7 @@ def harmonic_turns(degree: int) -> tuple[Floats, Floats, Floats]:
 def from_algebra(
     G: ContinuousGroup, matrices: Sequence[Any], generators: Sequence[Any] = (), *, name: str | None = None
 ) -> LieRepresentation:
-    """The representation with the given matrix per Lie generator and per discrete generator.
+    """The representation with the given matrices of the Lie generators and the discrete generators.
 
     Args:
         G: the continuous group.
@@ -225,7 +225,7 @@ def from_algebra(
 
 
 def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepresentation:
-    """A representation of one factor as one of the product, all other factors acting trivially.
+    """A representation of one factor, extended to the product; all other factors act trivially.
 
     Args:
         rho: of the factor, finite or continuous.
@@ -269,7 +269,7 @@ def _turning_factor(G: Any, factor: int | None, where: str) -> int:
     if isinstance(factor, int) and not isinstance(factor, bool) and factor in turning:
         return factor
     raise RepresentationError(
-        f"expected the number of a factor of {group.name} that turns, one of {turning}, got factor = {factor!r}.",
+        f"expected the number of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
         where=where,
     )
 

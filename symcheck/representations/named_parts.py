@@ -28,18 +28,18 @@ _MOST = 10_000
 
 
 def named_representation(G: ContinuousGroup, text: str, *, where: str = "representation") -> LieRepresentation:
-    """The representation that a text names.
+    """The representation described by a text.
 
     Args:
         G: the continuous group.
         text: for instance "2*vector + 3*scalar + axial", or "2x0e + 1x1o".
-        where: names the place in messages.
+        where: the place named in error messages.
 
     Returns:
         The direct sum of the parts, in their order.
 
     Raises:
-        RepresentationError: a part that there is not; the message names it.
+        RepresentationError: an unknown part; the message names it.
 
     Example:
         >>> from symcheck.groups import o
@@ -53,7 +53,7 @@ def named_representation(G: ContinuousGroup, text: str, *, where: str = "represe
     for piece in text.split("+"):
         count, part = _read(G, piece.strip(), where)
         if not count >= 1 or sum(p.dim for p in parts) + count * part.dim > _MOST:
-            raise RepresentationError(f"{piece.strip()!r} makes no or more than {_MOST:,} components.", where=where)
+            raise RepresentationError(f"{piece.strip()!r} has no components, or more than {_MOST:,}.", where=where)
         parts += [part] * count
     made = lie_sum(parts)
     made.name = " + ".join(piece.strip() for piece in text.split("+"))

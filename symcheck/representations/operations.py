@@ -24,7 +24,7 @@ from symcheck.representations.signed_images import SignedImages
 
 
 def direct_sum(*representations: Representation) -> Representation:
-    """Block diagonal: each summand acts on its own components.
+    """The direct sum: block diagonal, each summand acts on its own components.
 
     Args:
         *representations: at least one, all of the same group.
@@ -47,7 +47,7 @@ def direct_sum(*representations: Representation) -> Representation:
 
 
 def tensor(*representations: Representation) -> Representation:
-    """Kronecker products: component (i, j) of the product is number i * dim_second + j.
+    """The tensor product (Kronecker product): component (i, j) has the index i * dim_second + j.
 
     Args:
         *representations: at least one, all of the same group.
@@ -149,13 +149,13 @@ def dual(rho: Representation) -> Representation:
 
 
 def restrict(rho: Representation, *, to: Group, images: Sequence[Element] | None = None) -> Representation:
-    """The same matrices, for the elements of a subgroup only.
+    """The restriction to a subgroup: the same matrices, for its elements only.
 
     Args:
         rho: a representation of G.
         to: a subgroup of G, whose generators are elements of G; of a continuous G any finite group.
-        images: continuous G: per generator of the subgroup the element of G that it is. By default C_n and D_n in
-            SO(2) and O(2): r turns by 2 pi / n, s reflects.
+        images: for continuous G, the element of G that corresponds to each generator of the subgroup. Known by
+            default for C_n and D_n in SO(2) and O(2): r rotates by 2 pi / n, s reflects.
 
     Returns:
         The representation of the subgroup.
@@ -183,9 +183,9 @@ def restrict(rho: Representation, *, to: Group, images: Sequence[Element] | None
 
 
 def induce(rho: Representation, *, to: Group) -> Representation:
-    """The representation of G that one of a subgroup H induces: one copy of rho for each coset of H.
+    """The representation of G induced by a representation of a subgroup H: one copy of rho for each coset of H.
 
-    With representatives t_k of the cosets, g t_k = t_l h moves copy k to copy l by rho(h).
+    With representatives t_k of the cosets and g t_k = t_l h, g maps copy k to copy l by rho(h).
 
     Args:
         rho: a representation of a subgroup H, whose elements are elements of G.

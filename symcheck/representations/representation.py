@@ -38,7 +38,7 @@ class Representation(abc.ABC):
     Attributes:
         group: the group G.
         dim: the dimension of the space that it acts on.
-        name: how reports call it, for instance "regular(C4)".
+        name: its name in reports, for instance "regular(C4)".
     """
 
     group: Group
@@ -82,13 +82,13 @@ class Representation(abc.ABC):
 
 
 class SignedPermutationRepresentation(Representation):
-    """rho(g_i) e_j = sign[j] * e_{index[j]}: basis vectors go to basis vectors, up to sign.
+    """rho(g_i) e_j = sign[j] * e_{index[j]}: basis vectors are permuted, up to sign.
 
     Args:
         group: the group.
         images: one `SignedImages` per generator, all of the same dimension.
         name: how reports call it.
-        check: False only where the construction itself guarantees the relations.
+        check: False only if the construction itself guarantees the relations.
 
     Raises:
         RepresentationError: a wrong number of images, or a relation of the group that fails.
@@ -138,7 +138,7 @@ class SignedPermutationRepresentation(Representation):
         return self.image(g).matrix()
 
     def character(self, g: Element) -> float:
-        """The signs of the components that g leaves in place, added up."""
+        """The sum of the signs of the components that g leaves in place."""
         return float(self.image(g).trace())
 
     def characters(self) -> npt.NDArray[np.float64]:
@@ -184,21 +184,22 @@ class SignedPermutationRepresentation(Representation):
 
     @property
     def portable_content(self) -> bytes:
-        """Sixteen bytes that identify group and images: integers are the same everywhere."""
+        """Sixteen bytes that identify the group and the images; integers are the same on every machine."""
         return self.content
 
 
 class MatrixRepresentation(Representation):
     """A representation by float64 matrices, one per generator.
 
-    Matrices that are off by more than rounding, for instance because they were stored in float32, are moved to the
-    nearest true representation (averaging over small groups), so that what is built on them holds to float64 rounding.
+    Matrices with more than rounding error, for instance because they were stored in float32, are replaced by the
+    nearest exact representation (by averaging, for small groups), so that everything built on them is accurate to
+    float64 rounding.
 
     Args:
         group: the group.
         matrices: per generator an invertible matrix (dim, dim).
         name: how reports call it.
-        check: False only where the construction itself guarantees the relations.
+        check: False only if the construction itself guarantees the relations.
 
     Raises:
         RepresentationError: not square, not finite, singular, of different sizes, or a relation that fails.

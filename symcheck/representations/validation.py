@@ -43,7 +43,7 @@ def require_finite(group: Group, where: str) -> None:
         raise RepresentationError(
             f"expected a finite group, got {group.name}.",
             where=where,
-            remedy="Of continuous groups there are vector(G), irrep(G, k), pseudoscalar(G), from_algebra(G, matrices).",
+            remedy="For continuous groups use vector(G), irrep(G, k), pseudoscalar(G) or from_algebra(G, matrices).",
         )
 
 

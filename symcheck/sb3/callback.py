@@ -23,18 +23,18 @@ class SymmetryCallback(BaseCallback):
 
     Scalars are `symmetry/residual_max`, `symmetry/residual_mean` and `symmetry/residual_relative` (the mean over the
     actions' deviation): of probabilities for Discrete actions, of mean actions for a Box, and of the values of DQN.
-    With a `VecNormalize` around the environment they are those of normaliser and policy together.
+    With a `VecNormalize` around the environment, they describe normaliser and policy together.
 
     Args:
         symmetry: a `Symmetry`, a SPEC file or an atlas name.
-        every: rollouts between two measurements, at least 1. A rollout is `n_steps` steps of PPO and A2C and
-            `train_freq` steps of off-policy algorithms, for which 1,000 or more is sensible.
-        verbose: as for every callback.
+        every: number of rollouts between two measurements, at least 1. A rollout is `n_steps` steps for PPO and A2C,
+            and `train_freq` steps for off-policy algorithms, for which 1,000 or more is reasonable.
+        verbose: as for any callback.
 
     Raises:
-        OptionError: `every` is no whole number of 1 or more; at the start of training, other actions than Discrete and
-            Box.
-        SpecError: no such symmetry; at the start of training, one that does not fit the spaces.
+        OptionError: `every` is not an integer of 1 or more; or, when training starts, actions are neither Discrete
+            nor a Box.
+        SpecError: the symmetry does not exist; or, when training starts, it does not fit the spaces.
 
     Example:
         >>> from stable_baselines3 import PPO

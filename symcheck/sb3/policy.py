@@ -23,28 +23,28 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 class EquivariantActorCriticPolicy(ActorCriticPolicy):
-    """An `ActorCriticPolicy` with pi(g a | g s) = pi(a | s) and V(g s) = V(s), whatever it learns.
+    """An `ActorCriticPolicy` with pi(g a | g s) = pi(a | s) and V(g s) = V(s) for all values of its parameters.
 
-    Actor and critic have a body each, of basis layers. Logits or means move as the actions do, the value stays, and
-    actions that change places share one deviation. Initial weights are orthogonal among those that commute with the
-    group, with Stable-Baselines3's gains (0.01 for the action head).
+    Actor and critic have separate bodies of basis layers. Logits or means transform like the actions, the value is
+    invariant, and actions that are exchanged share one standard deviation. Initial weights are orthogonal within the
+    space of equivariant weights, with Stable-Baselines3's gains (0.01 for the action head).
 
     Args:
         observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space, or a Dict of these; no images.
         action_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
-        lr_schedule: from the progress that remains to the learning rate.
+        lr_schedule: maps the remaining progress to the learning rate.
         symmetry: a `Symmetry`, a SPEC file or an atlas name. A file is read again when a saved agent is loaded; a
             `Symmetry` is saved with the agent.
-        normalize: whether observations are normalised by running statistics that the group leaves as they are. They
-            change between two rollouts, never within one, and are saved with the agent.
+        normalize: whether observations are normalised by running statistics that are invariant under the group. They
+            change only between rollouts and are saved with the agent.
         net_arch: units of the layers, as for `ActorCriticPolicy`: a list for both bodies, or one for each,
             `dict(pi=[...], vf=[...])`. Units come in channels of |G|, rounded up.
-        activation_fn: any function of one number; of continuous groups, whose layers have gates, it is not used.
+        activation_fn: any entrywise function; not used for continuous groups, whose layers have gates.
         ortho_init: False for the layers' own initialiser.
-        options: of `ActorCriticPolicy`.
+        options: further options of `ActorCriticPolicy`.
 
     Raises:
-        SpecError: no such symmetry, one that does not fit the spaces, or maps that layers cannot carry.
+        SpecError: the symmetry does not exist, does not fit the spaces, or has maps that layers cannot represent.
         OptionError: state-dependent exploration, or a features extractor of another kind.
 
     Example:
@@ -75,7 +75,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         super().__init__(observation_space, action_space, lr_schedule, **options)
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """The flat observation, normalised where that was requested."""
+        """The flat observation, normalised if requested."""
         return SymmetricFeatures(self.observation_space, self.claim, self.normalize)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         return self.log_std_free[self.log_std_blocks]
 
     def forward(self, obs: Any, deterministic: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions, values and log-probabilities of a rollout, whose observations `normalize` counts."""
+        """Actions, values and log-probabilities of a rollout; `normalize` counts its observations."""
         if self.normalize and not self.training:
             self._observe(obs)
         return super().forward(obs, deterministic)
@@ -142,7 +142,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         features.observe(preprocess_obs(obs, self.observation_space, normalize_images=self.normalize_images))
 
     def set_training_mode(self, mode: bool) -> None:
-        """Switch modes; statistics that were counted take effect after an update, before the next rollout."""
+        """Switch modes; new statistics take effect after an update, before the next rollout."""
         if self.normalize and self.training and not mode:
             features: Any = self.features_extractor
             features.apply_statistics()

@@ -340,7 +340,7 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
     raise TargetError(
         f"{type(space).__name__} spaces cannot be compared: {space}.",
         where=f"{name} space",
-        remedy="Wrap the environment so that it shows values of Gymnasium's own spaces.",
+        remedy="Wrap the environment so that it returns values of Gymnasium's own spaces.",
     )
 
 

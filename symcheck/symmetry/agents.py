@@ -45,7 +45,7 @@ def joint_symmetry(
     """
     if symmetry.is_continuous:
         raise SpecError(
-            "continuous groups of several agents are not checked.",
+            "continuous groups of several agents are not supported.",
             where="Symmetry.group",
             remedy="Name a finite subgroup, for instance C4.",
         )
@@ -55,7 +55,7 @@ def joint_symmetry(
         for agent, image in moved.items():
             if (observation_spaces[agent], action_spaces[agent]) != (observation_spaces[image], action_spaces[image]):
                 raise SpecError(
-                    f"agent {agent!r} is sent to {image!r}, which observes or acts in other spaces.",
+                    f"agent {agent!r} is sent to {image!r}, which has different spaces.",
                     where=f"agents[{i}]",
                 )
     bound = {

@@ -180,7 +180,7 @@ def _check_fields(block: Block, where: str) -> None:
     if block.size is not None and not _is_count(block.size):
         raise SpecError(f"expected a size of 1 or more, got {block.size!r}.", where=where)
     if block.names is None and block.shape is None and block.size is None:
-        raise SpecError("says neither size, nor names, nor shape.", where=where, remedy="Write size = n.")
+        raise SpecError("has no size, no names and no shape.", where=where, remedy="Write size = n.")
     if block.size is not None and block.size != block.count:
         raise SpecError(f"says size {block.size}, but its names or shape make {block.count}.", where=where)
     if block.names is not None and block.shape is not None:

@@ -222,7 +222,7 @@ class BoundSymmetry:
 
     def _state_maps(self) -> Sequence[SpaceMap]:
         if self._state is None:
-            raise SpecError("the symmetry says nothing about the internal state.", where="Symmetry.state")
+            raise SpecError("the symmetry has no map of the internal state.", where="Symmetry.state")
         return self._state
 
 

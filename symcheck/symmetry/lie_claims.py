@@ -53,7 +53,7 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
     """
     if is_blocks(written):
         raise SpecError(
-            f"named blocks are of finite groups, got {group.name}.",
+            f"named blocks need a finite group, got {group.name}.",
             where=part,
             remedy='Write {"representation": "vector + 2*scalar"}, whose parts follow one another as blocks do.',
         )

@@ -52,12 +52,14 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
         if isinstance(entry, LieEntry) or isinstance(
             space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
         ):
-            raise SpecError(f"a Lie generator moves vectors of real numbers, got {space}.", where=where, remedy=_FINITE)
+            raise SpecError(
+                f"a Lie generator acts on vectors of real numbers, got {space}.", where=where, remedy=_FINITE
+            )
         return
     if not np.issubdtype(space.dtype, np.floating) or len(space.shape) >= 3:
         kind = "an image" if len(space.shape) >= 2 else "whole numbers"
         raise SpecError(
-            f"a Lie generator moves vectors of real numbers, got {kind}: {space}.", where=where, remedy=_FINITE
+            f"a Lie generator acts on vectors of real numbers, got {kind}: {space}.", where=where, remedy=_FINITE
         )
     if not isinstance(entry, LieEntry):
         return
@@ -75,7 +77,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
             raise SpecError(
                 f"shifts component {moved[0]} of a bounded space, which leaves it: {space}.",
                 where=where,
-                remedy="Actions of a bounded Box may rotate, and not move by an amount.",
+                remedy="Actions in a bounded Box may rotate but not shift.",
             )
 
 

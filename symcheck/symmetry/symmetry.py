@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 
 class Symmetry(ClaimedMaps):
-    """A named claim: `group` acts on observations by L and on actions by K, and the MDP does not notice.
+    """A named claim: the MDP is invariant when `group` acts on observations by L and on actions by K.
 
     Args:
-        name: how reports call it.
+        name: its name in reports.
         group: the group; entries follow the order of `group.generators`.
         observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
             each with a map of its own (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
-        state: the same for the internal state where that differs from the observation, else None.
+        state: the same for the internal state if it differs from the observation, else None.
         initial: whether the start distribution is claimed to be symmetric too.
-        agents: of environments with several agents, for each generator which agent goes where; `observation` and
-            `action` are then those of one agent.
+        agents: for environments with several agents, one mapping from agent to agent per generator; `observation`
+            and `action` are then the entries for one agent.
 
     Raises:
-        SpecError: an entry of no known form, or not one entry per generator.
-        RepresentationError: data entries that break a relation of the group; the message names the relation.
+        SpecError: an entry has no known form, or there is not one entry per generator.
+        RepresentationError: entries given as data break a relation of the group; the message names the relation.
 
     Example:
         >>> from symcheck.groups import catalog
@@ -71,34 +71,36 @@ class Symmetry(ClaimedMaps):
         observation_group: str | None = None,
         name: str | None = None,
     ) -> Symmetry:
-        """The symmetry that a batched mirror function claims, after its blocks were compared with the group.
+        """Read the symmetry from a batched mirror function, after comparing its blocks with the group.
 
         `fn(env, obs, actions)` returns `(obs, actions)`, each |G| times as long: the batch itself, then its images
         under the other elements, block after block. B_i(B_j(x)) = B_k(x) must hold for g_k = g_i g_j.
 
         Args:
-            fn: the function; batches are tensors (n, *shape) on `env.device`, or dictionaries of them, or NumPy arrays
-                where it takes no tensors. None stands for a half that is not requested, in both directions.
+            fn: the function; batches are tensors (n, *shape) on `env.device`, dictionaries of tensors, or NumPy
+                arrays if it does not accept tensors. None stands for a half that is not requested, as argument and
+                as result.
             env: an environment, a Gymnasium id or a zero-argument factory; its spaces give the sizes, and it is passed
                 to `fn`.
             group: the group.
             convention: "rsl_rl", the one above.
             elements: the elements in the order of the blocks; `group.elements()` when left out.
-            last_action: columns (start, stop) of the observation that hold the last action, or a dictionary from
-                observation group to columns; None looks for them by stepping a copy of `env` (a
-                `SkippedCheckWarning`, also in `notes`, says where it could not), False leaves it.
+            last_action: columns (start, stop) of the observation that contain the last action, or a dictionary from
+                observation group to columns. With None they are searched for by stepping a copy of `env`; if that is
+                impossible, a `SkippedCheckWarning` (also in `notes`) says so. With False there is no such check.
             state: how the symmetry acts on the internal state, as for `Symmetry`.
-            observation_group: the entry of a dictionary observation that the symmetry is about; all when left out.
-            name: how reports call the symmetry; the function's name when left out.
+            observation_group: the entry of a dictionary observation on which the symmetry acts; all of them by
+                default.
+            name: the symmetry's name in reports; the function's name by default.
 
         Returns:
             The symmetry, as data where the function is linear or affine on its samples, else with callables.
 
         Raises:
-            SpecError: the function raises, changes its input, answers differently twice or in another form, or treats
-                None wrongly.
-            RepresentationError: the identity is not first, blocks are misplaced, not closed or not the group's, or
-                the last action moves differently from the action; columns are named.
+            SpecError: the function raises, changes its input, is not deterministic, returns an unexpected type, or
+                handles None incorrectly.
+            RepresentationError: the identity is not first, blocks are misplaced, not closed or not those of the
+                group, or the last action transforms differently from the action; the message names the columns.
 
         Example:
             >>> import torch
@@ -127,10 +129,10 @@ class Symmetry(ClaimedMaps):
         return made
 
     def at_elements(self, seed: int) -> Symmetry:
-        """The claim at the finitely many elements that runs over networks test; of a finite group the claim itself.
+        """The claim at the finitely many elements that network runs test; for a finite group, the claim itself.
 
         Args:
-            seed: of the elements of a continuous group.
+            seed: selects the elements of a continuous group.
 
         Returns:
             A claim whose generators are those elements.
@@ -145,11 +147,11 @@ class Symmetry(ClaimedMaps):
         """Fit the symmetry to an environment's spaces.
 
         Args:
-            observation_space: where observations live; sizes and dtypes are checked against the entries.
-            action_space: where actions live.
+            observation_space: the space of observations; its sizes and dtypes are compared with the entries.
+            action_space: the space of actions.
 
         Returns:
-            The symmetry as maps of values and of batches.
+            The symmetry as maps on single values and on batches.
 
         Raises:
             SpecError: an entry does not fit its space; the message gives both sizes.

@@ -147,13 +147,13 @@ class Aligning:
             if {i, j} & fixed:  # a shift has put this point to 0
                 continue
             return [(at, -math.atan2(moved[j], moved[i]))] if math.hypot(moved[i], moved[j]) > NONE else []
-        raise SpecError("no pair of frequency 1 is listed, by which observations could be aligned.", where="symmetry")
+        raise SpecError("no pair of frequency 1 is listed by which observations could be aligned.", where="symmetry")
 
     def _frame(self, flat: Floats) -> Factors:
         """The rotation that takes the first vector to x and the second into the xy plane."""
         vectors = [flat[list(triple)] for triple in self._triples()]
         if not vectors:
-            raise SpecError("no vector is listed, by which observations could be aligned.", where="symmetry")
+            raise SpecError("no vector is listed by which observations could be aligned.", where="symmetry")
         first = vectors[0]
         if np.linalg.norm(first) <= NONE:
             return []
@@ -228,7 +228,9 @@ class LieElements:
     def align(self, observations: Sequence[Any], slots: Sequence[int]) -> None:
         """Give these slots the element that aligns their observation."""
         if self._aligning is None:
-            raise SpecError("these elements are drawn, not aligned.", where="symmetry")
+            raise SpecError(
+                "these elements can be drawn at random, but observations cannot be aligned.", where="symmetry"
+            )
         self._put({slot: self._aligning.factors(obs) for slot, obs in zip(slots, observations, strict=True)})
 
     def _put(self, factors: dict[int, Factors]) -> None:

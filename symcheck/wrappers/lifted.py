@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]) -> nn.Module:
-    """The network that a policy learned on `Quotient(env, symmetry)` is on `env`.
+    """The network on `env` that corresponds to a policy learned on `Quotient(env, symmetry)`.
 
-    Outputs as wide as the action vector are mapped back, outputs of width one are left as they are; with several
-    outputs each goes by its own width.
+    Outputs as wide as the action vector are mapped back; outputs of width one stay unchanged. If there are several
+    outputs, each is treated by its own width.
 
     Args:
         net: takes observations (n, ...) of the quotient; returns action vectors (n, A), values (n, 1), or a tuple of
@@ -33,10 +33,11 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
         env: the environment, with or without the wrapper; its spaces are used.
 
     Returns:
-        A module of observations of the environment, for acting and for `verify_net`: no gradient passes through it.
+        A module that takes observations of the environment, for acting and for `verify_net`; no gradient passes
+        through it.
 
     Raises:
-        SpecError: the symmetry does not fit, its actions are not data, or an output is of another width.
+        SpecError: the symmetry does not fit, its action maps are not data, or an output has another width.
 
     Example:
         >>> import gymnasium, torch, symcheck as sc

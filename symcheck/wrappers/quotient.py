@@ -20,14 +20,14 @@ from symcheck.wrappers.single import SymmetryWrapper
 class Quotient(SymmetryWrapper):
     """An environment whose observations are orbit representatives.
 
-    Every agent library can train on it; at run time the same wrapper makes the trained agent's policy equivariant. The
-    environment must have the symmetry: `symcheck.verify_env(env, symmetry)` says whether it has.
+    Every agent library can train on it; in deployment the same wrapper makes the trained agent's policy equivariant.
+    The environment must have the symmetry; check it with `symcheck.verify_env(env, symmetry)`.
 
     Args:
         env: the environment.
         symmetry: of a finite group of at most 10,000 elements, or of rotations or translations, under which
             observations are aligned (see `symcheck.wrappers.lie_elements`).
-        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it again.
+        rng: selects among elements that lead to the same representative; `reset(seed=...)` reseeds it.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

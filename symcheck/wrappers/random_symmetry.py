@@ -21,14 +21,15 @@ from symcheck.wrappers.single import SymmetryWrapper
 
 
 class RandomSymmetry(SymmetryWrapper):
-    """An environment seen through a random group element, one an episode.
+    """An environment seen through a random group element, drawn once per episode.
 
     Args:
         env: the environment.
-        symmetry: of a finite group of at most 10,000 elements, or of a continuous one, of which Haar elements are
-            drawn. Actions that a turn carries out of a bounded Box are clipped to it.
-        rng: draws the elements; `reset(seed=...)` seeds it again.
-        range: (low, high) of the amounts of translations, one pair for all or one each; they have no uniform element.
+        symmetry: of a finite group of at most 10,000 elements, or of a continuous group, from which Haar elements
+            are drawn. Actions that a rotation takes out of a bounded Box are clipped to it.
+        rng: draws the elements; `reset(seed=...)` reseeds it.
+        range: (low, high) of translations, one pair for all of them or one each; translations have no uniform
+            distribution.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.
@@ -57,7 +58,7 @@ class RandomSymmetry(SymmetryWrapper):
         return LieElements(bound, 1, amounts=self._range) if isinstance(bound, BoundTested) else Elements(bound)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Draw an element for the episode, reset the environment, and show it through the element."""
+        """Draw an element for the episode, reset the environment, and return the transformed observation."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         # After the environment's reset, whose randomness it must not share.

@@ -145,7 +145,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
 
 
 class VectorRandomSymmetry(_SymmetryVectorWrapper):
-    """A vector environment seen through random group elements, one an episode of each environment.
+    """A vector environment seen through random group elements, one per episode of each environment.
 
     Args:
         env: the vector environment.

@@ -57,7 +57,7 @@ def test_greedy_pursuit_scores_what_the_scalar_environment_gives_it() -> None:
     for code in range(49):
         table[code, pursue(np.array([code // 7 - 3, code % 7 - 3]))] = 0.0
     coded = functools.partial(PredatorPreyVector, coded=True)
-    vectorised = evaluation.play(lambda codes: table[codes], Categorical(), coded, [0], episodes=400, index=0)
+    vectorised = evaluation.play(lambda codes, running: table[codes], Categorical(), coded, [0], episodes=400, index=0)
     # two means of 400 returns of standard deviation 0.2: five standard errors of their difference
     assert abs(np.mean(returns) - vectorised.mean()) < 5 * np.sqrt(2) * np.std(returns) / 20
 

@@ -80,7 +80,7 @@ class Episodes:
 
 
 def _window(steps: int) -> float:
-    def policy(observations: np.ndarray) -> torch.Tensor:
+    def policy(observations: np.ndarray, running: None = None) -> torch.Tensor:
         return torch.zeros(1, 2, 2)
 
     return play_window(policy, Categorical(), Episodes, [0], environments=2, steps=steps, index=0).item()  # type: ignore[arg-type]

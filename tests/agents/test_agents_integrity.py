@@ -67,7 +67,7 @@ def test_one_flipped_bit_of_a_parameter_is_refused_and_the_reason_said(tmp_path:
     at = bytes(content).find(torch.arange(40.0).numpy().tobytes())
     content[at + 4 * 7 + 2] ^= 0x40
     (tmp_path / "checkpoint.pt").write_bytes(bytes(content))
-    with pytest.raises(TargetError, match="its digest is another: some of it has changed since it was written"):
+    with pytest.raises(TargetError, match="its digest does not match: the file was changed after it was written"):
         read_state(tmp_path / "checkpoint.pt")
 
 
@@ -113,7 +113,7 @@ def test_sigterm_ends_a_training_as_an_interrupt_does_and_it_is_resumed(tmp_path
         training.send_signal(signal.SIGTERM)
         said, _ = training.communicate(timeout=120)
     assert training.returncode == 130, said
-    assert "interrupted; what was finished is saved; go on with" in said
+    assert "interrupted; what was finished is saved; continue with" in said
     assert json.loads((folder / "record.json").read_text())["interrupted"] is True
     assert "interrupted" in _run("list", tmp_path)[1]
 
@@ -141,7 +141,7 @@ def test_unfinished_trainings_are_named_where_runs_are_drawn(tmp_path: Path) -> 
     for command in (["report", tmp_path], ["curves", tmp_path, "--out", tmp_path / "all.csv"]):
         code, output = _run(*command)
         assert code == 0
-        assert f"not drawn, because it is unfinished: {unfinished}" in output.replace("\n", "")
+        assert f"not shown, because it is unfinished: {unfinished}" in output.replace("\n", "")
 
 
 def test_every_setting_is_listed_with_its_meaning() -> None:

@@ -364,7 +364,7 @@ class TestSweep:
         arguments = ("sweep", "cartpole", "--network", "equivariant,mlp", "--learning-rate", "0.01", *SHORT)
         code, output = _run(*arguments, "--out", tmp_path)
         assert code == 130
-        assert f"go on with all networks: reference-agents sweep --resume {tmp_path}" in output
+        assert f"continue with all networks: reference-agents sweep --resume {tmp_path}" in output
         assert not (tmp_path / "report.html").exists()
         code, output = _run("sweep", "--resume", tmp_path, "--quiet")
         assert code == 0
@@ -419,7 +419,7 @@ class TestTask:
             (["--env", "ALE/Pong-v5"], "The task 'pong' plays it: reference-agents train pong."),
             (["cartpole", "--evaluation-every", "0"], "expected a number of steps between evaluations of 1"),
             (["cartpole", "--set", "discount=2"], "--set: expected discount to lie in (0, 1], got 2.0."),
-            (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask beside"),
+            (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask together"),
             (["cartpole", "--set", "input_scale=-1"], "input_scale to be a finite number, 0 or more, got -1.0"),
         ],
     )

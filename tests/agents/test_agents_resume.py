@@ -366,7 +366,7 @@ def test_a_disk_that_is_full_at_the_end_exits_2_and_the_training_can_be_resumed(
     assert code == 2
     assert "--out: could not write to" in output
     assert "No space left on device" in output
-    assert "go on with: reference-agents train --resume" in output
+    assert "continue with: reference-agents train --resume" in output
     assert (stopped / "checkpoint.pt").read_bytes() == before
     assert _resume(stopped)[0] == 0
     assert [curve.returns[-1] for curve in record.load(stopped).curves] == list(train(_job()).returns[-1])

@@ -70,7 +70,7 @@ def test_evaluations_play_whole_games_for_the_score():
 def test_some_games_cannot_stand_still_while_others_go_on():
     games = AtariGames("pong", [0], 2, threads=1)
     games.reset()
-    with pytest.raises(NotImplementedError, match="cannot stand still"):
+    with pytest.raises(NotImplementedError, match="cannot pause"):
         games.step(np.zeros((1, 2), dtype=np.int64), active=np.array([[True, False]]))
 
 

@@ -30,7 +30,7 @@ def test_quick_entries_are_reproduced_with_three_seeds(name: str) -> None:
         ("cartpole/mirror", {"verdict": "failed", "fails": ("reward_invariance",)}, "the verdict is passed"),
         ("mountaincar/valley", {"fails": ("initial_invariance",)}, "failed, which is not recorded"),
         ("frozenlake/transpose", {"fails": ("initial_invariance",)}, "initial_invariance did not fail"),
-        ("mountaincar/valley", {"size": {"transition_invariance": 1e-3}}, "recorded is 0.001"),
+        ("mountaincar/valley", {"size": {"transition_invariance": 1e-3}}, "but 0.001 is recorded"),
     ],
 )
 def test_a_wrong_record_is_noticed(name: str, wrong: dict[str, object], problem: str) -> None:

@@ -49,6 +49,10 @@ def test_a_module_in_the_current_folder_registers_its_ids(folder, monkeypatch):
         ("D(4)", "D4"),
         ("cyclic 6", "C6"),
         ("k4", "V4"),
+        ("S0(2)", "SO(2)"),
+        ("rot90", "C4"),
+        ("U(1)", "SO(2)"),
+        ("cyclic", "cyclic(4)"),
     ],
 )
 def test_near_misses_of_groups_are_answered_with_what_exists(text, meant):
@@ -60,6 +64,22 @@ def test_near_misses_of_groups_are_answered_with_what_exists(text, meant):
 @pytest.mark.parametrize("text", ["mirror", "4", "SU(2)", "V9X", ""])
 def test_what_is_no_group_is_guessed_to_be_none(text):
     assert near_name(text) is None
+
+
+def test_a_target_that_raises_before_anything_is_checked_is_one_message(folder):
+    (folder / "early.py").write_text(
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "class Early(CartPoleEnv):\n"
+        "    def reset(self, **arguments): raise OSError('no display')\n"
+    )
+    code, output = run("verify-env", "early.py:Early", "--symmetry", "cartpole/mirror", "--json", "r.json")
+    assert code == 2
+    written, *said = output.splitlines()
+    assert written == "written: r.json"
+    assert len(said) == 1
+    assert said[0].startswith("symcheck: early.py:Early: reset() raised OSError: no display")
+    properties = json.loads((folder / "r.json").read_text())["properties"]
+    assert [p["reason"]["code"] for p in properties] == ["interrupted"] * len(properties)
 
 
 def test_an_unknown_code_is_answered_by_meaning():

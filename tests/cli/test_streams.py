@@ -59,9 +59,7 @@ def test_output_that_meets_a_full_disk_is_one_message_and_code_2(tmp_path):
         done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, (tmp_path / "work").read_text()) == (2, "done")
     said = done.stderr.splitlines()[-1]
-    assert (
-        said == f"it: what was printed could not be written: {os.strerror(errno.ENOSPC)}; the run itself ended with 1."
-    )
+    assert said == f"it: the output could not be written: {os.strerror(errno.ENOSPC)}; the run itself ended with 1."
 
 
 def test_what_is_printed_arrives_unchanged(tmp_path):

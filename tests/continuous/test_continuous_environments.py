@@ -134,6 +134,20 @@ def test_black_boxes_are_played_with_actions_that_turns_leave_in_distribution() 
     assert tilted.verdict == "failed"
 
 
+@pytest.mark.parametrize(("tilt", "verdict"), [(0.0, "passed"), (9.0, "failed")])
+def test_rounding_of_turned_episodes_is_no_difference_of_a_reward_that_is_fitted_exactly(tilt, verdict) -> None:
+    def drift(state, action, rng):
+        return 0.9 * state + 0.1 * action, -state @ state + tilt * state[0], False
+
+    turn = claim("so(2)", [{"rotate": [[0, 1]]}], [{"rotate": [[0, 1]]}])
+    report = sc.verify_env(lambda: World(drift, 2, 2, settable=False), turn, samples=1_200)
+    reward = report["reward_invariance"]
+    assert reward.method == "trajectory"
+    assert reward.verdict == verdict
+    # Nothing is left of an invariant reward, so that no swap of episodes changes anything.
+    assert (reward.p_value == 1) == (tilt == 0)
+
+
 def test_a_square_start_is_found() -> None:
     world = lambda: World(particle(), 4, 2, start=lambda rng: rng.uniform(-1, 1, size=4))  # noqa: E731
     report = sc.verify_env(world, TURN, samples=8_000, fail_fast=True)

@@ -155,7 +155,7 @@ REFUSED = [
     (lambda: R.regular(G.so(2)), "finite group"),
     (lambda: R.named_representation(G.so(3), "2*vektor"), "vektor"),
     (lambda: R.named_representation(G.so(2), "1x1o"), "e3nn"),
-    (lambda: R.named_representation(G.so(3), "0*vector"), "no or more"),
+    (lambda: R.named_representation(G.so(3), "0*vector"), "no components"),
     (lambda: intertwiner_basis(R.vector(G.so(3)), R.vector(G.o(3))), "same group"),
     (lambda: R.vector(G.cyclic(2)), "continuous group"),
 ]

@@ -578,6 +578,42 @@ def test_a_large_group_is_claimed_only_where_its_simple_members_hold_alone(actio
     assert (judged.group.order if judged.group else None) == order
 
 
+@pytest.mark.parametrize(("sampled", "runs"), [(("swaps",), 1), ((), 4)])
+def test_maps_that_generate_a_group_are_accepted_in_one_run_where_no_list_of_all_speaks_against_it(sampled, runs):
+    """Of a form that is listed whole, a product that is no candidate was refused: then each map is heard alone."""
+    where = Spaces(gym.spaces.Box(-1, 1, (4,)), gym.spaces.Discrete(1), has_state=False)
+    claim = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1] * 4], [[1, 0]])
+    passed = sc.verify_env("CartPole-v1", claim, samples=100).results[0]
+    made = []
+
+    class Counting(Blind):
+        def accept(self, name, group):
+            made.append(name)
+            return passed
+
+    options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    still, parts = SignedMap.identity(1), SignedMap.identity(4)
+    swaps = [SignedMap.of(index) for index in ([1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2])]
+    candidates = [Candidate(swap, still, swap, form="swaps") for swap in swaps]
+    court = Counting(lambda: None, "four parts", where, *options)
+    judged = decide(candidates, Candidate(parts, still, parts), court, sampled=sampled)
+    assert (judged.group.order, len(made)) == (24, runs)
+
+
+def test_products_of_real_coordinates_are_measured_where_single_effects_tell_nothing():
+    from symcheck.discovery.automorphisms import automorphisms
+    from symcheck.discovery.laboratory import Laboratory
+    from symcheck.discovery.mixed_effects import with_mixed
+    from symcheck.discovery.structure import effects_at
+
+    counts = []
+    for make in (known.Frame, known.FrameWithCoupledAxes):
+        lab = Laboratory(make, "frame", DiscoverOptions())
+        measured = with_mixed(lab, effects_at(lab, np.zeros(lab.dim)))
+        counts.append(len(automorphisms(measured).maps))
+    assert counts == [known.Frame.known, known.FrameWithCoupledAxes.known]
+
+
 @pytest.mark.parametrize(("least", "claimed"), [(0, True), (200, False)])
 def test_episodes_too_few_to_refute_what_two_coordinates_do_together_accept_nothing(least, claimed):
     """One robot's place negated changes the distance that is paid for, and the mean of nothing."""
@@ -625,3 +661,37 @@ def test_episodes_refute_a_map_whatever_the_actions_only_where_they_differ(tilt,
 def test_the_groups_of_boards_are_those_that_take_rows_to_rows():
     assert known.rows_kept(known.TicTacToe.rows) == known.TicTacToe.known
     assert known.rows_kept(known.WithoutDiagonal.rows) == known.WithoutDiagonal.known
+
+
+def test_all_turns_of_numbered_places_are_found_though_few_episodes_begin_in_each():
+    found = search(known.Circle, samples=100)
+    assert (found.group["order"], found.complete) == (80, True)
+
+
+def test_chance_that_hides_what_a_step_does_hides_no_symmetry():
+    assert search(known.Draws, samples=400).group["order"] == known.Draws.known
+
+
+def test_a_search_whose_time_ended_while_it_gathered_states_does_not_say_that_there_is_none():
+    class Slow(known.Plane):
+        def reset(self, **options):
+            time.sleep(0.2)
+            return super().reset(**options)
+
+    found = search(Slow, max_time=0.8)
+    assert (found.verdict, found.complete) == ("undecided", False)
+    assert any("ended the gathering" in remark for remark in found.remarks)
+
+
+def test_pictures_and_what_stands_beside_them_move_together():
+    from symcheck.discovery.picture_parts import Parts
+
+    space = gym.spaces.Dict(a=gym.spaces.Box(0, 1, (5, 5, 1)), b=gym.spaces.Box(0, 1, (5, 5)), c=gym.spaces.Discrete(3))
+    parts = Parts.of(space)
+    maps, listed = parts.list_maps()
+    assert (len(maps), listed) == (15, True)
+    rows = np.random.default_rng(0).normal(size=(2, 51))
+    for name, beside in maps:
+        # Pictures this small are as they are: the map of the whole, and then smaller, is the map of the smaller one.
+        image = parts.shrink(parts.lift(name, beside).apply(rows))
+        assert np.allclose(parts.move(name, beside, parts.shrink(rows)), image, atol=1e-12)  # means of a few numbers

@@ -1,5 +1,6 @@
 """Signed maps compose, invert and write themselves; groups are named; structures keep exactly their automorphisms."""
 
+import dataclasses
 import itertools
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
 from symcheck.discovery.elements import closure, permutation_of, recognise
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
+from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
@@ -152,6 +154,28 @@ def test_the_search_finds_exactly_the_signed_permutations_that_keep_the_table(nu
     assert found == wanted
 
 
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.0, 1.0]), min_size=9, max_size=9))
+def test_the_search_keeps_what_two_coordinates_do_together_and_nothing_more(numbers):
+    """x_i moves by sums of m[i, pair] x_j x_k: a table of single effects is blind to it."""
+    mixed = np.zeros((3, 3, 3))
+    for pair, (j, k) in enumerate(itertools.combinations(range(3), 2)):
+        mixed[j, k] = mixed[k, j] = numbers[3 * pair : 3 * pair + 3]
+    blind = _with_table(np.zeros((3, 3)))
+    seeing = dataclasses.replace(blind, mixed=over_literals(mixed), mixed_floor=np.full(6, 1e-6))
+    wanted = set()
+    for index in itertools.permutations(range(3)):
+        for sign in itertools.product((1, -1), repeat=3):
+            moved = np.zeros((3, 3))
+            moved[list(index), range(3)] = sign
+            # The effect of two images is the image of their effect.
+            of_images = np.einsum("jki,jp,kq->pqi", mixed, moved, moved)
+            if np.array_equal(of_images, mixed @ moved.T):
+                wanted.add((index, sign))
+    assert {(index, sign) for index, sign in automorphisms(seeing).maps} == wanted
+    assert len(automorphisms(blind).maps) == 48
+
+
 def test_a_search_that_reaches_its_limit_says_so():
     free = automorphisms(_with_table(np.zeros((4, 4))), most=10)
     assert len(free.maps) == 10
@@ -162,6 +186,14 @@ def test_a_coordinate_that_never_changes_is_left_alone():
     table = _with_table(np.zeros((2, 2)))
     fixed = Structure(table.centre, table.table, table.drift, table.floor, table.literals, 2, (0,))
     assert all(index[0] == 0 and sign[0] == 1 for index, sign in automorphisms(fixed).maps)
+
+
+def test_a_coordinate_stays_in_its_part_of_the_observation():
+    free = _with_table(np.zeros((4, 4)))
+    parts = automorphisms(dataclasses.replace(free, parts=(0, 0, 1, 1))).maps
+    assert len(parts) == 8 * 8
+    assert all(max(index[:2]) == 1 for index, _ in parts)
+    assert len(automorphisms(free).maps) == 384
 
 
 def test_probes_of_exchangeable_coordinates_are_equally_long():
@@ -205,3 +237,15 @@ def test_a_map_of_the_values_of_actions_is_matched_and_written_as_the_map_it_is(
         image = values.image(index, action)
         assert np.array_equal(entry.apply(action), image)
         assert space.contains(image)
+
+
+def test_joint_actions_over_which_effects_are_averaged_favour_no_value_and_no_component():
+    values = ActionValues(gym.spaces.MultiDiscrete([3, 2, 3, 2, 3, 3]))
+    bases = np.array(values.bases)
+    for part in range(6):
+        _, times = np.unique(bases[:, part], return_counts=True)
+        assert len(times) == values.counts[part]
+        assert len(set(times.tolist())) == 1
+    # The first and third components, of one count, take the same values in every one.
+    assert np.array_equal(bases[:, 0] - values.firsts[0], bases[:, 2] - values.firsts[2])
+    assert len(bases) == 6

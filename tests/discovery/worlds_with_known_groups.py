@@ -550,6 +550,38 @@ class Hidden(gym.Env[Any, Any]):
         return self._inner.step(action)
 
 
+class InParts(gym.Env[Any, Any]):
+    """A world whose observation is a Dict of some of its coordinates, which may stand in several parts."""
+
+    def __init__(self, inner: World, parts: dict[str, list[int]]) -> None:
+        self._inner, self._parts, self.known = inner, parts, largest(inner)
+        self.action_space = inner.action_space
+        self.observation_space = spaces.Dict(
+            {name: spaces.Box(-np.inf, np.inf, (len(own),), np.float64) for name, own in parts.items()}
+        )
+
+    def _show(self) -> dict[str, np.ndarray]:
+        return {name: self._inner.x[own] for name, own in self._parts.items()}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """As the world."""
+        self._inner.reset(seed=seed)
+        return self._show(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As the world."""
+        _, *rest = self._inner.step(action)
+        return (self._show(), *rest)  # type: ignore[return-value]
+
+    def get_state(self) -> np.ndarray:
+        """That of the world."""
+        return self._inner.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """That of the world."""
+        self._inner.set_state(state)
+
+
 class Falling(gym.Env[Any, Any]):
     """A ball falls through a picture with two channels last, a paddle waits below: columns can be reversed."""
 
@@ -609,15 +641,175 @@ class NumberedToCorner(Numbered):
     known, corner = 2, 1.0
 
 
+class Draws(World):
+    """Four bets on two numbers drawn anew at each step: chance hides what a step does, not what it pays (D4)."""
+
+    action_space = spaces.Discrete(4)
+    known = 8
+    odds = 1.0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The bet pays its number; then both are drawn."""
+        stake = (self.x[0], -self.x[0], self.odds * self.x[1], -self.odds * self.x[1])[int(action)]
+        self.x = self.np_random.uniform(self.low, self.high)
+        return self.show(self.x), float(stake), False, False, {}
+
+
+class DrawsWithOdds(Draws):
+    """One number pays a tenth more: signs are left (C2 x C2)."""
+
+    known, odds = 4, 1.1
+
+
+class Gusts(Plane):
+    """Gusts of wind push a point about, as large as a step (D4)."""
+
+    known = 8
+    lean = 0.0
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """A step and a gust."""
+        _, reward, *rest = super().step(action)
+        gust = self.np_random.normal(0, 0.1, 2) + self.lean * (self.np_random.exponential(0.1, 2) - 0.1) * [1, 0]
+        self.x = self.x + gust
+        return (self.show(self.x), reward, *rest)  # type: ignore[return-value]
+
+
+class SkewGusts(Gusts):
+    """Gusts along the first axis are rare and strong one way: the second axis can be reflected (C2)."""
+
+    known, lean = 2, 1.0
+
+
+class Circle(World):
+    """Forty numbered places on a circle, one step either way: turns and reflections (D40)."""
+
+    action_space = spaces.Discrete(2)
+    low, high, whole = (0,), (39,), True
+    known = 80
+    paid = -1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Discrete(40)
+
+    def show(self, x: np.ndarray) -> Any:
+        return np.int64(x[0])
+
+    def get_state(self) -> Any:
+        return int(self.x[0])
+
+    def set_state(self, state: Any) -> None:
+        self.x = np.array([float(state)])
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        place = (x + (1 if action else -1)) % 40
+        return place, float(place[0] == self.paid), False
+
+
+class CircleThatPays(Circle):
+    """One place pays: the reflection that keeps it (C2)."""
+
+    known, paid = 2, 3
+
+
+class Frame(World):
+    """Three axes that turn with three rates, all damped unlike: signs of places, signs of axes (8 x 8 / 2).
+
+    Component x of axis k is coordinate 3 k + x. All signs of places and of axes together are no sign at all.
+    """
+
+    action_space = spaces.Box(-1.0, 1.0, (3,), np.float64)
+    low, high = (-0.5,) * 12, (0.5,) * 12
+    known = 32
+    coupled = 0.0
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        axes, rates = x[:9].reshape(3, 3), x[9:]
+        turned = np.stack([rates[2] * axes[1] - rates[1] * axes[2], rates[0] * axes[2] - rates[2] * axes[0]])
+        turned = np.concatenate([turned, [rates[1] * axes[0] - rates[0] * axes[1]]])
+        axes = axes * [0.9, 0.8, 0.7] + 0.1 * turned
+        axes[0] += self.coupled * x[3:6] * x[6:9]
+        rates = rates * [0.95, 0.85, 0.75] + 0.1 * np.asarray(action)
+        return np.concatenate([axes.ravel(), rates]), -float(x @ x), False
+
+
+class FrameWithCoupledAxes(Frame):
+    """The product of two axes pushes the third: the sign of every place is that of all axes (8 / 2)."""
+
+    known, coupled = 4, 0.1
+
+
+class RobotsApart(World):
+    """Four robots on a line push each other; all can be exchanged, and left and right (S4 x C2)."""
+
+    action_space = spaces.MultiDiscrete([3] * 4)
+    low, high = (-0.5,) * 4, (0.5,) * 4
+    known = 48
+    share = (1.0, 1.0, 1.0, 1.0)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        apart = x[:, None] - x[None, :]
+        push = (np.tanh(3 * apart) * np.exp(-np.abs(apart))).sum(axis=1)
+        return (
+            0.95 * x + 0.1 * np.array(self.share) * (np.asarray(action) - 1) + 0.02 * push,
+            np.abs(apart).sum(),
+            False,
+        )
+
+
+class RobotsApartWithSlowOne(RobotsApart):
+    """One is a tenth slower (S3 x C2)."""
+
+    known, share = 12, (1.0, 1.0, 1.0, 0.9)
+
+
+class Teams(World):
+    """Two teams of four parts; parts of a team can be exchanged, and the teams (S4 x S4 x C2)."""
+
+    action_space = spaces.Box(-1.0, 1.0, (8,), np.float64)
+    low, high = (-0.5,) * 8, (0.5,) * 8
+    known = 1152
+    pulls = (0.04, 0.04)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        own = np.repeat([x[:4].mean(), x[4:].mean()], 4)
+        pull = np.repeat(self.pulls, 4)
+        return 0.9 * x + 0.2 * np.asarray(action) - 0.1 * own + pull * own[::-1] ** 2, -float(x @ x), False
+
+
+class UnlikeTeams(Teams):
+    """One team pulls harder (S4 x S4)."""
+
+    known, pulls = 576, (0.04, 0.05)
+
+
 WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     each.__name__: each
     for each in (
         *(Plane, Wind, SlopedReward, Wall, Whirl, Springs, End, Start, UnequalThrusters, Valley, Context, Command),
         *(Goal, LongGoal, Twins, Grid, GridToCorner, GridWithTrap, SlipperyGrid, Switches, OddSwitch, TwoOnALine),
         *(TwoInAPlane, Thrusters, TicTacToe, WithoutDiagonal, Lights, LightsWithOddCell, Drop, Parts, HeavierPart),
-        *(Ring, BoardAndCount, Numbered, NumberedToCorner),
+        *(
+            Ring,
+            BoardAndCount,
+            Numbered,
+            NumberedToCorner,
+            Draws,
+            DrawsWithOdds,
+            Gusts,
+            SkewGusts,
+            Circle,
+            CircleThatPays,
+            Frame,
+            FrameWithCoupledAxes,
+            RobotsApart,
+        ),
+        *(RobotsApartWithSlowOne, Teams, UnlikeTeams),
     )
 }
+WORLDS["goal in parts"] = lambda: InParts(Goal(), {"observation": [0, 1], "achieved": [0, 1], "desired": [2, 3]})
+WORLDS["hidden long goal in parts"] = lambda: Hidden(InParts(LongGoal(), {"place": [0, 1], "goal": [2, 3]}), 4)
 WORLDS["hidden Plane"] = lambda: Hidden(Plane(), 8)
 WORLDS["hidden Wind"] = lambda: Hidden(Wind(), 2)
 WORLDS["hidden Falling"] = lambda: Hidden(Falling(), 2)

@@ -84,7 +84,7 @@ def test_a_setter_that_is_given_frames_is_told_of_get():
         pass
 
     sc.register_state_access(Settable, set=lambda env, state: setattr(env, "x", np.array(state)))
-    with pytest.raises(sc.errors.TargetError, match=r"State access has no get, so set is given .*\(3, 2\)"):
+    with pytest.raises(sc.errors.TargetError, match=r"State access has no get, so set receives .*\(3, 2\)"):
         sc.verify_env(
             lambda: gym.wrappers.FrameStackObservation(limited(Settable()), 3),
             sc.Symmetry("mirror", sc.groups.cyclic(2), [lambda obs: -obs], [[1, 0]]),

@@ -206,7 +206,7 @@ def test_a_state_met_first_as_an_end_is_still_acted_in_when_an_episode_goes_on_t
 def test_too_many_states_are_refused_with_the_way_out() -> None:
     with pytest.raises(SpecError, match=r"more than 100 states follow from the start: too large to enumerate.*limit="):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, False)], discount=0.9, limit=100)
-    with pytest.raises(SpecError, match="expected states that can be hashed, got list"):
+    with pytest.raises(SpecError, match="expected hashable states, got list"):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, [s], 0.0, False)], discount=0.9)
 
 
@@ -257,7 +257,7 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (([0], [0], [1.0], [0, 1]), {}, "expected arrays of one length"),
         (([0], [-1], [1.0], [0]), {}, "actions: expected integers of at least 0"),
         (([0.5], [0], [1.0], [0]), {}, "states: expected integers of at least 0"),
-        (([0], [0], [1.0], [1]), {}, "samples go on in 1 states that no sample starts from, the first 1"),
+        (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts, the first 1"),
         (
             ([0, 0], [0, 0], [1.0, 1.0], [0, 0]),
             {"n_actions": 2},

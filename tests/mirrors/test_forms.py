@@ -126,6 +126,28 @@ def test_the_mirrored_batch_put_first_fails():
     assert {c["code"] for c in report.columns} == {"SYM234"}
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
+def test_numbers_of_a_type_that_holds_no_float32_are_named(dtype):
+    right = batched((BIPED_JOINTS, BIPED_JOINTS))
+    report = check(
+        lambda env, obs, actions: tuple(x if x is None else x.to(dtype) for x in right(env, obs, actions)),
+        layout("joint_pos"),
+    )
+    codes = set() if dtype == torch.float64 else {"SYM235"}
+    assert {c["code"] for c in report.columns} == codes
+    assert {cause.code for cause in report["group_axioms"].causes} == codes
+    assert report.verdict == ("failed" if codes else "passed")
+
+
+def test_what_a_function_raises_in_every_form_is_said_once():
+    def fails(env, obs, actions):
+        raise ZeroDivisionError("division by zero")
+
+    with pytest.raises(sc.errors.SpecError) as refused:
+        check(fails)
+    assert str(refused.value).count("division by zero") == 1
+
+
 def test_a_wrong_number_of_blocks_is_refused():
     def four(env, obs, actions):
         return tuple(None if x is None else x.repeat(4, 1) for x in (obs, actions))
@@ -206,5 +228,9 @@ def test_a_project_lists_mirrors_and_models_among_its_checks(tmp_path, monkeypat
     (tmp_path / "symcheck.toml").write_text(settings)
     result = CliRunner().invoke(app, ["run"])
     assert result.exit_code == 0, result.output
+    # With the sign of the waist lost, the same list fails.
+    (tmp_path / "wrong_mirror.py").write_text(text.replace("-1])", "1])"))
+    (tmp_path / "symcheck.toml").write_text(settings.replace("listed_mirror", "wrong_mirror"))
+    assert CliRunner().invoke(app, ["run"]).exit_code == 1
     (tmp_path / "symcheck.toml").write_text("[[checks]]\nmirror = 'listed_mirror.py:augment'\n")
     assert CliRunner().invoke(app, ["run"]).exit_code == 2

@@ -127,6 +127,13 @@ FAULTS = {
         lambda x: POLAR(x).clamp(-0.5, 0.5),
         dict.fromkeys(range(3), "SYM227"),
     ),
+    "divided by zero": (
+        BIPED,
+        layout("base_lin_vel"),
+        POLAR,
+        lambda x: POLAR(x) / torch.tensor([0.0, 1.0, 1.0]),
+        {0: "SYM227"},
+    ),
 }
 
 

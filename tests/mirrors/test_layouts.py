@@ -31,9 +31,11 @@ REFUSED = {
     "two histories": (layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}), "of their own"),
     "history of no group": (layout("gravity", history={"critic": {"frames": 2}}), "no observation group"),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
-    "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "none of the feet"),
+    "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),
     "lone point": (layout({"term": "point", "body": "FL_foot"}), "not observed"),
     "zero size": (layout({"term": "constant", "size": 0}), "1 or more"),
+    "group called as the action": (layout("gravity", group="action"), "another name"),
+    "no list of terms": ({"observation": {"policy": []}}, r"Write \[\[observation\.policy\]\]"),
     "word for a flag": (layout({"term": "per_joint", "sign": "yes"}), "true or false"),
 }
 
@@ -43,6 +45,16 @@ def test_a_layout_that_says_what_is_not_there_is_refused(name):
     written, words = REFUSED[name]
     with pytest.raises(sc.errors.SpecError, match=words):
         lay_out(load_model(QUADRUPED), read_layout(written))
+
+
+def test_joint_terms_need_joints_of_one_number():
+    legs = "".join(
+        f'<body pos="0 {y} 0" name="{n}"><joint type="ball" name="{n}"/><geom size=".1"/></body>'
+        for n, y in (("l", 0.1), ("r", -0.1))
+    )
+    balls = f'<mujoco><worldbody><body><freejoint/><geom size=".1"/>{legs}</body></worldbody></mujoco>'
+    with pytest.raises(sc.errors.SpecError, match="no joints with one number each"):
+        lay_out(load_model(balls), read_layout(layout("joint_pos")))
 
 
 def image(laid):

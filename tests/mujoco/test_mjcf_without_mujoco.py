@@ -221,7 +221,7 @@ def test_the_model_itself_is_compared_without_mujoco_and_what_is_not_read_is_nam
         ("<mujoco><actuator><motor joint='hip'/></actuator></mujoco>", "no joint 'hip'"),
         ("<mujoco><worldbody><geom type='ball'/></worldbody></mujoco>", "got 'ball'"),
         ("<mujoco><compiler coordinate='global'/></mujoco>", "global"),
-        ("<mujoco", "no XML"),
+        ("<mujoco", "not XML"),
         ("<robots/>", "expected an MJCF"),
     ],
 )

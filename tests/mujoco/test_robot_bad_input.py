@@ -113,6 +113,10 @@ def test_what_holds_no_model_is_refused():
         mirror("CartPole-v1")
     with pytest.raises(TargetError, match="expected the path of an MJCF file"):
         mirror(3)
+    link = "<robot name='r'><link name='x'/><link name='y'/><joint name='j' type='revolute'><parent link='x'/>"
+    for part, words in (("<axis xyz='0 0 0'/>", "'j' has the axis 0 0 0"), ("<origin xyz='0 nan 0'/>", "three finite")):
+        with pytest.raises(TargetError, match=words):
+            mirror(f"{link}<child link='y'/>{part}</joint></robot>")
     with pytest.raises(SpecError, match="expected a model with joints"):
         mirror("<mujoco><worldbody/></mujoco>")
 

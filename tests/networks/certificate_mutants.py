@@ -30,13 +30,20 @@ def certificate_of(net: Any, symmetry: Symmetry, **options: Any) -> dict[str, An
 
 def is_certified(captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
     """Whether the checker accepts a certificate of a captured network, weights equal bit by bit."""
+    return why_not_certified(captured, inputs, outputs) is None
+
+
+def why_not_certified(
+    captured: Capture, inputs: InputClaim, outputs: Sequence[OutputClaim]
+) -> NoCertificateError | None:
+    """Why the checker accepts none."""
     stored = {name: tensor.detach().numpy() for name, tensor in captured.state.items()}
     about = {"generators": [str(place) for place in range(len(inputs.motions))]}
     try:
         accepted_certificate(follow(captured, inputs.shape), inputs, outputs, stored, about, rounded=False)
-    except NoCertificateError:
-        return False
-    return True
+    except NoCertificateError as error:
+        return error
+    return None
 
 
 def arrays_of(item: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import torch
 from net_catalogue import Draw, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
+from symcheck.engine.networks.call_effects import is_own_file
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import PropertyResult
@@ -217,3 +218,8 @@ def test_what_is_changed_in_place_unseen_ends_the_proof() -> None:
     assert result.verdict == "passed"
     assert result.method_reason.fields["why"].code == "SYM157"
     assert "changed in place, which the proof cannot follow" in str(result.method_reason)
+
+
+@pytest.mark.parametrize(("package", "own"), [("equinox", False), ("flax", False), ("policies", True)])
+def test_names_that_libraries_of_pure_functions_keep_are_no_memory_of_the_network(package, own):
+    assert is_own_file(f"/usr/lib/python3/site-packages/{package}/module.py") == own

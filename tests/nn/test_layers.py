@@ -449,7 +449,7 @@ def test_norm_and_gated_nonlinearities_commute_with_rotations() -> None:
 REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: PointwiseNonlinearity(MIRROR), "ReLU does not commute .* changes signs and ReLU is not odd"),
     (lambda: PointwiseNonlinearity(MATRIX3, "tanh"), "mix components.*NormNonlinearity"),
-    (lambda: PointwiseNonlinearity(SWAP, nn.Softmax(-1)), "not known to act on each entry"),
+    (lambda: PointwiseNonlinearity(SWAP, nn.Softmax(-1)), "not known to act entrywise"),
     (lambda: PointwiseNonlinearity(SWAP, "relus"), "Did you mean 'relu'"),
     (lambda: PointwiseNonlinearity(SWAP, nn.PReLU(3)), "not known"),
     (lambda: GlobalMaxPool(MIRROR), "a maximum does not commute"),

@@ -1,5 +1,6 @@
 """The hook for rsl_rl on stand-ins with the call signatures of its versions; the real one is in the slow tier."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -158,6 +159,22 @@ def test_a_writer_that_passes_on_to_the_run_is_not_logged_twice(monkeypatch):
     training.alg.update()
     assert len(training.writer.scalars) == 3
     assert wandb.logged == []
+
+
+@pytest.mark.slow
+def test_scalars_are_in_the_summary_of_a_real_run_of_weights_and_biases(tmp_path, capfd):
+    wandb = pytest.importorskip("wandb")
+    run = wandb.init(mode="offline", dir=str(tmp_path), project="mirror")
+    training = runner(0.125, 2)
+    training.writer = None
+    log_residual(training, MIRROR)
+    training.alg.update()
+    run.finish()  # prints the summary
+    printed = "".join(capfd.readouterr())
+    (largest,) = re.findall(r"Symmetry/residual_max (0\.\d+)", printed)
+    assert float(largest) == pytest.approx(0.125, rel=1e-3)
+    assert re.search(r"Symmetry/residual_mean 0\.\d", printed)
+    assert re.search(r"Symmetry/residual_relative 0\.\d", printed)
 
 
 def test_what_is_no_runner_is_refused():

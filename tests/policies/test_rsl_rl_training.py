@@ -131,7 +131,7 @@ def configuration(function):
 
 
 def train(function, folder):
-    """The trainer's last symmetry loss, what TensorBoard holds, and our residual on states of its rollouts."""
+    """The trainer's last symmetry loss, and our largest and mean residual on states of its rollouts, in radians."""
     from rsl_rl.runners import OnPolicyRunner
 
     torch.manual_seed(0)
@@ -151,7 +151,7 @@ def train(function, folder):
     policy = runner.alg.policy.act_inference if VERSION < 3 else runner.alg.actor
     states = env.get_observations()
     residual = measure_residual(policy, derived, states[0] if VERSION < 3 else states)
-    return losses[-1]["symmetry"], residual["residual_max"]
+    return losses[-1]["symmetry"], residual["residual_max"], residual["residual_mean"]
 
 
 def logged(folder):
@@ -167,13 +167,20 @@ def test_the_trainers_loss_is_small_for_both_mirrors_and_ours_for_the_right_one_
     assert sc.verify_mirror(function, model=MODEL, layout=LAYOUT).verdict == "passed"
     refused = sc.verify_mirror(wrong, model=MODEL, layout=LAYOUT)
     assert {(c["term"], c["code"]) for c in refused.columns} == {("phase", "SYM210")}
-    loss, residual = train(function, tmp_path / "right")
-    wrong_loss, wrong_residual = train(wrong, tmp_path / "wrong")
+    trained = {name: train(used, tmp_path / name) for name, used in (("right", function), ("wrong", wrong))}
+    lines = [f"rsl_rl {importlib.metadata.version('rsl-rl-lib')}"]
+    for name, (loss, largest, mean) in trained.items():
+        lines.append(f"{name:<6} mirror: trainer's loss {loss:.1e}, residual max {largest:.3f}, mean {mean:.4f} rad")
+    with capsys.disabled():
+        sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    (loss, residual, mean), (wrong_loss, wrong_residual, wrong_mean) = trained.values()
     assert loss < 1e-4
     assert wrong_loss < 1e-4
     # Radians. A mirror loss of 1e-4 leaves about 0.01 a joint, and a few times that at the worst state.
     assert residual < 0.05
+    assert mean < 0.02
     assert wrong_residual > 0.1
+    assert wrong_mean > 0.02
     scalars = {name: logged(tmp_path / name) for name in ("right", "wrong")}
     names = {f"Symmetry/residual_{kind}" for kind in ("max", "mean", "relative")}
     assert set(scalars["right"]) == set(scalars["wrong"]) == names

@@ -257,7 +257,7 @@ def test_runs_that_only_chose_a_learning_rate_are_counted_apart(curve_model: Cur
     page = render_curves(dataclasses.replace(curve_model, trained=875))
     assert "10 shown of 875 trained" in page
     assert "shown of" not in render_curves(dataclasses.replace(curve_model, trained=10))
-    assert page.count("1 min 15 s of training and evaluating") == 2
+    assert page.count("1 min 15 s of training and evaluation") == 2
 
 
 def test_one_run_has_a_value_and_no_interval(curve_model: CurveModel) -> None:

@@ -41,7 +41,7 @@ def test_a_large_answer_comes_back_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "message"), [(crash, "SIGSEGV"), (refuse, "RuntimeError: no display"), (hang, "did not end in time")]
+    ("work", "message"), [(crash, "SIGSEGV"), (refuse, "RuntimeError: no display"), (hang, "did not finish in time")]
 )
 def test_a_child_that_ends_badly_is_a_message(work: Any, message: str) -> None:
     before = time.monotonic()

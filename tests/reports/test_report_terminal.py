@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 from rich.console import Console
 
 from symcheck.engine.results import RunResult
+from symcheck.verdict import Facts, decide
 from symcheck_reports import terminal, words
 
 
@@ -43,6 +45,19 @@ def test_a_failing_property_is_the_block_of_the_house_style(failing_run: RunResu
 
 def test_an_undecided_property_says_what_would_decide_it(failing_run: RunResult) -> None:
     assert "--max-time 10 would decide it" in _printed(failing_run)
+
+
+def test_a_reason_that_several_properties_share_is_printed_once(passing_run: RunResult) -> None:
+    late, few = decide(Facts(checked=3, least=9, time_up=True)), decide(Facts(checked=3, least=9))
+    reasons = [late, late, few, *[late] * (len(passing_run.properties) - 3)]
+    changed = (
+        replace(p, verdict=verdict, reason=reason, notes=(), bound=None)
+        for p, (verdict, reason) in zip(passing_run.properties, reasons, strict=True)
+    )
+    text = _printed(replace(passing_run, properties=tuple(changed)))
+    assert text.count("undecided  ") == len(reasons) + 1
+    assert text.count("The time budget ran out") == 2
+    assert text.count("9 needed") == 1
 
 
 def test_quiet_prints_failures_and_one_line_per_run(failing_run: RunResult, passing_run: RunResult) -> None:

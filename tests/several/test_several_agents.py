@@ -6,10 +6,13 @@ from two_agents import (
     BlackBoxPullsHarder,
     Duel,
     FasterOnTheRight,
+    OneReward,
     RightEarnsMore,
     RightIsOutEarlier,
     RightPullsHarder,
     Tug,
+    TupleTug,
+    TupleTugPullsHarder,
 )
 from typer.testing import CliRunner
 
@@ -111,12 +114,51 @@ def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(
     assert "reward_invariance FAILED" in again.output
 
 
+NUMBERED = [{"agent_0": "agent_1", "agent_1": "agent_0"}]
+
+
+def test_tuples_with_a_list_of_rewards_are_several_agents():
+    assert sc.verify_env(TupleTug, swap(NUMBERED), samples=300).verdict == "passed"
+    report = sc.verify_env(TupleTugPullsHarder(), swap(NUMBERED), samples=300)
+    assert report["transition_invariance"].verdict == "failed", report.to_text()
+    # With one reward it is one agent, whatever it calls its parts.
+    with pytest.raises(SpecError, match="this environment has one agent"):
+        sc.verify_env(OneReward, swap(NUMBERED), samples=20)
+
+
+def exchange(entries):
+    return sc.Symmetry("exchange", sc.groups.cyclic(2), [[1] * entries], [[0, 1, 2, 3, 4]], agents=NUMBERED)
+
+
+@pytest.mark.slow
+def test_robots_of_rware_may_be_exchanged_and_one_that_cannot_turn_left_is_seen():
+    pytest.importorskip("rware")  # registers its environments
+    gym = pytest.importorskip("gymnasium")
+    tiny = "rware-tiny-2ag-v2"
+
+    class CannotTurnLeft(gym.Wrapper):
+        def step(self, action):
+            return self.env.step((action[0], 0 if action[1] == 2 else action[1]))
+
+    def stiff():
+        return CannotTurnLeft(gym.make(tiny, disable_env_checker=True))
+
+    assert sc.verify_env(tiny, exchange(71), samples=3_000).verdict == "passed"
+    assert sc.verify_env(stiff, exchange(71), samples=3_000)["transition_invariance"].verdict == "failed"
+
+
 def test_two_agents_of_a_published_environment_may_be_exchanged():
     spread = pytest.importorskip("mpe2.simple_spread_v3")
-    exchange = [{"agent_0": "agent_1", "agent_1": "agent_0"}]
-    symmetry = sc.Symmetry("exchange", sc.groups.cyclic(2), [[1] * 12], [[0, 1, 2, 3, 4]], agents=exchange)
-    report = sc.verify_env(lambda: spread.parallel_env(N=2, max_cycles=10), symmetry, samples=300)
+
+    def spread_of(acceleration=None):
+        env = spread.parallel_env(N=2, max_cycles=10)
+        env.unwrapped.world.agents[1].accel = acceleration
+        return env
+
+    report = sc.verify_env(spread_of, exchange(12), samples=300)
     assert report.verdict == "passed", report.to_text()
+    faster = sc.verify_env(lambda: spread_of(10.0), exchange(12), samples=300)
+    assert faster["transition_invariance"].verdict == "failed"
 
 
 SIDES = {"left_hunter": "right_hunter", "right_hunter": "left_hunter"} | {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
@@ -154,3 +155,38 @@ class Duel:
 
 class FasterOnTheRight(Duel):
     speed = 1.3
+
+
+class TupleTug(gym.Env):
+    """`Tug` in the form of rware: tuples of observations and actions, a list of rewards, an end for all at once."""
+
+    n_agents = 2
+    pull = (0.25, 0.25)
+
+    def __init__(self):
+        self.tug = BlackBox()
+        self.tug.pull = self.pull
+        both = self.tug.possible_agents
+        self.observation_space = spaces.Tuple([self.tug.observation_space(a) for a in both])
+        self.action_space = spaces.Tuple([self.tug.action_space(a) for a in both])
+
+    def reset(self, *, seed=None, options=None):
+        views, _ = self.tug.reset(seed=seed)
+        return tuple(views.values()), {}
+
+    def step(self, action):
+        both = self.tug.possible_agents
+        views, rewards, ended, _, _ = self.tug.step(dict(zip(both, action, strict=True)))
+        return tuple(views.values()), list(rewards.values()), any(ended.values()), False, {}
+
+
+class TupleTugPullsHarder(TupleTug):
+    pull = (0.25, 0.6)
+
+
+class OneReward(TupleTug):
+    """One reward for both: an ordinary environment."""
+
+    def step(self, action):
+        views, rewards, *rest = super().step(action)
+        return views, float(sum(rewards)), *rest

@@ -258,7 +258,7 @@ def test_a_last_action_that_stays_behind_is_found_in_the_observation_and_named()
 
         return blocks(same, forgets)(obs), blocks(same, legs_left_right)(actions)
 
-    message = r"the last action, observation columns 15 to 26, does not move as the action does: in block 1 \(r\)"
+    message = r"the last action, observation columns 15 to 26, does not transform like the action: in block 1 \(r\)"
     with pytest.raises(RepresentationError, match=message):
         made(planted, group=C2)
     with pytest.raises(RepresentationError, match=message):
@@ -297,7 +297,7 @@ def test_a_function_that_changes_its_input_is_named(changed, told):
         (lambda env, obs, actions: (torch.cat([obs, -obs])[:, :1], None), "of shape"),
         (lambda env, obs, actions: 1 / 0, "ZeroDivisionError"),
         (lambda env, obs, actions: ({"policy": obs.repeat(2, 1)}, actions), "got a dictionary"),
-        (lambda env, obs, actions: (torch.cat([obs, obs + torch.rand(1)]), actions.repeat(2, 1)), "second time"),
+        (lambda env, obs, actions: (torch.cat([obs, obs + torch.rand(1)]), actions.repeat(2, 1)), "second call"),
     ],
 )
 def test_answers_of_another_form_are_refused(fn, message):

@@ -193,7 +193,7 @@ def test_each_mistake_in_a_block_is_told_with_the_blocks_name(changes, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"name": "h", "map": [[1]]}, "says neither size, nor names, nor shape"),
+        ({"name": "h", "map": [[1]]}, "has no size, no names and no shape"),
         ({"size": 2, "map": [[1, 1]]}, "is missing name"),
         (3, "expected a table with name, size and map, got 3"),
         ("h", "expected a table with name, size and map, got 'h'"),

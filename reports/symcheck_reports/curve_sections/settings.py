@@ -12,7 +12,7 @@ def build(view: CurveView) -> Section | None:
     model = view.model
     facts = [("versions", ", ".join(f"{name} {version}" for name, version in model.versions.items()))]
     if model.duration_s is not None:
-        facts.insert(0, ("wall time", f"{seconds(model.duration_s)} of training and evaluating, summed over runs"))
+        facts.insert(0, ("wall time", f"{seconds(model.duration_s)} of training and evaluation, summed over runs"))
     facts = [(name, text) for name, text in facts if text]
     if not (model.settings or facts or model.command or model.notes):
         return None

@@ -17,11 +17,12 @@ from symcheck.engine.games.comparing import Violation, implied_moves
 from symcheck.engine.games.context import GameContext
 from symcheck.engine.games.positions import Reached
 from symcheck.errors import TargetError
-from symcheck.games.game import board_key, numbers
+from symcheck.games.game import numbers
 from symcheck.statements.statement import Statement, state
 
 _LOOKED_AT = 40  # positions from which the moves of an image are read off
 _SHOWN = 6
+_MOST_EXTRAS = 3  # moves about no cell: pass, resign, a swap of colours
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def _find_causes(context: GameContext) -> tuple[Statement, ...]:
 
 def _statement(code: str, images: list[int], context: GameContext) -> Statement:
     fields = {"images": images, "shown": _list_images(images), "count": len(images)}
+    if code == "SYM305":
+        return state(code, **fields, extras=len(_extra_moves(context)))
     if code == "SYM307":
         return state(code, **fields, plane=_still_plane(context))
     return state(code, **fields)
@@ -145,12 +148,16 @@ def _board_shape(context: GameContext) -> tuple[int, ...]:
 def numbers_of_cells(shape: Sequence[int], actions: int) -> list[int]:
     """How many cells moves may be about: those of the whole board, or of one of its planes, where that fits.
 
+    Up to three moves may be about no cell: a pass, for instance.
+
     Example:
         >>> numbers_of_cells((3, 3), 10), numbers_of_cells((2, 5, 5), 100), numbers_of_cells((6, 7), 7)
         ([9], [50, 25, 10], [])
+        >>> numbers_of_cells((3, 4), 50)
+        [12]
     """
     sizes = [math.prod(shape), math.prod(shape[1:]), math.prod(shape[:-1])] if len(shape) > 2 else [math.prod(shape)]
-    return [n for n in sizes if n > 1 and actions % n in (0, 1) and actions >= n]
+    return [n for n in sizes if n > 1 and actions % n <= max(1, min(_MOST_EXTRAS, n // 3)) and actions >= n]
 
 
 def _other_shape(seen: Seen, context: GameContext) -> bool:
@@ -183,11 +190,18 @@ def _not_reversed(seen: Seen, context: GameContext) -> bool:
 
 
 def _pass_misplaced(seen: Seen, context: GameContext) -> bool:
-    actions = context.game.actions
-    with_pass = any(actions % cells == 1 for cells in numbers_of_cells(_board_shape(context), actions))
-    if not with_pass or seen.given is None:
+    if seen.given is None:
         return False
-    return int(seen.given[-1]) != actions - 1 and seen.implied.get(actions - 1, actions - 1) == actions - 1
+    extras = _extra_moves(context)
+    stay = all(seen.implied.get(a, a) == a for a in extras)
+    return stay and any(int(seen.given[a]) != a for a in extras)
+
+
+def _extra_moves(context: GameContext) -> list[int]:
+    """The last moves, as many as are about no cell."""
+    actions = context.game.actions
+    cells = numbers_of_cells(_board_shape(context), actions)
+    return list(range(actions - max((actions % n for n in cells), default=0), actions))
 
 
 def _channels_stay(seen: Seen, context: GameContext) -> bool:
@@ -240,8 +254,8 @@ def _still_plane(context: GameContext, image: int | None = None) -> int | None:
     axis = 0 if shape[1] == shape[2] or shape[0] <= shape[2] else 2
     wrong = set()
     for item in examples:
-        one, other = np.asarray(item.expected), np.asarray(item.actual)
-        if one.shape != other.shape or one.ndim != 3:
+        one, other = numbers(item.expected), numbers(item.actual)
+        if one is None or other is None or one.shape != other.shape or one.ndim != 3:
             return None
         rest = tuple(i for i in range(3) if i != axis)
         wrong.update(np.flatnonzero((one != other).any(axis=rest)).tolist())
@@ -266,7 +280,7 @@ def _canonical_differs(seen: Seen, context: GameContext) -> bool:
             images = game.images(here[0], context.rules.probe.policy)
         except TargetError:
             return False
-        if seen.index >= len(images) or board_key(images[seen.index][0]) != board_key(there[0]):
+        if seen.index >= len(images) or game.board_key(images[seen.index][0]) != game.board_key(there[0]):
             return False
     return True
 

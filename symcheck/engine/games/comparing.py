@@ -235,8 +235,8 @@ def _places(wrong: Ints) -> str:
 
 def _differing(wanted: Any, board: Any) -> tuple[str, float]:
     """The first entry that differs, and how many do."""
-    one, other = np.asarray(wanted), np.asarray(board)
-    if one.shape != other.shape or one.dtype.kind not in "biuf":
+    one, other = numbers(wanted), numbers(board)
+    if one is None or other is None or one.shape != other.shape:
         return "the board", 1.0
     wrong = np.argwhere(one != other)
     if not len(wrong):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,12 @@ from symcheck.engine.games.axioms import Axioms, check_axioms
 from symcheck.engine.games.comparing import PARTS, Comparison, Tally
 from symcheck.engine.games.options import GameOptions
 from symcheck.engine.games.positions import Player, Positions, Reached, gather_positions
-from symcheck.engine.games.rules import Node, Rules
+from symcheck.engine.games.repeating import count_unrepeatable, images_repeat, is_seen_again
+from symcheck.engine.games.rules import Rules
 from symcheck.games.game import Game
 from symcheck.statements.statement import Statement
 
 _PLAYED = 4  # moves of a position that are played, where not all positions are tested
-_AGAIN = 60  # positions that are asked about a second time
 
 
 @dataclass
@@ -133,18 +132,14 @@ class GameContext:
     @functools.cached_property
     def unrepeatable(self) -> int:
         """Positions at which the game gives a different result on the second call."""
-        reached = self.positions.reached
-        chosen = reached[:: max(1, len(reached) // _AGAIN)][:_AGAIN]
-        once = [_answers(position.node) for position in chosen]
-        # In another order: what a game remembers of the last call shows itself.
-        fresh = Rules(self.game, self.options.seed)
-        again = [_answers(fresh.node(position.node.state)) for position in reversed(chosen)][::-1]
-        return sum(a != b for a, b in zip(once, again, strict=True))
+        return count_unrepeatable(self.game, self.positions.reached, self.options.seed)
 
+    @functools.cached_property
+    def images_repeat(self) -> bool:
+        """Whether the function of images gives the same list on the second call."""
+        return images_repeat(self.game, self.positions.reached, self.options.seed)
 
-def _answers(node: Node) -> tuple[Any, ...]:
-    pairs = tuple(image.pair for image in node.images)
-    if node.outcome is not None:
-        return node.outcome, pairs
-    moves = np.flatnonzero(node.legal)[:2].tolist()
-    return node.legal.tobytes(), pairs, tuple(node.step(a).board_key for a in moves)
+    def is_seen_again(self, part: str) -> bool:
+        """Whether a violation of a property comes back each time that it is looked at."""
+        tally, reached = self.tallies[part], self.positions.reached
+        return is_seen_again(tally.examples, part, self.comparison, self.game, reached, self.options.seed)

@@ -123,7 +123,7 @@ def _cells(moves: Iterable[int | None], board: Any, actions: int) -> list[list[i
     for move in moves:
         if move is None:
             continue
-        if each and move < each * cells and actions - each * cells in (0, 1):
+        if each and move < each * cells and actions - each * cells < cells:
             found.append(list(divmod(move // each, columns)))
         elif actions == columns:
             found.append([0, move])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.array_types import Floats, Ints
-from symcheck.games.game import Game, board_key
+from symcheck.games.game import Game
 
 _APART = 0.01  # of the distance of two entries of a probe; float32 keeps them that exactly
 
@@ -91,7 +91,7 @@ def images_of(game: Game, board: Any, probe: Probe) -> tuple[Image, ...]:
         As listed by the user's function.
     """
     return tuple(
-        Image(image, board_key(image), probe.read(moved), len(moved))
+        Image(image, game.board_key(image), probe.read(moved), len(moved))
         for image, moved in game.images(board, probe.policy)
     )
 

@@ -32,10 +32,12 @@ def judge_part(context: GameContext, equation: Equation, find_causes: Causes = c
         proved of a game that was tested completely; failed with a counterexample in few moves.
     """
     tally = context.tallies[equation.name]
+    chance = bool(tally.violated) and not context.is_seen_again(equation.name)
     constant = equation.name == "outcome" and tally.values == {None}
     facts = Facts(
         checked=tally.checked,
-        violations=tally.violated,
+        violations=0 if chance else tally.violated,
+        prevented=not_repeatable(context) if chance or context.unrepeatable else None,
         exhaustive=context.is_exhaustive,
         time_up=context.time_up,
         doubts=(state("no_end_reached"),) if constant else (),
@@ -60,7 +62,7 @@ def judge_images(context: GameContext, equation: Equation, facts: Facts, find_ca
     Returns:
         The result, without a counterexample.
     """
-    counted = replace(facts, quantity=equation.noun, moved=context.moves_something, unrepeatable=context.unrepeatable)
+    counted = replace(facts, quantity=equation.noun, moved=context.moves_something)
     verdict, reason = decide(counted)
     return PropertyResult(
         name=equation.name,
@@ -74,6 +76,11 @@ def judge_images(context: GameContext, equation: Equation, facts: Facts, find_ca
         reason=reason,
         facts=counted,
     )
+
+
+def not_repeatable(context: GameContext) -> Statement:
+    """The reason of a game that gives other answers to the same questions."""
+    return state("not_repeatable", unrepeatable=max(1, context.unrepeatable), is_game=True)
 
 
 def positions_note(context: GameContext) -> Statement:

@@ -7,7 +7,7 @@ from typing import Any
 
 from symcheck.array_types import Bools
 from symcheck.engine.games.images import Image, Probe, images_of
-from symcheck.games.game import Game, Outcome, board_key
+from symcheck.games.game import Game, Outcome
 
 
 class Node:
@@ -31,7 +31,7 @@ class Node:
     @functools.cached_property
     def board_key(self) -> bytes:
         """Equal boards have equal keys."""
-        return board_key(self.board)
+        return self.rules.game.board_key(self.board)
 
     @functools.cached_property
     def legal(self) -> Bools:

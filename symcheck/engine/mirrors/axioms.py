@@ -53,8 +53,9 @@ def check_axioms(context: MirrorContext) -> Axioms:
     largest = 0.0
     identity, _ = _differences(context, batch, _block_of(answer, 0))
     checked += 1
+    violations += bool(identity)
+    identity = {name: columns for name, columns in identity.items() if name not in answer.narrowed}
     if identity:
-        violations += 1
         other = next(
             (k for k in range(1, context.called.order) if not _differences(context, batch, _block_of(answer, k))[0]), 0
         )
@@ -66,13 +67,16 @@ def check_axioms(context: MirrorContext) -> Axioms:
                 shown=_columns_in_words(context, identity),
             )
         )
+    for name, dtype in answer.narrowed.items():
+        causes.append(state("SYM235", place="the action" if name == ACTION else name, dtype=dtype))
     for i, j, k in _products(context):
         again = context.answer_to({name: _filled(table, batch[name]) for name, table in _block_of(answer, j).items()})
         differing, size = _differences(context, _block_of(answer, k), _block_of(again, i))
         checked += 1
         largest = max(largest, size)
+        violations += bool(differing)
+        differing = {name: columns for name, columns in differing.items() if name not in answer.narrowed}
         if differing:
-            violations += 1
             causes.append(
                 state(
                     "SYM231",
@@ -97,8 +101,8 @@ def _block_of(answer: Answer, block: int) -> dict[str, Floats | None]:
 
 
 def _filled(table: Floats | None, given: Floats) -> Floats:
-    """The image of a group, or the group itself where none came back; NaN would hide every other column."""
-    return given if table is None else np.nan_to_num(table)
+    """The image of a group, or the group itself where none came back; NaN or infinity would hide every other column."""
+    return given if table is None else np.nan_to_num(table, posinf=0.0, neginf=0.0)
 
 
 def _products(context: MirrorContext) -> list[tuple[int, int, int]]:
@@ -148,7 +152,11 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
         differing = {
             name: np.flatnonzero(
                 np.any(
-                    [columns_that_differ(a, b, context.batch[name]) for a, b in zip(both, half, strict=True)], axis=0
+                    [
+                        columns_that_differ(*_nan_alike(a, b), context.batch[name])
+                        for a, b in zip(both, half, strict=True)
+                    ],
+                    axis=0,
                 )
             ).tolist()
             for name, (both, half) in pairs.items()
@@ -165,6 +173,12 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
                 )
             )
     return causes, notes
+
+
+def _nan_alike(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Both, with 0 where both are NaN: a half that is NaN either way is no other half."""
+    lost = np.isnan(left) & np.isnan(right)
+    return np.where(lost, 0.0, left), np.where(lost, 0.0, right)
 
 
 def _element_in_words(context: MirrorContext, k: int) -> str:

@@ -79,6 +79,10 @@ def _explain(context: MirrorContext, claims: _Claims) -> None:
     if context.misplaced_blocks:
         claims.claim("SYM234", claims.left(), order=context.misplaced_blocks)
         return
+    if claims.seen.group.name in context.answer.narrowed:
+        # Rounded numbers tell no mistake apart from another.
+        claims.claim("SYM235", claims.left(), dtype=context.answer.narrowed[claims.seen.group.name])
+        return
     _whole_group(context, claims)
     for t, term in enumerate(claims.seen.group.terms):
         if claims.left(t):
@@ -200,7 +204,7 @@ def _state_causes(claims: _Claims) -> Iterator[Statement]:
         )
 
 
-_OF_GROUPS = ("SYM201", "SYM202", "SYM203", "SYM204", "SYM234")
+_OF_GROUPS = ("SYM201", "SYM202", "SYM203", "SYM204", "SYM234", "SYM235")
 
 
 def _names_in_short(group: LaidGroup, columns: list[int]) -> str:

@@ -28,7 +28,7 @@ class Row:
     Attributes:
         terms: (column, coefficient) pairs.
         constant: what is added.
-        kind: "linear", "nonlinear", "absent" (no image came back) or "nan".
+        kind: "linear", "nonlinear", "absent" (no image came back) or "nan" (NaN or infinite).
     """
 
     terms: tuple[tuple[int, float], ...] = ()
@@ -79,7 +79,7 @@ def describe_row(group: LaidGroup, row: Row, place: int) -> str:
         place: the column.
     """
     if row.kind != "linear":
-        return {"nonlinear": "no linear map", "absent": "nothing", "nan": "NaN"}[row.kind]
+        return {"nonlinear": "no linear map", "absent": "nothing", "nan": "no finite number"}[row.kind]
     if len(row.terms) > 4:
         return f"a mix of {len(row.terms)} columns"
     parts = [_describe_term(group, column, value, place) for column, value in row.terms]
@@ -179,8 +179,11 @@ def columns_that_differ(expected: Floats, actual: Floats, given: Floats) -> Bool
         given: the batch itself; its largest value bounds the terms of a sum.
 
     Returns:
-        Shape (width,); NaN counts as a difference.
+        Shape (width,); NaN counts as a difference, and so does an infinity on one side alone.
     """
-    sizes = np.maximum(np.abs(expected), np.abs(actual)).max(axis=0)
-    limit = 1e-5 * sizes + 4e-6 * np.abs(given).max(initial=0.0)
-    return np.asarray(~(np.abs(expected - actual) <= limit).all(axis=0))
+    # An infinite size would allow for every difference.
+    comparable = np.isfinite(expected) & np.isfinite(actual)
+    left, right = np.where(comparable, expected, 0.0), np.where(comparable, actual, 0.0)
+    limit = 1e-5 * np.maximum(np.abs(left), np.abs(right)).max(axis=0) + 4e-6 * np.abs(given).max(initial=0.0)
+    near = np.where(comparable, np.abs(left - right) <= limit, expected == actual)
+    return np.asarray(~near.all(axis=0))

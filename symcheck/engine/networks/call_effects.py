@@ -28,6 +28,8 @@ from symcheck.statements.statement import Statement, state
 
 _LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], Path(torch.__file__).parent))
 _PACKAGES = ("site-packages", "dist-packages")
+_PURE = frozenset(("jax", "jaxlib", "jaxtyping", "equinox", "flax", "wadler_lindig"))
+"""Libraries of pure functions: what they keep between calls are compiled functions and their names."""
 _OWN = str(Path(__file__).parents[2])
 _OUTSIDE_NAMES = (
     "time os posix random _random secrets uuid datetime threading _thread socket subprocess io _io select gc "
@@ -129,6 +131,8 @@ def is_own_file(file: str) -> bool:
     if file.startswith("<"):  # graphs of torch are written to such files
         return False
     if any(part in file for part in _PACKAGES):
+        if not _PURE.isdisjoint(Path(file).parts):
+            return False
         return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent)))
     return not file.startswith((*_LIBRARY, _OWN))
 

@@ -20,7 +20,6 @@ from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.call_effects import lasting_change
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.comparison import Comparison, compare_images
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
 from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
 from symcheck.engine.networks.domain import Domain, domain_of
@@ -33,7 +32,7 @@ from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Proof, prove, same_numbers
+from symcheck.engine.networks.proof import Compared, Proof, prove, same_numbers
 from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
 from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
 from symcheck.engine.networks.sampling import typical_inputs
@@ -252,7 +251,7 @@ class NetContext:
             # one run was followed; that it stands for every run was not shown
             ended = followed_through or lasting_change(captured.reason)
             return replace(proof, level=None, reason=captured) if ended else proof
-        return proof if proof.level == "rounded" else self._certified(proof, captured)
+        return proof if proof.level == "rounded" else self._certified(proof)
 
     @cached_property
     def capture(self) -> Capture | Opaque:
@@ -271,28 +270,21 @@ class NetContext:
                     return False
         return True
 
-    def _certified(self, proof: Proof, captured: Capture) -> Proof:
+    def _certified(self, proof: Proof) -> Proof:
         """The proof with a certificate that the checker accepts; of a level that proves nothing where there is none."""
         try:
             document = certify(self, rounded=False)
         except NoCertificateError as error:
             if proof.level == "exact":
                 return replace(proof, level=None, reason=Opaque(error.reason))
-            return replace(proof, compared=self._compared_off_ties(captured), missing=error.reason)
+            return replace(proof, compared=Compared(0, error.ties) if error.ties else None, missing=error.reason)
         if proof.level == "exact":
             return replace(proof, certificate=document)
         # a weight that is wrong and reaches no output is worth a mention
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
         kind = "matrices" if document["claim"]["tolerance"] == PRODUCT_CLAIM else "terms"
-        compared = Comparison(size_of(document), kind=kind)
+        compared = Compared(size_of(document), kind=kind)
         return Proof("exact", proof.records if silent else [], box=BOX, compared=compared, certificate=document)
-
-    def _compared_off_ties(self, captured: Capture) -> Comparison | None:
-        """For which inputs the graphs of f(Lx) and K f(x) agree, where they may differ on ties."""
-        seconds = seconds_from(self._started, self.options.max_time)
-        deadline = None if seconds is None else self._started + seconds
-        compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
-        return compared if compared is not None and compared.ties else None
 
     @cached_property
     def measured(self) -> Measured:

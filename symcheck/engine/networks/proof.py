@@ -23,7 +23,6 @@ import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
-from symcheck.engine.networks.comparison import Comparison
 from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.outputs import named_outputs
@@ -50,6 +49,21 @@ AGREEMENT = 1e-9
 networks, far below anything a wrong rule would do."""
 
 
+@dataclass(frozen=True)
+class Compared:
+    """That f(L x) and K f(x) are the same as wholes, where layers did not show it.
+
+    Attributes:
+        terms: how many were compared.
+        ties: equations of input entries; where one holds, nothing was shown.
+        kind: "terms", or "matrices" where polynomials in terms were compared.
+    """
+
+    terms: int
+    ties: tuple[str, ...] = ()
+    kind: str = "terms"
+
+
 @dataclass
 class Proof:
     """What the weights say.
@@ -71,7 +85,7 @@ class Proof:
     reason: Opaque | None = None
     bound: float | None = None
     box: float = 1.0
-    compared: Comparison | None = None
+    compared: Compared | None = None
     certificate: dict[str, Any] | None = None
     missing: Statement | None = None
 

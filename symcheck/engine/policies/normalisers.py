@@ -26,10 +26,10 @@ _DEVIATIONS = ("std", "_std", "obs_std")
 
 
 def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
-    """The same normaliser with statistics that no longer tell an observation from its image.
+    """The same normaliser with symmetric statistics: an observation and its image are normalised alike.
 
-    mean' = 1/|G| sum_g L_g mean and var' = 1/|G| sum_g (L_g var + (L_g mean - mean')^2): the statistics of the data and
-    all its images.
+    mean' = 1/|G| sum_g L_g mean and var' = 1/|G| sum_g (L_g var + (L_g mean - mean')^2): the statistics of the data
+    together with all its images.
 
     Args:
         state: Stable-Baselines3's `VecNormalize` or `RunningMeanStd`, rsl_rl's `EmpiricalNormalization`, any module or
@@ -37,11 +37,11 @@ def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
         symmetry: acts on observations of the same length.
 
     Returns:
-        A new object of the same kind; of `VecNormalize` a copy around the same environments.
+        A new object of the same kind; for `VecNormalize` a copy around the same environments.
 
     Raises:
-        SpecError: no mean and variance are found, their length is another, or the symmetry mixes observations in a way
-            that no normaliser by column commutes with.
+        SpecError: no mean and variance were found, their length differs, or no normaliser by column commutes with
+            the symmetry's map of observations.
 
     Example:
         >>> from symcheck.groups import catalog

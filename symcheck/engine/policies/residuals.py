@@ -18,13 +18,13 @@ _SEED = 0  # of the elements of a continuous group: the same ones all through a 
 def measure_residual(
     policy: Callable[[Any], Any], symmetry: Symmetry, states: Any, group: str | None = "policy"
 ) -> dict[str, float]:
-    """The residuals of a policy on some states.
+    """Measure the residuals of a policy on some states.
 
     Args:
-        policy: from a batch of observations, a tensor or groups by name, to actions.
+        policy: maps a batch of observations, a tensor or groups by name, to actions.
         symmetry: the claim.
-        states: a tensor (N, width), or groups of tensors by name, of which `group` is moved.
-        group: the group that the policy sees; None where the claim is about all of them.
+        states: a tensor (N, width), or groups of tensors by name, of which `group` is transformed.
+        group: the observation group of the policy; None if the claim is about all groups.
 
     Returns:
         {"residual_max", "residual_mean", "residual_relative"}, the first two in the action's unit.

@@ -60,18 +60,19 @@ def register_state_access(
     sample: Callable[[np.random.Generator, int], Sequence[Any]] | None = None,
     batched: bool = False,
 ) -> None:
-    """Teach the engine to put environments of a class into a state; overrides what is built in.
+    """Register how the state of a class of environments is set and read; overrides built-in access.
 
     Args:
         env_class: the class of the unwrapped environment; subclasses inherit the registration.
         set: `set(env, state)` puts the unwrapped environment into a state.
-        get: `get(env)` reads the state; left out where the observation is the state, which is then what `set` gets.
-        sample: `sample(rng, n)` proposes n states to test beside those that rollouts reach.
+        get: `get(env)` reads the state. Leave it out if the observation is the state; `set` then receives the
+            observation.
+        sample: `sample(rng, n)` proposes n states to test in addition to those that rollouts reach.
         batched: for environments that exist only in batched form: `set` and `get` act on the unwrapped vector
             environment with whole batches, states[i] being that of slot i. `sample` proposes n single states.
 
     Raises:
-        OptionError: an argument of the wrong kind.
+        OptionError: an argument has the wrong type.
 
     Example:
         >>> class Walk:

@@ -53,7 +53,7 @@ def of_state(held: str, error: BaseException, where: str, remedy: str) -> Target
 def shows_other(wrapped: Any, unwrapped: Any) -> str:
     """The remedy where a setter gets what wrappers show, and the unwrapped environment shows something else."""
     return (
-        f"State access has no get, so set is given what the wrapped environment shows ({wrapped}), and "
+        f"State access has no get, so set receives the observation of the wrapped environment ({wrapped}), and "
         f"the unwrapped one shows {unwrapped}: register get as well, and say how states transform "
         "(Symmetry(..., state=...))."
     )

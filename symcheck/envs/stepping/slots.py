@@ -188,8 +188,8 @@ def _nan_like(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind != "f":
         raise TargetError(
-            f"the vector environment resets slots in the step that ends them and does not keep what they showed "
-            f"({short_text(value)} is after the reset).",
+            f"the vector environment resets a slot in the step that ends its episode and does not keep "
+            f"the last observation ({short_text(value)} is from after the reset).",
             where="autoreset",
             remedy='Put the last observations into info["final_obs"], or use another autoreset mode.',
         )

@@ -110,9 +110,15 @@ def read_layout(given: Any) -> WrittenLayout:
     _check_choice(group, GROUPS, f"{label}, group")
     if group == "C4" and "plane" in table:
         raise SpecError(
-            'a plane has no meaning beside group = "C4": quarter turns are about z.',
+            'a plane has no meaning with group = "C4": quarter turns are about z.',
             where=f"{label}, plane",
             remedy="Leave it out.",
+        )
+    if isinstance(table.get("observation"), Mapping) and "action" in table["observation"]:
+        raise SpecError(
+            "an observation group cannot be called 'action': reports name the columns of the action so.",
+            where=f"{label}, observation",
+            remedy="Give it another name.",
         )
     observation = {
         str(name): _read_terms(terms, f"{label}, observation.{name}")
@@ -152,7 +158,9 @@ def _table_of(value: Any, where: str) -> Mapping[str, Any]:
 
 def _read_terms(value: Any, where: str) -> tuple[WrittenTerm, ...]:
     if not isinstance(value, list | tuple) or not value:
-        raise SpecError(f"expected a list of terms, got {value!r}.", where=where, remedy=f"Write [[{where}]].")
+        raise SpecError(
+            f"expected a list of terms, got {value!r}.", where=where, remedy=f"Write [[{where.rpartition(', ')[2]}]]."
+        )
     return tuple(_read_term(item, f"{where}[{i}]") for i, item in enumerate(value))
 
 

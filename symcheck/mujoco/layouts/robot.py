@@ -122,7 +122,7 @@ class Robot:
             listed = getattr(model, "document_order", None)
             if listed is None:
                 raise SpecError(
-                    'the order "urdf" needs a URDF; this model is none.',
+                    'the order "urdf" needs a URDF; this model is not one.',
                     where=where,
                     remedy='Give the URDF as model, write "model", "breadth_first", or list the names.',
                 )
@@ -186,7 +186,7 @@ class Robot:
                 f"{title(self.model, driven.section, driven.index)} has no image in the {pairing.isometry.name}."
                 + (f" {pairing.unpaired[0]}." if pairing.unpaired else ""),
                 where=self.label,
-                remedy="Leave it out of the layout, or try another plane.",
+                remedy="Remove it from the layout, or try another plane.",
             )
         return driven.section, int(images[driven.index]), int(signs[driven.index])
 
@@ -268,7 +268,7 @@ class Robot:
                 )
                 raise SpecError(
                     f"the image of {foot.label!r} in the {self.pairings[generator].isometry.name} is {names}, which "
-                    "is none of the feet.",
+                    "is not one of the feet.",
                     where=where,
                     remedy="List the feet of both sides.",
                 )

@@ -155,6 +155,12 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         listed = robot.actions(read_names(given, where), where)
     else:
         listed = robot.joints(read_names(given, where), where)
+    if not listed:
+        raise SpecError(
+            f"{robot.label} has no joints with one number each (hinges or slides).",
+            where=written.where,
+            remedy="Of ball and free joints, observe quat, rotation or vectors.",
+        )
     labels = [driven.label for driven in listed]
     return labels, lambda k: driven_matrix(robot, listed, k, written.where, signed=signed), listed
 

@@ -225,4 +225,4 @@ def _parse_xml(text: str, label: str) -> Any:
         # An encoding declaration is of the file, not of text that was decoded.
         return ElementTree.fromstring(text.encode("utf-8") if "encoding" in text[:100] else text)
     except ElementTree.ParseError as error:
-        raise TargetError(f"expected MJCF, got no XML: {error}.", where=label) from error
+        raise TargetError(f"expected MJCF, got text that is not XML: {error}.", where=label) from error

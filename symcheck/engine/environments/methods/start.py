@@ -36,6 +36,9 @@ from symcheck.statements.statement import Statement, state
 from symcheck.verdict import Facts, ReasonCode, decide
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
+# Coordinates of which pairwise products are compared. The three axes of a body and its position and motion are 18: a
+# reflection that makes left-handed axes of right-handed ones shows in products alone.
+_WIDEST_PRODUCTS = 24
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
@@ -280,6 +283,7 @@ def _test(
             rng=rng,
             tie=tie[:, chosen],
             sampled=sampled,
+            widest=_WIDEST_PRODUCTS,
         ),
         chosen,
     )

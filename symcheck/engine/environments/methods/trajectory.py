@@ -45,7 +45,7 @@ from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT32_EPSILON, in_float32
+from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
 from symcheck.spaces.coordinates import finite
@@ -416,17 +416,17 @@ class TrajectoryEvidence:
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """What follows (s, a), its names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
+        given = coarsest_unit(self._view.coordinates, self.bench.pairs.stepper.action_codec.coordinates)
         if part == "reward":
-            return outcomes, [part], np.full(1, FLOAT32_EPSILON if in_float32(outcomes) else 0.0)
+            return outcomes, [part], np.full(1, max(given, FLOAT32_EPSILON if in_float32(outcomes) else 0.0))
         if part == "termination":
             return outcomes, [part], np.zeros(1)
         coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
         kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        epsilon = np.concatenate(
-            [coordinates.epsilon, np.zeros(len(columns) - coordinates.dim)]
-        )  # indicators are whole
+        own = np.where(coordinates.epsilon > 0, np.maximum(coordinates.epsilon, given), 0.0)
+        epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
         return following[:, kept], [names[j] for j in kept], epsilon[kept]
 
 

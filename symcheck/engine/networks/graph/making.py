@@ -17,6 +17,7 @@ from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
+from symcheck.engine.networks.graph.ties import ties_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, Opaque
 from symcheck.statements.statement import Statement, state
@@ -129,7 +130,8 @@ def accepted_certificate(
             refusals.append(str(error))
         else:
             return document
-    raise NoCertificateError(_first_stray(document) or state("SYM198", step=refusals[0]))
+    ties = ties_of(document) if tolerances[0] == EXACT_CLAIM else None
+    raise NoCertificateError(_first_stray(document) or state("SYM198", step=refusals[0]), ties or ())
 
 
 def _first_stray(document: dict[str, Any]) -> Statement | None:

@@ -31,10 +31,11 @@ _POSITIVE = frozenset(["exp", "sigmoid", "softplus"])
 
 
 class NoCertificateError(Exception):
-    """A network without a certificate; carries the reason."""
+    """A network without a certificate; carries the reason, and the equations of inputs off which it would have one."""
 
-    def __init__(self, reason: Statement) -> None:
+    def __init__(self, reason: Statement, ties: tuple[str, ...] = ()) -> None:
         self.reason = reason
+        self.ties = ties
         super().__init__(reason.code)
 
 

@@ -1,0 +1,77 @@
+"""Which engine trains a job: torch's operations, or `learn.c` where it can.
+
+Both follow the same equations and see the same random numbers; they add up in another order, so that their curves part
+by rounding after some updates. Each repeats itself bit for bit.
+"""
+
+from __future__ import annotations
+
+from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.compiled.description import describe
+from reference_agents.compiled.library import NoCompilerError, load_library
+from reference_agents.networks.build import build_plan
+from reference_agents.settings import Settings
+from symcheck.errors import OptionError, suggestion
+
+TORCH, COMPILED, AUTO = "torch", "compiled", "auto"
+ENGINES = (AUTO, TORCH, COMPILED)
+ENGINE_OPTION = "--engine"
+
+
+def choose_engine(
+    asked: str, task: Task, network: NetworkPlan, settings: Settings, device: str = "cpu"
+) -> tuple[str, str]:
+    """The engine of a training.
+
+    Args:
+        asked: "auto", "torch" or "compiled".
+        task: what is learnt.
+        network: by which network.
+        settings: the algorithm's numbers.
+        device: where.
+
+    Returns:
+        "torch" or "compiled", and what the user should know of the choice; "" for nothing.
+
+    Raises:
+        OptionError: there is no such engine, or "compiled" was asked for and cannot be had.
+
+    Example:
+        >>> from reference_agents.catalog import find_network, find_task
+        >>> grid = find_task("gridworld")
+        >>> choose_engine("auto", grid, find_network(grid, "cnn"), Settings(algorithm="a2c"))
+        ('torch', '')
+    """
+    if asked not in ENGINES:
+        raise OptionError(f"unknown engine {asked!r}.", where=ENGINE_OPTION, remedy=suggestion(asked, ENGINES))
+    if asked == TORCH:
+        return TORCH, ""
+    if not _is_expressible(task, network, settings, device):
+        if asked == AUTO:
+            return TORCH, ""
+        raise OptionError(
+            "expected PPO on the processor with a plain or equivariant network over vectors for the compiled engine.",
+            where=ENGINE_OPTION,
+            remedy="Leave it out, or use --engine torch.",
+        )
+    try:
+        load_library()
+    except NoCompilerError as error:
+        if asked == AUTO:
+            return TORCH, f"training by torch's operations, three times as slow as compiled ones: {error}"
+        raise OptionError(
+            f"expected a C compiler for the compiled engine: {error}.",
+            where=ENGINE_OPTION,
+            remedy="Use --engine torch.",
+        ) from error
+    return COMPILED, ""
+
+
+def _is_expressible(task: Task, network: NetworkPlan, settings: Settings, device: str) -> bool:
+    """Whether `learn.c` has everything that the job needs."""
+    averages = network.views in ("symmetrized", "averaged")
+    # A2C takes one large step of a batch, for which this saves little.
+    if device != "cpu" or not settings.in_epochs or network.basis == "user" or averages:
+        return False
+    plan = build_plan(task, network)
+    return describe(plan, plan.layout()) is not None

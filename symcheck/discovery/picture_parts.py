@@ -1,0 +1,171 @@
+"""Observations with pictures in them, as smaller arrays: all pictures turn together, what stands beside moves too."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.array_types import Floats
+from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, upright
+from symcheck.discovery.maps import SignedMap, apply_square
+
+_SMALL, _SMALLER = 24, 8  # pixels a side: of a picture alone, and of pictures among other parts
+_MOST_NUMBERS = 3  # of one part beside the pictures: of more, all signed permutations would be too many
+_MOST_BESIDE = 64  # maps of all that stands beside them
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of an observation, at least one of which is a picture.
+
+    Attributes:
+        blocks: all of them, in the order in which observations are flattened.
+    """
+
+    blocks: tuple[Block, ...]
+
+    @staticmethod
+    def of(space: spaces.Space[Any]) -> Parts:
+        """The parts of a space."""
+        return Parts(tuple(blocks_of(space)))
+
+    @property
+    def pictures(self) -> list[Block]:
+        """Those that are pictures."""
+        return [block for block in self.blocks if block.layout is not None]
+
+    @property
+    def beside(self) -> list[Block]:
+        """Those that are not."""
+        return [block for block in self.blocks if block.layout is None]
+
+    @property
+    def width(self) -> int:
+        """Numbers of a flattened observation."""
+        return self.blocks[-1].first + self.blocks[-1].size
+
+    def list_maps(self) -> tuple[list[tuple[str, SignedMap]], bool]:
+        """Maps but the identity: an element of the square's group, and what happens beside; and whether all are listed.
+
+        Example:
+            >>> maps, listed = Parts.of(spaces.Dict(a=spaces.Box(0, 1, (4, 4)), b=spaces.Box(-1, 1, (2,)))).list_maps()
+            >>> len(maps), listed
+            (63, True)
+        """
+        of_each = [picture_elements(block.space) for block in self.pictures]
+        elements = [name for name in of_each[0] if all(name in other for other in of_each)]
+        beside, listed = self._list_beside()
+        maps = [(name, each) for name in elements for each in beside]
+        return [each for each in maps if each[0] != "identity" or not each[1].is_identity], listed
+
+    def _list_beside(self) -> tuple[list[SignedMap], bool]:
+        """Signed permutations of every part beside the pictures, as maps of the flattened observation."""
+        still = SignedMap.identity(self.width)
+        choices = [self._maps_of(block) for block in self.beside]
+        count = int(np.prod([len(each) for each in choices])) if choices else 1
+        if count > _MOST_BESIDE:
+            return [still], False
+        made = []
+        for chosen in itertools.product(*choices):
+            whole = still
+            for each in chosen:
+                whole = each * whole
+            made.append(whole)
+        return made, all(block.size <= _MOST_NUMBERS for block in self.beside)
+
+    def _maps_of(self, block: Block) -> list[SignedMap]:
+        still = SignedMap.identity(self.width)
+        if block.size > _MOST_NUMBERS:
+            return [still]
+        centre = np.zeros(self.width)
+        centre[block.at] = block.middle
+        maps = []
+        for index in itertools.permutations(range(block.size)):
+            for sign in itertools.product((1, -1), repeat=block.size):
+                images, signs = list(range(self.width)), [1] * self.width
+                images[block.at], signs[block.at] = [block.first + i for i in index], list(sign)
+                maps.append(SignedMap.about(images, signs, centre))
+        return maps
+
+    def lift(self, name: str, beside: SignedMap) -> SignedMap:
+        """The map of the flattened observation."""
+        whole = beside
+        for block in self.pictures:
+            whole = lift_picture(name, block, self.width) * whole
+        return whole
+
+    def shrink(self, flat: Floats) -> Floats:
+        """Smaller pictures, flattened, then what stands beside them, shape (n, numbers)."""
+        small = [each.reshape(len(flat), -1) for each in self._small(flat)]
+        return np.concatenate([*small, *(flat[:, block.at] for block in self.beside)], axis=1)
+
+    def join_pictures(self, flat: Floats) -> Floats:
+        """One smaller picture for all that have its shape, shape (n, height, width)."""
+        small = self._small(flat)
+        alike = [each for each in small if each.shape == small[0].shape]
+        # Unequal weights, as of channels.
+        return np.asarray(np.tensordot(_weights(len(alike)), np.stack(alike), axes=(0, 0)))
+
+    def move(self, name: str, beside: SignedMap, rows: Floats) -> Floats:
+        """The map on rows that `shrink` made."""
+        moved, first = [], 0
+        for block in self.pictures:
+            shape = self._small_shape(block)
+            size = shape[0] * shape[1]
+            turned = apply_square(name, rows[:, first : first + size].reshape(len(rows), *shape))
+            moved.append(turned.reshape(len(rows), -1))
+            first += size
+        numbers = np.zeros((len(rows), self.width))
+        for block in self.beside:
+            numbers[:, block.at] = rows[:, first : first + block.size]
+            first += block.size
+        images = beside.apply(numbers)
+        return np.concatenate([*moved, *(images[:, block.at] for block in self.beside)], axis=1)
+
+    def _side(self) -> int:
+        return _SMALL if len(self.blocks) == 1 else _SMALLER
+
+    def _small_shape(self, block: Block) -> tuple[int, int]:
+        empty = np.zeros((1, block.size))
+        height, width = small_pictures(empty, block, self._side()).shape[1:]
+        return height, width
+
+    def _small(self, flat: Floats) -> list[Floats]:
+        return [small_pictures(flat[:, block.at], block, self._side()) for block in self.pictures]
+
+
+def _weights(count: int) -> Floats:
+    """Unequal ones: pictures may hold one another's complement, whose mean shows nothing."""
+    weights = np.linspace(1.0, 2.0, count)
+    return np.asarray(weights / weights.sum())
+
+
+def small_pictures(flat: Floats, block: Block, side: int) -> Floats:
+    """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
+
+    Args:
+        flat: flattened pictures, shape (n, numbers).
+        block: knows their shape.
+        side: pixels a side at most.
+
+    Returns:
+        Shape (n, height, width); blocks of pixels tile a centre of equal margins, so that rotations and reflections act
+        on the small picture as on the large.
+    """
+    pictures = upright(flat.reshape(len(flat), *(block.space.shape or (1, 1))), block.layout or "first")
+    stacked = pictures.reshape(len(flat), -1, *pictures.shape[-2:])
+    pictures = np.tensordot(stacked, _weights(stacked.shape[1]), axes=(1, 0))
+    for axis in (1, 2):
+        size = pictures.shape[axis]
+        tile = -(-size // side)
+        margin = (size % tile) // 2
+        kept = size - size % tile
+        pictures = np.take(pictures, range(margin, margin + kept), axis=axis)
+        shape = list(pictures.shape)
+        shape[axis : axis + 1] = [kept // tile, tile]
+        pictures = pictures.reshape(shape).mean(axis=axis + 1)
+    return np.asarray(pictures)
