@@ -98,3 +98,14 @@ class ReplayedEnv(gym.Env[Any, Any]):
         for action in history.actions:
             self.step(copy.deepcopy(action))
         return self.shown
+
+    def read_history(self, value: Any) -> History:
+        """The history of a report, with what was seen on the way."""
+        start = np.array(value["start"], dtype=np.float64)
+        discrete = isinstance(self.action_space, gym.spaces.Discrete)
+        actions: tuple[Any, ...] = tuple(
+            np.int64(action) if discrete else np.asarray(action, dtype=self.action_space.dtype)
+            for action in value["actions"]
+        )
+        self.play(History(start, actions))
+        return self.history

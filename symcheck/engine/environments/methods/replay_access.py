@@ -111,7 +111,7 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
         _count_starts(starts),
         Origin.REPLAYED,
         get=lambda base: base.history,
-        from_report=lambda value: _from_report(env, value),
+        from_report=env.read_history,
     )
     mapped: Any = ReplayedSymmetry(bound, stepper.codec.flatten)
     again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
@@ -214,15 +214,3 @@ def _leads_to_image(stepper: Stepper, placement: Placement, word: Word, situatio
     shown, wanted = stepper.codec.flatten(base.shown), stepper.codec.flatten(image.obs)
     gap = coordinates.residual(wanted, shown)
     return bool((gap <= _DRIFT * (coordinates.epsilon > 0) * (1.0 + np.abs(finite(wanted)))).all())
-
-
-def _from_report(env: ReplayedEnv, value: Any) -> History:
-    """The history of a report, with what was seen on the way."""
-    start = np.array(value["start"], dtype=np.float64)
-    discrete = isinstance(env.action_space, gym.spaces.Discrete)
-    actions: tuple[Any, ...] = tuple(
-        np.int64(action) if discrete else np.asarray(action, dtype=env.action_space.dtype)
-        for action in value["actions"]
-    )
-    env.play(History(start, actions))
-    return env.history
