@@ -101,7 +101,7 @@ class Task:
         name: the name on the command line.
         environment: the Gymnasium id whose dynamics are used.
         symmetry: the name of its symmetry, or a SPEC; "" for none.
-        threshold: the mean return that counts as solved; None where there is none.
+        threshold: the mean return that counts as solved; None if there is none.
         algorithm: what trains it by default.
         observation_shape: of one observation: a vector's length, or (channels, height, width).
         actions: how many there are, or how many coordinates one has.

@@ -172,7 +172,7 @@ def unstated_limit(job: Job) -> int | None:
 
 
 def exit_code(record: Record, job: Job) -> int:
-    """1 where a network that claims to be equivariant is not, 3 where no run was trained to its end."""
+    """1 if a network that claims to be equivariant is not, 3 where no run was trained to its end."""
     if all(run.stopped_at is not None for run in record.runs):
         return ALL_DIVERGED
     claims = job.network.claims_equivariance

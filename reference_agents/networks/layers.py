@@ -110,7 +110,7 @@ class Lifting:
 
     @classmethod
     def of(cls, plan: LinearPlan, device: torch.device) -> Lifting | None:
-        """The lifting of a layer, or None where it has none."""
+        """The lifting of a layer, or None if it has none."""
         rank, _, dim_in = plan.weight_basis.shape
         rows = plan.weight_basis.transpose(1, 0, 2)  # (dim_out, rank, dim_in)
         # The absolute values of all entries, and for each row and element the column of its entry.
