@@ -9,7 +9,7 @@ from symcheck_reports.formatting import number, one_line, percent
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
-    """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
+    """What the evidence excludes, in a sentence without its full stop; "" if no bound is stated.
 
     Args:
         bound: as in `PropertyResult.bound`.

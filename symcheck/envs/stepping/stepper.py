@@ -101,7 +101,7 @@ class Played:
         seen: observations, one more than steps were taken.
         actions: what was done.
         steps: what followed each.
-        states: internal states before each step, as they were read; None where that was not requested.
+        states: internal states before each step, as they were read; None if that was not requested.
     """
 
     seen: list[Any]
@@ -152,7 +152,7 @@ class Stepper:
 
     @property
     def time_limit(self) -> int | None:
-        """Steps after which a TimeLimit wrapper cuts episodes short; None where there is none."""
+        """Steps after which a TimeLimit wrapper cuts episodes short; None if there is none."""
         return min((int(clock._max_episode_steps) for clock in self._clocks), default=None)
 
     def reset(self, *, seed: int | None = None) -> Any:
@@ -230,7 +230,7 @@ class Stepper:
         Many environments refuse a step once an episode is over, and not every setter takes that mark back.
 
         Args:
-            put: the state that was set, as a tuple of one; empty where the step followed another.
+            put: the state that was set, as a tuple of one; empty if the step followed another.
             action: what the step refused.
             error: with which it did.
 
@@ -408,7 +408,7 @@ def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
         count: how many.
 
     Returns:
-        A list of `count` actions; 1 where the space has to be asked each time.
+        A list of `count` actions; 1 if the space has to be asked each time.
     """
     if type(space) is spaces.Discrete:
         return list(space.start + space.np_random.integers(space.n, size=count).astype(space.dtype))
