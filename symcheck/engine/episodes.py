@@ -22,6 +22,8 @@ _WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
 _SINGLE_STEPS = 50  # of an episode that are told apart one by one
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
+_USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
+_ROWS_PER_TERM = 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,29 @@ class EpisodePairs:
     def pairs_in(self, steps: float) -> int:
         """How many pairs so many steps make, at the length of those that were played."""
         return math.ceil(len(self.plain) * steps / max(self.steps, 1))
+
+
+@dataclass(frozen=True)
+class EpisodeFeatures:
+    """What is compared of one part under one element.
+
+    Attributes:
+        episodes: plain ones, then mapped ones.
+        starts: row at which each episode begins.
+        covariates: (s, a) of every transition, shape (transitions, columns).
+        scores: of what follows, shape (transitions, targets).
+        named: totals over each episode, shape (episodes, features).
+        described: names of these.
+        means: how many of the first are means, the plainest.
+    """
+
+    episodes: list[Transitions]
+    starts: npt.NDArray[np.intp]
+    covariates: Floats
+    scores: Floats
+    named: Floats
+    described: list[str]
+    means: int
 
 
 def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
@@ -102,6 +127,36 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
     rest = scores[:, repeating] - fitted(design, scores[:, repeating])
     scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
     return scores
+
+
+def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
+    """Normal scores of values other than the usual one among themselves, 0 elsewhere, shape (transitions, some).
+
+    A reward that is paid at the end alone is 0 in most steps: among these zeros its own order is lost.
+
+    Args:
+        targets: what follows (s, a), shape (transitions, targets).
+        names: of the targets.
+        epsilon: rounding unit of each column.
+        design: terms of (s, a), plain ones first, shape (transitions, columns).
+
+    Returns:
+        The scores, and their names; no column where no value is usual.
+    """
+    columns: list[Floats] = []
+    described: list[str] = []
+    for j, name in enumerate(names):
+        values, count = np.unique(targets[:, j], return_counts=True)
+        rows = np.flatnonzero(targets[:, j] != values[count.argmax()])
+        # Of two values the rarer one has no order.
+        if len(values) < 3 or count.max() < _USUAL * len(targets) or len(rows) < _FEWEST_OTHERS:
+            continue
+        terms = design[rows, : max(1, len(rows) // _ROWS_PER_TERM)]
+        column = np.zeros((len(targets), 1))
+        column[rows] = score_outcomes(targets[rows][:, [j]], epsilon[[j]], terms)
+        columns.append(column)
+        described.append(f"{name} where it is not {values[count.argmax()]:g}")
+    return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
 
 
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
