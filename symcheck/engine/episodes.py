@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_MOST_JOINED = 8  # coordinates whose 28 pairs are sides of one outcome
 _MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
 _WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
 _SINGLE_STEPS = 50  # of an episode that are told apart one by one
@@ -171,6 +173,23 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
         ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
         ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
         ("late in episodes, against early", late.astype(np.float64)),
+    ]
+
+
+def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
+    """Named sides of two coordinates at once, 0 or 1: a reward near a goal shows in none of them alone.
+
+    Args:
+        names: of the coordinates.
+        columns: standardised, shape (n, coordinates); of many the first are taken.
+    """
+    pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
+    return [
+        (
+            f"where {names[i]} and {names[j]} are both high or both low, against elsewhere",
+            (columns[:, i] * columns[:, j] > 0).astype(np.float64),
+        )
+        for i, j in pairs
     ]
 
 

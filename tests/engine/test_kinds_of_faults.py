@@ -339,3 +339,28 @@ def test_among_outcomes_that_repeat_mostly_single_pairs_refute(world: Any, expec
         assert result.violations < 300
         assert result.counterexample.residual == pytest.approx(1e-3, rel=1e-6)
         assert result.max_residual == pytest.approx(1e-3, rel=1e-6)  # not what chance does on the ice
+
+
+class Goal(gym.Env[Any, Any]):
+    """A point among random pushes, paid only near a goal that stays for an episode; its states cannot be set."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s, self.t = self.np_random.uniform(-1, 1, 2), 0
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        self.s[0] = np.clip(self.s[0] + 0.1 * (2 * int(action) - 1) + self.np_random.normal(0, 0.1), -1, 1)
+        self.t += 1
+        return self.s.copy(), float(abs(self.s[0] - self.s[1]) < 0.2), False, self.t == 40, {}
+
+
+@pytest.mark.parametrize(("goal", "expected"), [(-1, "passed"), (1, "failed")])
+def test_a_reward_that_ties_two_coordinates_is_compared_where_both_agree(goal: int, expected: str) -> None:
+    claim = sc.Symmetry("mirror", C2, observation=[["-1", "-2" if goal < 0 else "+2"]], action=[[1, 0]])
+    report = sc.verify_env(Goal, claim, samples=1000)
+    assert report["transition_invariance"].verdict == "passed"
+    assert report["reward_invariance"].verdict == expected

@@ -31,6 +31,7 @@ from symcheck.engine.episodes import (
     EpisodePairs,
     Sides,
     Transitions,
+    joint_sides,
     learned_feature,
     named_features,
     score_outcomes,
@@ -372,7 +373,9 @@ class TrajectoryEvidence:
             for name, column in zip(names, covariates.T, strict=True)
         ]
         numbered = step_sides(step_numbers(starts, len(scores)))
-        sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
+        # Of one outcome; the coordinates of a next state would multiply them.
+        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
+        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         if fine.shape[1] > coarse.shape[1]:
