@@ -1,4 +1,4 @@
-"""Bases between representations of continuous groups: rank, time and residual.
+"""Bases between representations of continuous groups, and verify-env under a turn by any angle beside a quarter turn.
 
     OMP_NUM_THREADS=1 python benchmarks/continuous.py
 
@@ -13,7 +13,9 @@ import argparse
 import subprocess
 import time
 
-from symcheck import groups, representations
+import numpy as np
+
+from symcheck import Symmetry, groups, representations, verify_env
 from symcheck.intertwiners.build import clear_cache, intertwiner_basis
 from symcheck.representations.lie import LieRepresentation
 
@@ -57,8 +59,28 @@ for name, group, rep in (("SO(3), V^3 to itself", SO(3), V**3 >> V**3), ("SO(5),
 """
 
 
+def compare_environments(samples: int = 4_000) -> None:
+    """Print checks a CPU second of `verify-env` on the vectorised quadrotor, under SO(2) and its quarter turns."""
+    planes = [[0, 1], [3, 4], [6, 7], [9, 10], [12, 13]]
+    quarter = np.eye(18)
+    for i, j in planes:
+        quarter[i, i] = quarter[j, j] = 0.0
+        quarter[j, i], quarter[i, j] = 1.0, -1.0
+    claims = {
+        "SO(2)": Symmetry("yaw", groups.so(2), observation=[{"rotate": planes}], action=["identity"]),
+        "C4": Symmetry("quarter", groups.cyclic(4), observation=[quarter], action=[[0, 1, 2, 3]]),
+    }
+    for name, claim in claims.items():
+        verify_env("symcheck/Quadrotor-v0", claim, samples=200)  # imports and caches
+        started = time.process_time()
+        report = verify_env("symcheck/Quadrotor-v0", claim, samples=samples)
+        spent = time.process_time() - started
+        checks = sum(result.checked for result in report.results[0].properties)
+        print(f"verify-env, quadrotor under {name:<10}{report.verdict:>10}{checks / spent:>12,.0f} checks a CPU second")
+
+
 def main() -> None:
-    """Print one line per space."""
+    """Print one line per space, then one per group of the environment."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--emlp", metavar="PYTHON", help="the Python of an environment that has EMLP")
     emlp = parser.parse_args().emlp
@@ -77,6 +99,7 @@ def main() -> None:
         if basis.rank != rank:
             raise SystemExit(f"{name}: rank {basis.rank}, expected {rank}")
         print(f"{name:<50}{rank:>8,}{best * 1e3:>10.1f} ms   residual {basis.certificate.residual:.1e}")
+    compare_environments()
 
 
 if __name__ == "__main__":

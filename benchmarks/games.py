@@ -67,6 +67,8 @@ ROWS = (
     Row("Othello", "OpenSpiel", "othello", boards.square, "`square`", _COLOURS, False),
     Row("Othello", "Pgx", "othello", boards.diagonals, "`diagonals`", "C2 x C2"),
     Row("Go, 5 x 5", "OpenSpiel", "go(board_size=5)", boards.square, "`square`", "D4"),
+    Row("Go, 9 x 9", "Pgx", "go_9x9", boards.square, "`square`", "D4"),
+    Row("Hex, 11 x 11", "Pgx", "hex", boards.half_turn, "`half_turn`", "C2"),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", boards.half_turn, "`half_turn`", "planes name edges", False),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", hex_half_turn, "half turn that exchanges these planes", "C2"),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", boards.square, "`square`", _GOALS, False),

@@ -4,7 +4,8 @@
     python benchmarks/planted_faults.py --seeds 40 --only sound --match noise
 
 Cases are those of `tests/defects/environments`: planted faults (`faults`), worlds that break their contract (`broken`)
-and correct worlds (`sound`). The cheapest come first; what does not fit into the time is named, not skipped silently.
+and correct worlds (`sound`); and the faults and twins of `tests/engine/test_kinds_of_faults.py`, as "kind: ...". The
+cheapest come first; what does not fit into the time is named, not skipped silently.
 A row is printed for each case whose verdict was not the right one at every seed, with the verdicts that were reached,
 then one line a table. Exits with 1 where a correct world was accused more often than alpha allows.
 """
@@ -28,8 +29,22 @@ from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 
 HERE = Path(__file__).parent.parent / "tests" / "defects" / "environments"
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "engine")]
 SURE = 1e-3  # an accusation rate that alpha explains with less probability is reported
+
+
+KINDS = [  # (name, faulty world, its twin, property)
+    ("a hidden clock", "Clock", "EvenClock", "transition_invariance"),
+    ("the first step", "FirstPush", "Cart", "transition_invariance"),
+    ("width under one action", "WideNoise", "Noisy", "transition_invariance"),
+    ("one number of sixty", "Windy", "Long", "transition_invariance"),
+    ("correlation under one action, set", "Correlated", "AlwaysCorrelated", "transition_invariance"),
+    ("slips now and then, set", "SlipsRight", "Slips", "transition_invariance"),
+    ("repeats mostly, set", "IcyAndDragging", "Icy", "transition_invariance"),
+    ("cut short on the right", "Cut", "CutEvenly", "termination_invariance"),
+    ("cut short on the right, set", "CutSettable", "CutEvenlySettable", "termination_invariance"),
+    ("paid at the end", "PaidAtTheEndOnTheRight", "PaidAtTheEnd", "reward_invariance"),
+]
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,7 @@ class Case:
 def cases(samples: int, alpha: float) -> Iterator[Case]:
     """Every case of the catalogues."""
     import test_bad_environments
+    import test_kinds_of_faults
     import test_planted_faults
     import test_sound_environments
     from faulty_worlds import FAULTY
@@ -99,6 +115,13 @@ def cases(samples: int, alpha: float) -> Iterator[Case]:
         yield Case("sound", row.name, sound(row.make, row.symmetry, row.options))
     for env, symmetry in test_sound_environments.SOUND:
         yield Case("sound", env.__name__, sound(env, symmetry))
+    everything = {"reward_invariance", "transition_invariance", "termination_invariance"}
+    for name, faulty, twin, broken_part in KINDS:
+        worlds = [getattr(test_kinds_of_faults, world) for world in (faulty, twin)]
+        claims = [test_kinds_of_faults.mirror(getattr(world, "size", 2)) for world in worlds]
+        follows = everything - {broken_part}
+        yield Case("faults", f"kind: {name}", fault(worlds[0], claims[0], {broken_part}, follows))
+        yield Case("sound", f"kind: {name}", sound(worlds[1], claims[1]))
     for environment, name, code, _ in test_bad_environments.CASES:
         yield Case("broken", f"{environment} {name}", broken(environment, name, code))
 

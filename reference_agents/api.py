@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.encoding.environment import keep_object
 from reference_agents.export import TrainedNetwork, export_module
 from reference_agents.record import Record, prepare_folder
+from reference_agents.settings import Settings, preset_name
 from reference_agents.settings import preset as find_preset
-from reference_agents.settings import preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, Progress, Training
 from reference_agents.trainer import train as run
 from reference_agents.vectorised import check_environment
 from reference_agents.verification import DIVERGED, verify
-from symcheck.errors import OptionError
+from symcheck.errors import OptionError, suggestion
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -200,14 +200,18 @@ def _job(
         raise OptionError(f"expected positive learning rates, got {learning_rate}.", where="learning_rate")
     if device not in ("cpu", "cuda"):
         raise OptionError(f"expected 'cpu' or 'cuda', got {device!r}.", where="device")
-    changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
-    try:
-        filled = find_preset(task.name, preset_name(task.name, preset, continuous=task.continuous)).with_changes(
-            **changes
-        )
-    except TypeError as error:
+    known = [field.name for field in fields(Settings)]
+    if unknown := [name for name in settings or {} if name not in known]:
         raise OptionError(
-            f"expected fields of Settings, got {', '.join(changes)} ({error}).", where="settings"
-        ) from error
+            f"expected fields of Settings, got {', '.join(map(repr, unknown))}.",
+            where="settings",
+            remedy=suggestion(unknown[0], known),
+        )
+    changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
+    start = find_preset(task.name, preset_name(task.name, preset, continuous=task.continuous))
+    try:
+        filled = start.with_changes(**changes)
+    except TypeError as error:
+        raise OptionError(f"expected values of the fields' types ({error}).", where="settings") from error
     ordered = tuple(sorted({float(rate) for rate in rates}))
     return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)

@@ -101,7 +101,7 @@ class Task:
         name: the name on the command line.
         environment: the Gymnasium id whose dynamics are used.
         symmetry: the name of its symmetry, or a SPEC; "" for none.
-        threshold: the mean return that counts as solved; None where there is none.
+        threshold: the mean return that counts as solved; None if there is none.
         algorithm: what trains it by default.
         observation_shape: of one observation: a vector's length, or (channels, height, width).
         actions: how many there are, or how many coordinates one has.
@@ -318,6 +318,9 @@ def find_network(task: Task, name: str) -> NetworkPlan:
     """
     if name not in task.networks:
         raise OptionError(
-            f"task {task.name!r} has no network {name!r}.", where="--network", remedy=suggestion(name, task.networks)
+            # What a user's own environment is called inside says nothing to the user.
+            f"task {(task.environment if task.own else task.name)!r} has no network {name!r}.",
+            where="--network",
+            remedy=suggestion(name, task.networks),
         )
     return task.networks[name]

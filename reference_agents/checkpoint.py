@@ -268,7 +268,7 @@ def _add_to_digest(sums: Any, value: Any) -> None:
 
 
 def read_state(path: Path) -> State | None:
-    """The state that a checkpoint holds; None where there is none yet.
+    """The state that a checkpoint holds; None if there is none yet.
 
     Raises:
         TargetError: where it cannot be read.
@@ -335,7 +335,7 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
 
     Args:
         started: what was stopped.
-        asked: what the user asked for beside `--resume`, by name; None where nothing was said.
+        asked: what the user asked for beside `--resume`, by name; None if nothing was said.
 
     Raises:
         OptionError: naming everything that differs.

@@ -46,7 +46,7 @@ class _Evaluations:
         self._rates = np.array([rate for rate, _ in job.runs])
 
     def scalars(self, progress: Progress) -> dict[str, dict[str, float]]:
-        """By run or learning rate and then by tag; nothing where the message repeats an evaluation."""
+        """By run or learning rate and then by tag; nothing if the message repeats an evaluation."""
         # Messages without a new evaluation repeat the last one.
         if not progress.returns.size or progress.evaluated_at <= self._last:
             return {}

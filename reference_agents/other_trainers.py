@@ -57,7 +57,7 @@ class OtherResult:
 
     Attributes:
         name: of the entry.
-        environment: the Gymnasium id that a file states; "" where none does.
+        environment: the Gymnasium id that a file states; "" if none does.
         evaluation: how the returns were measured, in a sentence.
         curves: one for each run.
     """

@@ -43,10 +43,10 @@ class Verification:
     """What `verify-net` said about one network.
 
     Attributes:
-        verdict: "proved", "passed", "failed" or "undecided"; None where it was not verified.
+        verdict: "proved", "passed", "failed" or "undecided"; None if it was not verified.
         detail: on what evidence, or why not, in a sentence.
         features: the verdict on the equivariant layers alone, where those above them are free; None elsewhere.
-        skipped: why nothing was verified: "not_claimed" or "diverged"; "" where something was.
+        skipped: why nothing was verified: "not_claimed" or "diverged"; "" if something was.
     """
 
     verdict: str | None
@@ -62,10 +62,10 @@ class RunRecord:
     Attributes:
         seed: its seed.
         learning_rate: its learning rate.
-        weights: its file below the folder; None where the run diverged.
-        stopped_at: env steps at which its gradient stopped being finite; None where it never did.
-        steps_to_threshold: env steps of its first evaluation at or above the task's threshold; None where never.
-        final_return: its last evaluation; None where the run diverged.
+        weights: its file below the folder; None if the run diverged.
+        stopped_at: env steps at which its gradient stopped being finite; None if it never did.
+        steps_to_threshold: env steps of its first evaluation at or above the task's threshold; None if never.
+        final_return: its last evaluation; None if the run diverged.
         before: verification of the network before training.
         after: verification of the network after training.
     """
@@ -109,7 +109,7 @@ class Record:
         basis: the kind of basis of its layers; "dense" for none.
         channels: the widths of its hidden layers.
         parameters: trainable numbers of one run.
-        threshold: the return that counts as solved; None where the task has none.
+        threshold: the return that counts as solved; None if the task has none.
         preset: the preset that the settings started from.
         settings: every number of the algorithm.
         evaluation: how returns were measured, in a sentence.

@@ -39,7 +39,7 @@ def _symmetry(name: str) -> Symmetry:
 
 
 def spatial_operators(task: Task) -> tuple[str, ...] | None:
-    """Of a task that shows images the spatial operator of each generator; None where it shows vectors.
+    """Of a task that shows images the spatial operator of each generator; None if it shows vectors.
 
     Example:
         >>> from reference_agents.catalog import find_task

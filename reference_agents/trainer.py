@@ -341,7 +341,7 @@ class _Loop:
 
 
 def _observation_scale(job: Job) -> ObservationScale | None:
-    """The statistics of a job's observations; None where they are read as they are."""
+    """The statistics of a job's observations; None if they are read as they are."""
     task, network = job.task, job.network
     vectors = len(task.observation_shape) == 1 and network.basis != "user"
     if not (job.settings.normalise_observations and vectors):

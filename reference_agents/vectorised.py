@@ -59,7 +59,7 @@ def environment_class(task: Task, limit: int = 0) -> MakeEnvironment:
 
 
 def episode_limit(task: Task, limit: int) -> int | None:
-    """Steps after which the trainer cuts an episode; None where the environment's own limit is all there is."""
+    """Steps after which the trainer cuts an episode; None if the environment's own limit is all there is."""
     if limit or task.name in _ENVIRONMENTS:
         return limit or None
     return EPISODE_LIMIT if encoding_of(task).time_limit is None else None

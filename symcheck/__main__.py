@@ -1,4 +1,4 @@
-"""`python -m symcheck`: the command line, for where the script is not on the path."""
+"""`python -m symcheck`: the command line, for use when the script is not on the path."""
 
 from symcheck.cli import entry
 

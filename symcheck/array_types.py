@@ -1,4 +1,4 @@
-"""The types of arrays, each named once; shapes stand in docstrings."""
+"""Names for the types of arrays; shapes are given in docstrings."""
 
 from __future__ import annotations
 

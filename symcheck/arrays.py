@@ -1,4 +1,4 @@
-"""Reading what users hand over as arrays, and hashing arrays by content."""
+"""Read arrays given by users, and hash arrays by content."""
 
 from __future__ import annotations
 

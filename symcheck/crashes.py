@@ -1,7 +1,7 @@
-"""What a program says when it breaks: one message, and the traceback in a file that it names.
+"""Report a crash of the program with one message and a traceback file that the message names.
 
-A traceback on the terminal ends with exit code 1, which a CI reads as a refuted symmetry. Here it becomes exit code 4;
-where the last line of it is the user's own code, it is theirs to mend, and the code is 2.
+A traceback on the terminal ends with exit code 1, which CI would read as a refuted symmetry. Here it becomes exit
+code 4, or 2 if the last frame is the user's own code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OURS = tuple(
 
 
 def place_in_users_code(error: BaseException) -> str | None:
-    """Where the user's own code raised an error; None where it came out of this program or a library of its own.
+    """Where the user's own code raised an error; None if it came out of this program or a library of its own.
 
     Args:
         error: as it was caught.
@@ -62,7 +62,7 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
 
 
 def write_traceback(name: str, text: str) -> str | None:
-    """Write a traceback to a new file in the folder for temporary ones; its path, or None where nothing can be."""
+    """Write a traceback to a new file in the folder for temporary ones; its path, or None if nothing can be."""
     try:
         handle, path = tempfile.mkstemp(prefix=f"{name}-traceback-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:

@@ -1,4 +1,4 @@
-"""Reading the TOML and JSON files that users write, whatever is in them.
+"""Read TOML and JSON files written by users, whatever their content.
 
 SPEC files, settings, baselines, layouts and reports are all read here, so that each may begin with a byte-order mark or
 be UTF-16 (as Windows editors save them), and none can stop the program: not by a pipe that nobody writes to, by nesting

@@ -89,18 +89,18 @@ class Facts:
         quantity: what was compared, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
-        constant: the value of an outcome that never varied, as text; None where it varied, or was not examined.
+        constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.
         unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
         unjudged: suspects of which it is not known whether they violate the claim.
         swamped: share of the comparisons in which rounding may do what a violation would.
         interrupted: whether the user ended the run first.
         stopped: whether the run ended first because another property failed (--fail-fast).
         time_up: whether the time budget ended first.
-        unattributed: why violations may not be blamed on this property; None where they may.
+        unattributed: why violations may not be blamed on this property; None if they may.
         doubts: why a pass would not be believed, the gravest first.
         accepted: what the project accepts; None for nothing.
         stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
-        prevented: why nothing could be compared in the first place; None where something was, or might have been.
+        prevented: why nothing could be compared in the first place; None if something was, or might have been.
     """
 
     checked: int

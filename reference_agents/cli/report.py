@@ -255,13 +255,13 @@ def step_ratio(
     """The ratio of two medians of steps, with a percentile bootstrap over runs.
 
     Args:
-        reference: steps of each run, shape (runs,); infinite where a run never got there.
+        reference: steps of each run, shape (runs,); infinite if a run never got there.
         others: likewise of the network whose steps are divided by the reference's.
         resamples: of the bootstrap.
         seed: of the resampling.
 
     Returns:
-        The ratio; NaN where the reference's median never got there.
+        The ratio; NaN if the reference's median never got there.
 
     Example:
         >>> step_ratio(np.array([10.0, 10.0, 10.0]), np.array([20.0, 30.0, 40.0])).value

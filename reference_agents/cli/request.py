@@ -24,7 +24,7 @@ DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 @dataclass(frozen=True)
 class Request:
-    """What the user typed, as typed; None where nothing was said."""
+    """What the user typed, as typed; None if nothing was said."""
 
     task: str | None
     network: str | None

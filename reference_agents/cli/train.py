@@ -26,7 +26,7 @@ from reference_agents.cli.request import Request, build_job, changes, check_devi
 from reference_agents.cli.summary import summarise
 from reference_agents.compiled.engine import AUTO, TORCH, choose_engine
 from reference_agents.dask_executor import cluster_threads, train_on_dask
-from reference_agents.device.loop import runs_on_device, train_on_device
+from reference_agents.device.loop import runs_on_device, train_on_device, why_on_host
 from reference_agents.encoding.environment import short_label
 from reference_agents.logs import TensorBoardLog, WandbLog
 from reference_agents.record import Record, is_finished, prepare_folder
@@ -172,7 +172,7 @@ def unstated_limit(job: Job) -> int | None:
 
 
 def exit_code(record: Record, job: Job) -> int:
-    """1 where a network that claims to be equivariant is not, 3 where no run was trained to its end."""
+    """1 if a network that claims to be equivariant is not, 3 where no run was trained to its end."""
     if all(run.stopped_at is not None for run in record.runs):
         return ALL_DIVERGED
     claims = job.network.claims_equivariance
@@ -207,6 +207,9 @@ class _Plan:
         if job.device == "cuda" and len(parts) == 1 and runs_on_device(job):
             self.say("entirely on the GPU, without checkpoints")
             return train_on_device(job, on_progress=self.on_progress)
+        if job.device == "cuda":
+            reason = why_on_host(job) or f"there are {len(parts)} parts"
+            self.say(f"environments are stepped on the processor, which is slower: {reason}")
         if len(parts) > 1:
             return train_in_processes(job, parts, processes=processes, checkpoints=files, on_progress=self.on_progress)
         writer, state = Checkpointer(files[0], on_problem=self.say), read_state(files[0])

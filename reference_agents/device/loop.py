@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +39,27 @@ STEPS_AT_ONCE = 25  # of an evaluation, before it is asked whether an episode is
 
 def runs_on_device(job: Job) -> bool:
     """Whether a job's environment and network are written for a device."""
+    return not list(_obstacles(job))
+
+
+def why_on_host(job: Job) -> str:
+    """What keeps a job's environments on the processor; "" where nothing does."""
+    return ", ".join(_obstacles(job))
+
+
+def _obstacles(job: Job) -> Iterator[str]:
+    if job.task.name not in TASKS:
+        yield f"the task is not {' or '.join(TASKS)}"
     # Augmentation draws its group elements on the host, and a user's module may hold what no graph can record.
-    plain = job.network.views != "augmented" and job.network.basis != "user"
+    if job.network.views == "augmented" or job.network.basis == "user":
+        yield f"the network is {job.network.name}"
     settings = job.settings
     # Rates that fall and scales that move are numbers of the host, which a recorded graph would keep as they were.
-    moving = settings.linear_decay or settings.target_divergence > 0.0
-    plain = plain and not (moving or settings.normalise_returns or settings.normalise_observations)
-    return job.task.name in TASKS and plain and settings.evaluation == "episodes"
+    for name in ("linear_decay", "target_divergence", "normalise_returns", "normalise_observations"):
+        if getattr(settings, name):
+            yield f"{name} is {str(getattr(settings, name)).lower()}"
+    if settings.evaluation != "episodes":
+        yield f"evaluation is {settings.evaluation}"
 
 
 class DeviceLoop:

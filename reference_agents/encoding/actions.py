@@ -66,7 +66,7 @@ class ActionEncoder:
 
     @property
     def bounds(self) -> Floats:
-        """The largest size of each real number as a policy draws it, shape (coordinates,); infinity where unbounded."""
+        """The largest size of each real number as a policy draws it, shape (coordinates,); infinity if unbounded."""
         with np.errstate(invalid="ignore"):
             return np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
 

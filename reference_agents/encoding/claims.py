@@ -80,7 +80,7 @@ def encode_claim(
 
 
 def spatial_names(symmetry: Symmetry, space: spaces.Space[Any], *, last: bool) -> list[str] | None:
-    """The spatial operator that each generator applies to an image; None where one is something else.
+    """The spatial operator that each generator applies to an image; None if one is something else.
 
     Args:
         symmetry: the claim on the images.
@@ -306,7 +306,7 @@ def _join(parts: Sequence[_Affine]) -> _Affine:
 
 
 def _fixed_point(symmetry: Symmetry, maps: Sequence[_Affine]) -> Floats | None:
-    """The mean of the images of 0 under all elements, which every element leaves where it is; None where it is 0."""
+    """The mean of the images of 0 under all elements, which every element leaves where it is; None if it is 0."""
     if not any(np.abs(part.offset).max(initial=0.0) > 0 for part in maps):
         return None
     images = [

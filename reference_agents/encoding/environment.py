@@ -39,9 +39,9 @@ class EncodedEnvironment:
         make: builds one.
         observation: the encoding of its observations.
         action: the encoding of its actions.
-        symmetry: what is claimed, on encoded values; None where nothing is.
+        symmetry: what is claimed, on encoded values; None if nothing is.
         spatial: the spatial operator of each generator, where observations are images; else None.
-        time_limit: the steps after which it says itself that it ends an episode; None where it does not say.
+        time_limit: the steps after which it says itself that it ends an episode; None if it does not say.
         remake: builds one with keyword arguments.
     """
 

@@ -66,7 +66,7 @@ def counts_of(space: spaces.Discrete | spaces.MultiDiscrete) -> tuple[list[int],
 
 
 def one_hot(value: npt.NDArray[Any], space: spaces.Discrete | spaces.MultiDiscrete) -> Floats:
-    """One number for each value of each component: 1 where it is taken.
+    """One number for each value of each component: 1 if it is taken.
 
     Example:
         >>> one_hot(np.array([1, 0]), spaces.MultiDiscrete([2, 3])).tolist()

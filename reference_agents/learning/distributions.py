@@ -143,7 +143,7 @@ class Gaussian:
 
     Args:
         coordinates: of one action.
-        bounds: the largest size of each coordinate, infinity where there is none; None for none at all.
+        bounds: the largest size of each coordinate, infinity if there is none; None for none at all.
     """
 
     def __init__(self, coordinates: int, bounds: Floats | None = None) -> None:

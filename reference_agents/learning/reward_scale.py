@@ -51,7 +51,7 @@ class RewardScale:
         self._running[ended] = 0.0
 
     def deviations(self) -> Floats:
-        """The deviation of each run's returns, shape (runs,); 1 where they have all been alike."""
+        """The deviation of each run's returns, shape (runs,); 1 if they have all been alike."""
         deviation: Floats = np.sqrt(self._squares / np.maximum(self._count, 1.0))
         return np.where(deviation > LEAST_DEVIATION, deviation, 1.0)
 

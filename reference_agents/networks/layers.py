@@ -28,7 +28,7 @@ class Expansion:
     """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
     Where each entry of the matrix takes at most one basis element (every signed permutation representation) and there
-    are few of them, blocks are copied; otherwise the basis is applied as a matrix.
+    are few of them, blocks are copied on a processor; otherwise the basis is applied as a matrix.
     """
 
     def __init__(self, basis: Floats, device: torch.device) -> None:
@@ -38,7 +38,9 @@ class Expansion:
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
         # No two basis elements share an entry: each block of the matrix is one scaled coefficient.
         distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
-        self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS else None
+        # On a device every block is a kernel of its own, and one product is all there is to start.
+        few = distinct and len(entries) <= _MOST_BLOCKS and device.type == "cpu"
+        self._blocks = entries if few else None
         # (rank, d_in * d_out): a product with coefficients gives all blocks.
         flat = basis.transpose(0, 2, 1).reshape(self.rank, -1)
         self._basis = torch.as_tensor(flat, dtype=torch.float32, device=device)
@@ -108,7 +110,7 @@ class Lifting:
 
     @classmethod
     def of(cls, plan: LinearPlan, device: torch.device) -> Lifting | None:
-        """The lifting of a layer, or None where it has none."""
+        """The lifting of a layer, or None if it has none."""
         rank, _, dim_in = plan.weight_basis.shape
         rows = plan.weight_basis.transpose(1, 0, 2)  # (dim_out, rank, dim_in)
         # The absolute values of all entries, and for each row and element the column of its entry.

@@ -129,7 +129,7 @@ class ConvPlan:
         linear: the layer. Its inputs are ordered by pixel of the window, row by row, then component, then channel.
         kernel: height and width of a window.
         stride: pixels between two windows.
-        dim_in: dimension of the input representation; 1 where the layer is dense.
+        dim_in: dimension of the input representation; 1 if the layer is dense.
     """
 
     linear: LinearPlan

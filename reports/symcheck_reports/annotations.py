@@ -23,7 +23,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
         results: one or more runs.
 
     Returns:
-        At most `LIMIT` lines, each ending with a newline; "" where nothing failed and all is decided.
+        At most `LIMIT` lines, each ending with a newline; "" if nothing failed and all is decided.
 
     Example:
         >>> lost = PropertyResult("reward_invariance", "failed", "paired", 500, violations=3, max_residual=0.25)

@@ -44,7 +44,7 @@ class BasisModel:
         group: the group's name.
         order: the number of its elements.
         layers: in the order of a network.
-        command: the command line that repeats it; "" where none exists.
+        command: the command line that repeats it; "" if none exists.
         versions: package name and version.
     """
 

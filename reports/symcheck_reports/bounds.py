@@ -9,7 +9,7 @@ from symcheck_reports.formatting import number, one_line, percent
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
-    """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
+    """What the evidence excludes, in a sentence without its full stop; "" if no bound is stated.
 
     Args:
         bound: as in `PropertyResult.bound`.
@@ -53,7 +53,7 @@ def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     power = bound.get("confidence")
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
-    return f"a mean shift of {_format_size(bound['value'])}{unit} would be found{by_power}", []
+    return f"a shift of every outcome by {_format_size(bound['value'])}{unit} would be found{by_power}", []
 
 
 def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

@@ -205,7 +205,7 @@ def _difference(wanted: Any, measured: Any) -> float | None:
 
 
 def _prominence(difference: float | None, differs: bool) -> float:
-    """How prominent a row is; what cannot be subtracted (NaN, texts, truth values) counts as 1 where it differs."""
+    """How prominent a row is; what cannot be subtracted (NaN, texts, truth values) counts as 1 if it differs."""
     if difference is None:
         return 1.0 if differs else 0.0
     return abs(difference)

@@ -47,7 +47,7 @@ class Drawn:
         name: its name.
         style: the CSS classes of its colour and dash.
         curve: its quantiles.
-        reached: steps at which the median reaches the threshold; infinite where it does not.
+        reached: steps at which the median reaches the threshold; infinite if it does not.
     """
 
     name: str

@@ -21,7 +21,7 @@ class SeedCurve:
     Attributes:
         seed: the run's own seed.
         env_steps: environment steps taken when each evaluation was made, increasing, shape (n,).
-        returns: mean return of each evaluation, shape (n,); NaN where an evaluation is missing.
+        returns: mean return of each evaluation, shape (n,); NaN if an evaluation is missing.
     """
 
     seed: int
@@ -52,11 +52,11 @@ class NetworkCurves:
         name: the network's name as on the command line ("equivariant", "mlp").
         learning_rate: the optimiser's step size.
         curves: one per seed that ran, in order of the seeds; runs that stopped early included, as far as they got.
-        verdict: the weakest that `verify-net` gave any of the trained networks; None where none was verified.
+        verdict: the weakest that `verify-net` gave any of the trained networks; None if none was verified.
         verdict_detail: on what evidence, or why it was not verified, in a sentence.
         features_verdict: of the equivariant layers below free ones, where the network has no verdict of its own.
         failed_runs: the runs that stopped early.
-        parameters: number of trainable numbers; None where unknown.
+        parameters: number of trainable numbers; None if unknown.
         chosen: whether this learning rate is the one to draw for this name.
     """
 
@@ -79,15 +79,15 @@ class CurveModel:
         task: the environment's id or the task's name ("CartPole-v1").
         networks: at least one; those with the same name differ in learning rate.
         settings: name to value as text, in the order to show ("algorithm": "PPO", "discount": "0.99").
-        threshold: the return that counts as solved, in the task's own reward; None where the task has none.
+        threshold: the return that counts as solved, in the task's own reward; None if the task has none.
         evaluation: how the returns were measured, in a sentence ("25 episodes on environments of their own every 500
             steps, greedy actions").
-        choice_rule: how the learning rate was chosen, in a sentence; "" where there was only one.
-        command: the command line that repeats the training; "" where none exists.
+        choice_rule: how the learning rate was chosen, in a sentence; "" if there was only one.
+        command: the command line that repeats the training; "" if none exists.
         versions: package name to version.
-        duration_s: wall time of training and evaluation, in seconds, summed over all runs; None where unknown.
+        duration_s: wall time of training and evaluation, in seconds, summed over all runs; None if unknown.
         notes: further sentences to show as they are ("preset paper", "run on 2 CPU cores").
-        trained: number of runs that were trained, those that only chose a learning rate included; None where it is
+        trained: number of runs that were trained, those that only chose a learning rate included; None if it is
             the number of curves.
     """
 

@@ -51,8 +51,8 @@ class Estimate:
     """A number with its interval over runs.
 
     Attributes:
-        value: the estimate; infinite where more runs than allowed never got there.
-        low: lower end of the interval; NaN where there are too few runs for one.
+        value: the estimate; infinite if more runs than allowed never got there.
+        low: lower end of the interval; NaN if there are too few runs for one.
         high: upper end, likewise.
     """
 
@@ -99,7 +99,7 @@ def _on_grid(curve: SeedCurve, steps: NDArray[np.int64], floor: float | None) ->
 
 
 def lowest_return(networks: Sequence[NetworkCurves]) -> float:
-    """The lowest finite return of any run; NaN where there is none."""
+    """The lowest finite return of any run; NaN if there is none."""
     finite = [v for network in networks for curve in network.curves for v in curve.returns if math.isfinite(v)]
     return min(finite, default=math.nan)
 
@@ -128,7 +128,7 @@ def _first_known(curve: SeedCurve) -> float:
 
 
 def first_reach(env_steps: Sequence[int] | NDArray[np.int64], returns: Sequence[float], threshold: float) -> float:
-    """Steps taken at the first evaluation that reaches `threshold`; infinite where none does.
+    """Steps taken at the first evaluation that reaches `threshold`; infinite if none does.
 
     Example:
         >>> first_reach([500, 1000, 1500], [20.0, 480.0, 300.0], 475)
@@ -139,7 +139,7 @@ def first_reach(env_steps: Sequence[int] | NDArray[np.int64], returns: Sequence[
 
 
 def steps_to_threshold(network: NetworkCurves, threshold: float) -> NDArray[np.float64]:
-    """Of every run the steps at which it first reached `threshold`; infinite where it never did; shape (runs,)."""
+    """Of every run the steps at which it first reached `threshold`; infinite if it never did; shape (runs,)."""
     reached = [first_reach(curve.env_steps, curve.returns, threshold) for curve in network.curves]
     return np.array(reached, dtype=np.float64)
 

@@ -21,8 +21,8 @@ class NetworkView:
     Attributes:
         network: the runs.
         drawn: its quantile curve and colours.
-        reached: steps of each run to the threshold, shape (runs,); empty where there is no threshold.
-        steps: median over runs of `reached`, with its interval; None where there is no threshold.
+        reached: steps of each run to the threshold, shape (runs,); empty if there is no threshold.
+        steps: median over runs of `reached`, with its interval; None if there is no threshold.
         scores: mean return over training of each run, shape (runs,).
         mean: IQM of `scores`.
         final: IQM of the last evaluation.

@@ -15,11 +15,11 @@ class DiscoveryCandidate:
 
     Attributes:
         observation: how observations move, in words.
-        action: how actions move; "" where it is not known.
+        action: how actions move; "" if it is not known.
         order: of the element.
         verdict: "proved", "passed", "failed" or "undecided" by verification, "follows", "refused" or "untried".
         why: the reason, in a sentence.
-        residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
+        residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         kind: the reason without its numbers, by which candidates are grouped; "" for a reason of its own.
     """
 
@@ -39,7 +39,7 @@ class DiscoveryForm:
     Attributes:
         name: what the maps are, in words.
         decided: how many were accepted or refused.
-        open: how many were not decided; None where not all were listed.
+        open: how many were not decided; None if not all were listed.
     """
 
     name: str
@@ -77,19 +77,19 @@ class DiscoveryModel:
         verdict: of the group found; failed where nothing was, undecided where something is open.
         group: its name, "C1" where nothing was found.
         order: of the group.
-        spec: the SPEC file, "" where nothing was found.
+        spec: the SPEC file, "" if nothing was found.
         narrowing: how the search narrowed: (count in words, what was counted), from all maps to the verified ones.
         how: the route that the search took, in words.
         candidates: what was tried, accepted first.
         rotations: continuous symmetries.
         remarks: what else to know.
         names: of the coordinates and actions in `effects`.
-        effects: effect of every column on every coordinate, rows scaled to 1; empty where none was measured.
+        effects: effect of every column on every coordinate, rows scaled to 1; empty if none was measured.
         alpha: of the whole search.
         level: alpha of each screening run.
         seed: of the search.
         duration_s: wall time, seconds.
-        command: the command line that repeats it; "" where none exists.
+        command: the command line that repeats it; "" if none exists.
         interrupted: whether it was stopped.
         orbits: of a table, what the group makes of its states; None elsewhere.
         forms: how many maps of each form were decided, and how many not.

@@ -99,12 +99,12 @@ def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[Di
 
 
 def more_of_a_kind(candidate: DiscoveryCandidate, more: int) -> str:
-    """The line that stands for candidates like one that is listed; "" where there are none."""
+    """The line that stands for candidates like one that is listed; "" if there are none."""
     return f"and {plural(more, 'more map')} {candidate.verdict}: {one_line(candidate.kind, 300)}" if more else ""
 
 
 def left_out(rest: Sequence[tuple[DiscoveryCandidate, int]]) -> str:
-    """How many candidates a short report leaves out; "" where it shows all.
+    """How many candidates a short report leaves out; "" if it shows all.
 
     Args:
         rest: what `gather` lists beyond what is shown.

@@ -63,7 +63,7 @@ def precisions(run: RunResult) -> tuple[PrecisionView, ...]:
 
 
 def decisions(run: RunResult) -> tuple[int, int] | None:
-    """(decisions compared, decisions that flip) of a network's largest output; None where it decides nothing."""
+    """(decisions compared, decisions that flip) of a network's largest output; None if it decides nothing."""
     for entry in _entries(run, "decisions"):
         checked = entry.get("checked")
         if isinstance(checked, int) and checked > 0:
@@ -93,7 +93,7 @@ _GAP_STATED_APART = frozenset(("kind", "value", "estimate", "confidence", "excee
 
 
 def gaps(run: RunResult) -> tuple[GapView, ...]:
-    """What an approximate symmetry can cost in value; empty where none is stated, the same figures stated once."""
+    """What an approximate symmetry can cost in value; empty if none is stated, the same figures stated once."""
     by_view: dict[GapView, list[str]] = {}
     for p in run.properties:
         if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None:

@@ -140,7 +140,7 @@ def seconds(duration: float) -> str:
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
-    """The shape of regularly nested lists, () for a single number, None where the nesting is ragged or has keys.
+    """The shape of regularly nested lists, () for a single number, None if the nesting is ragged or has keys.
 
     Example:
         >>> shape_of([[1, 2, 3], [4, 5, 6]]), shape_of(1.5), shape_of([[1], 2])

@@ -47,7 +47,7 @@ class Pair:
 
 
 def draw(model: HomomorphismModel) -> Pair | None:
-    """Both drawings; None where there are too many states to draw.
+    """Both drawings; None if there are too many states to draw.
 
     Args:
         model: the page's data.

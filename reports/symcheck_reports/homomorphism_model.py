@@ -35,16 +35,16 @@ class HomomorphismModel:
         edges: (block, block, probability) of abstract transitions, the largest over actions; between different blocks.
         state_edges: the same between states of the original; only for those few enough to be drawn as a graph.
         matchings: how actions are matched, for the blocks worth showing.
-        place: (row, column) of each state; None where states have no place.
+        place: (row, column) of each state; None if states have no place.
         labels: a name of each state; None where its number is the name.
-        values: optimal value of each block; None where they were not computed.
+        values: optimal value of each block; None if they were not computed.
         exact: whether rewards and distributions agree up to rounding.
         reward_error: largest difference of rewards within a block, from their mean.
         transition_error: largest L1 distance of distributions within a block, from their mean.
-        loss_bound: the lifted optimal policy is worse than optimal by at most this; None where exact or not known.
+        loss_bound: the lifted optimal policy is worse than optimal by at most this; None if exact or not known.
         group: the group's name, where the blocks are orbits.
         order: its order, in words.
-        command: what repeats it; "" where nothing does.
+        command: what repeats it; "" if nothing does.
         versions: package name and version.
     """
 

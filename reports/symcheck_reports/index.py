@@ -40,7 +40,7 @@ class IndexEntry:
         failing: the properties that failed.
         properties: number of properties.
         json_link: address of the JSON file, relative to the folder.
-        page_link: address of its page; "" where there is none.
+        page_link: address of its page; "" if there is none.
     """
 
     target: str
@@ -61,9 +61,9 @@ class SearchEntry:
     Attributes:
         target: the environment.
         found: the group, or how far the search says that there is none.
-        verdict: of the group found, or "undecided"; "" where nothing was found and nothing is open.
+        verdict: of the group found, or "undecided"; "" if nothing was found and nothing is open.
         json_link: address of the JSON file, relative to the folder.
-        page_link: address of its page; "" where there is none.
+        page_link: address of its page; "" if there is none.
     """
 
     target: str
@@ -118,7 +118,7 @@ def read_folder(folder: Path) -> FolderIndex:
         folder: searched with its sub-folders, in order of the names.
 
     Returns:
-        The index; empty where there is no report.
+        The index; empty if there is no report.
     """
     entries: list[IndexEntry] = []
     searches: list[SearchEntry] = []

@@ -36,9 +36,9 @@ class PageFacts:
     """What a page says of itself.
 
     Attributes:
-        title: "" where it has none.
+        title: "" if it has none.
         kind: what kind of page of ours it is; None for a page that says nothing of the sort.
-        verdict: of a verification, a search or an index; None where the page has none.
+        verdict: of a verification, a search or an index; None if the page has none.
     """
 
     title: str = ""
@@ -53,7 +53,7 @@ def read_page(path: Path) -> PageFacts:
         path: an HTML file, ours or anybody's.
 
     Returns:
-        What it says; nothing where it cannot be opened.
+        What it says; nothing if it cannot be opened.
     """
     parser = _HeadParser()
     try:

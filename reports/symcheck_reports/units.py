@@ -2,7 +2,7 @@
 
 An observation is a row of numbers to a program; a reader wants to know that the third one is an angle in radians. The
 names and units are those of Gymnasium's documentation. To add an environment: list the pattern of its ids with one
-(name, unit) per coordinate, "" where the number has no unit.
+(name, unit) per coordinate, "" if the number has no unit.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class CounterexampleView:
         residual: residual, place, unit and tolerance in words.
         tables: the input and its image; what was expected and what was measured.
         pictures: the same drawn, where they are grids; empty otherwise.
-        renders: drawn by the environment itself, as (caption, address); empty where it cannot.
-        undrawn: why the environment drew nothing; "" where it did, or where the page draws it otherwise.
+        renders: drawn by the environment itself, as (caption, address); empty if it cannot.
+        undrawn: why the environment drew nothing; "" if it did, or where the page draws it otherwise.
         boards: of games, as (caption, drawing).
         next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
         verdict: the property's: a violation that is accepted does not fail.
@@ -75,7 +75,7 @@ class CounterexampleView:
         expected: the raw value that the claim asks for.
         actual: the raw value measured.
         causes: likely causes, most likely first.
-        reproduce: the command that shows it again; "" where none exists.
+        reproduce: the command that shows it again; "" if none exists.
         detail: on what evidence.
         evidence: number of checks and violations.
     """
@@ -116,8 +116,8 @@ class PropertyView:
         equation: what it claims.
         meaning: the same in words.
         evidence: number of checks and violations.
-        bound: what the evidence excludes; "" where nothing is stated.
-        region: where the evidence was gathered; "" where nothing is stated.
+        bound: what the evidence excludes; "" if nothing is stated.
+        region: where the evidence was gathered; "" if nothing is stated.
         residual: the largest residual as text.
         tolerance: what it is compared with, as text.
         unit: norm, unit and place of the residual.
@@ -155,7 +155,7 @@ class LayerView:
         representation: how the group acts on its output.
         residual: as text.
         verdict: one of the verdicts, or another word of the engine's.
-        notes: where in the layer the residual is, and why it does not carry the action; empty where it does.
+        notes: where in the layer the residual is, and why it does not carry the action; empty if it does.
     """
 
     name: str

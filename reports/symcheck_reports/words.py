@@ -118,7 +118,7 @@ def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
 
 
 def _acceptance(result: RunResult) -> str:
-    """Which violations are accepted, and by what, as the end of a sentence; "" where none is."""
+    """Which violations are accepted, and by what, as the end of a sentence; "" if none is."""
     parts = []
     for by, text in _ACCEPTED.items():
         names = [p.name for p in result.properties if p.accepted_by == by]
@@ -209,7 +209,7 @@ def qualifications(result: PropertyResult) -> list[str]:
 
 
 def remark(result: PropertyResult) -> str:
-    """Why a property that holds is not a plain pass, for instance a reward that is constant; "" where it is plain."""
+    """Why a property that holds is not a plain pass, for instance a reward that is constant; "" if it is plain."""
     if result.reason is None or result.verdict in ("failed", "undecided"):
         return ""
     return one_line(result.reason.text, 300)

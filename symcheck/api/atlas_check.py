@@ -1,4 +1,4 @@
-"""Verifying the atlas again: every entry, with several seeds, against what its file says.
+"""Verify the atlas again: every entry, with several seeds, compared with its file.
 
 An entry is reproduced when each seed gives its verdict and fails its properties, no more and no fewer, with violations
 of the size it gives up to a factor of ten (sizes are maxima over samples, and depend on what was sampled). Properties
@@ -31,12 +31,12 @@ class Reproduction:
         entry: what was checked.
         env_id: on which environment.
         seed: with which seed.
-        verdict: the verdict reached; "" where the run ended in an error.
+        verdict: the verdict reached; "" if the run ended in an error.
         fails: the properties that failed.
         undecided: the properties that stayed undecided.
         size: the largest residual of each property that failed.
         seconds: wall time.
-        problems: how this differs from what the file says; empty where it is reproduced.
+        problems: how this differs from what the file says; empty if it is reproduced.
         interrupted: whether it was stopped before it was finished.
     """
 

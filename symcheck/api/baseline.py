@@ -1,4 +1,4 @@
-"""Accepted approximate symmetries: which violations a project has examined and lives with, and up to which size.
+"""Accepted approximate symmetries: the violations that a project has examined and accepts, and their largest sizes.
 
     [[accepted]]
     target = "CartPole-v1"
@@ -204,7 +204,7 @@ def _with_note(item: PropertyResult, note: Statement) -> PropertyResult:
 
 
 def _size(item: PropertyResult) -> float | None:
-    """The largest residual that the property shows; None where there is none or one is not finite."""
+    """The largest residual that the property shows; None if there is none or one is not finite."""
     example = item.counterexample
     sizes = [size for size in (item.max_residual, example.residual if example else None) if size is not None]
     if not sizes or not all(math.isfinite(size) for size in sizes):

@@ -1,4 +1,4 @@
-"""A run as a command line, and back: what a report holds so that anybody can repeat it.
+"""Convert a run to a command line and back, so that a report says how to repeat it.
 
 Only options that differ from their defaults are written, so the line stays short enough to read.
 """
@@ -50,7 +50,7 @@ def to_command(verb: str, target: str | None, options: Mapping[str, Any]) -> str
 
     Args:
         verb: "verify-env", "verify-net", "verify-mirror", "verify-game" or "audit-policy".
-        target: the TARGET argument; None where the command has none.
+        target: the TARGET argument; None if the command has none.
         options: option name to value; True writes a flag, False and None write nothing, tuples join with commas,
             mappings become JSON.
 

@@ -44,7 +44,7 @@ class Discovered:
 
     @property
     def symmetry(self) -> Symmetry | None:
-        """The verified symmetry, with one generator per generator of its group; None where nothing was found."""
+        """The verified symmetry, with one generator per generator of its group; None if nothing was found."""
         return self.result.claim
 
     @property
@@ -54,7 +54,7 @@ class Discovered:
 
     @property
     def spec(self) -> str:
-        """The SPEC file, TOML; "" where nothing was found, or the symmetry is not data (action maps by state)."""
+        """The SPEC file, TOML; "" if nothing was found, or the symmetry is not data (action maps by state)."""
         if not self.result.fields:
             return ""
         remarks = [

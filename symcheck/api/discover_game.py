@@ -1,4 +1,4 @@
-"""The group that a board game's rules have: turns and flips of the board that `verify_game` accepts."""
+"""The symmetry group of a board game's rules: rotations and flips of the board that `verify_game` accepts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DiscoveredGame:
         target: how reports call the game.
         images: that hold, without the position itself.
         tried: all that were tried.
-        report: of `verify_game` on all images together; None where none holds.
+        report: of `verify_game` on all images together; None if none holds.
     """
 
     target: str

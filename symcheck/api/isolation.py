@@ -1,4 +1,4 @@
-"""Work that may end its process, done in a child process: drawing with OpenGL.
+"""Run work that may crash its process, such as drawing with OpenGL, in a child process.
 
 A graphics driver that is missing or broken does not always raise: it can abort, crash or hang, and no exception
 handler stops that. In a child it ends a picture, not the verification that was made before. The child is forked, so

@@ -1,8 +1,8 @@
 """Pictures of counterexamples, drawn by the environment's own `render`: the state, its image and both next states.
 
-Numbers convince fewer people than a picture of the leg that moves the wrong way. A picture is never worth a verdict,
-though: whatever goes wrong while drawing (no renderer, no display, a driver that crashes, a state that cannot be set
-again) leaves the numbers, and the page says why there is no picture.
+A picture of the leg that moves the wrong way is easier to understand than numbers. A failure while drawing (no
+renderer, no display, a driver that crashes, a state that cannot be set again) never affects the verdict; the page
+then gives the numbers and says why there is no picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counterexamples of a JSON report, seen again in this process."""
+"""Reproduce the counterexamples of a JSON report in this process."""
 
 from __future__ import annotations
 

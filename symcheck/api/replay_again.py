@@ -1,4 +1,4 @@
-"""Mirror functions and policies of a report, checked again as a whole: there is no search that could be left out."""
+"""Check the mirror functions and policies of a report again as a whole; there is no search to leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a report may be replayed: what it runs is what it says, and lies where its reader would look.
+"""Decide whether a report may be replayed: command and header must match, and code must lie near the reader.
 
 A report is a file from somewhere, and replaying it imports what its command names.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from symcheck.api.commands import RunCommand
+from symcheck.envs.jax_libraries import library_named
 from symcheck.errors import SymcheckError
 from symcheck.loading import is_reference
 from symcheck.symmetry.symmetry import Symmetry
@@ -103,6 +104,9 @@ def _places_of_code(command: RunCommand) -> Iterator[Path]:
     named = (command.options.get(name, "") for name in _WITH_CODE)
     for text in (command.target, *named, model if is_reference(model) else ""):
         source, colon, _ = text.rpartition(":")
+        # Libraries make these by name, as Gymnasium does its ids; and images of common boards are ours.
+        if library_named(text) or source == "symcheck.games.boards":
+            continue
         if colon and is_reference(text) and not source.endswith(".py"):
             yield from _place_of_module(source.partition(".")[0])
         elif source.endswith(".py") or Path(text).suffix or Path(text).is_absolute():
@@ -110,7 +114,7 @@ def _places_of_code(command: RunCommand) -> Iterator[Path]:
 
 
 def _place_of_module(name: str) -> Iterator[Path]:
-    """Where a top-level module lies; nothing where there is none, which is refused when it is imported."""
+    """Where a top-level module lies; nothing if there is none, which is refused when it is imported."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

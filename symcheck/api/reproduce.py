@@ -1,4 +1,4 @@
-"""Every counterexample says how to see it again."""
+"""The command or Python line that reproduces a counterexample."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, op
 
 
 def _symmetry_as_text(symmetry: Symmetry | None) -> str | None:
-    """The call that builds a symmetry again; None where its entries are not plain data, or too long to be read."""
+    """The call that builds a symmetry again; None if its entries are not plain data, or too long to be read."""
     if symmetry is None or symmetry.agents is not None or symmetry.written["state"] is not None:
         return None
     entries = [repr(symmetry.written[part]) for part in ("observation", "action")]

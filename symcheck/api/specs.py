@@ -1,4 +1,4 @@
-"""What a user may give as a symmetry: a SPEC (see `symcheck.envs.specs`), or the layout of a robot's observation."""
+"""Symmetries as arguments: a SPEC (see `symcheck.envs.specs`), or the layout of a robot's observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studio: an environment put into the states of a counterexample, one after the other, and photographed there."""
+"""Set an environment to the states of a counterexample, one after another, and render each."""
 
 from __future__ import annotations
 

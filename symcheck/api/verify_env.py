@@ -118,7 +118,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any)
 
 
 def _command(env: object, item: NamedSymmetry, options: VerifyEnvOptions, baseline: Baseline | None) -> str:
-    """The command line that repeats the run; "" where an object built in Python is part of it."""
+    """The command line that repeats the run; "" if an object built in Python is part of it."""
     given = options_that_differ(options, VerifyEnvOptions())
     by_layout = isinstance(options.layout, str)
     if not isinstance(env, str) or (item.spec is None and not by_layout):

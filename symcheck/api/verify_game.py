@@ -1,4 +1,4 @@
-"""`verify_game`: check the symmetries that are claimed of a board game, as AlphaZero's training uses them."""
+"""`verify_game`: check the symmetries claimed for a board game, as AlphaZero-style training uses them."""
 
 from __future__ import annotations
 

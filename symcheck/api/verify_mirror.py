@@ -106,7 +106,7 @@ def _environment(given: Any) -> Any:
 
 
 def _command(function: object, model: object, options: VerifyMirrorOptions) -> str:
-    """The command line that repeats the run; "" where an object built in Python is part of it."""
+    """The command line that repeats the run; "" if an object built in Python is part of it."""
     given = options_that_differ(options, VerifyMirrorOptions())
     texts = (function, model, given.get("layout"), given.get("env"))
     if not all(isinstance(text, str | None) for text in texts) or str(model).lstrip().startswith("<"):

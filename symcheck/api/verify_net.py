@@ -127,7 +127,7 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
 
 
 def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline: Baseline | None) -> str:
-    """The command line that repeats the run; "" where an object built in Python is part of it."""
+    """The command line that repeats the run; "" if an object built in Python is part of it."""
     given = options_that_differ(options, VerifyNetOptions())
     if options.env is not None:
         given.pop("input-shape", None)  # it was taken from the environment

@@ -1,4 +1,4 @@
-"""What a supervised command tells its parent: short messages through a pipe, each a tag, a length and bytes.
+"""Messages from a supervised command to its parent through a pipe, each a tag, a length and bytes.
 
 The parent understands deadlines, progress and the exit code; events and outputs stay pickled there until the command
 ends without a verdict. Imports nothing: the parent holds this module alone.

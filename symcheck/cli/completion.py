@@ -1,4 +1,4 @@
-"""What a shell offers after TAB where a value has a name; where nothing fits, shells offer files.
+"""Shell completion for values that have names; if nothing matches, the shell offers files.
 
 Each function takes what is typed so far and returns the values that begin with it. None loads torch.
 """

@@ -1,4 +1,4 @@
-"""Commands whose options come from dataclasses: one parameter a field, as typer wants them."""
+"""Derive the options of commands from dataclasses: one typer parameter per field."""
 
 from __future__ import annotations
 

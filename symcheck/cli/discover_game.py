@@ -1,4 +1,4 @@
-"""`symcheck discover` of a board game: its turns and flips, and a Python file with the function of the images."""
+"""`symcheck discover` for a board game: its rotations and flips, and a Python file with the image function."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`symcheck`: the application, its commands, and the one place where an interrupt ends it.
 
-Importing this module imports neither torch nor gymnasium: `symcheck --help` answers at once.
+Importing this module imports neither torch nor gymnasium, so `symcheck --help` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a command's reports go: checked before the work starts, written after it."""
+"""The report files of a command: their paths are checked before the run and written after it."""
 
 from __future__ import annotations
 

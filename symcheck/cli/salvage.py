@@ -1,4 +1,4 @@
-"""What the parent of a run reports when the child ended without a verdict; loaded only then."""
+"""The report of the parent process if the child ended without a verdict; loaded only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that stand in a project: `[tool.symcheck]` of pyproject.toml, or symcheck.toml, found upward.
+"""The settings of a project: `[tool.symcheck]` in pyproject.toml, or symcheck.toml, in this folder or a parent.
 
     [tool.symcheck]
     samples = 20000
@@ -11,8 +11,8 @@
     net = "my_networks.py:policy"
     symmetry = "my_symmetries.py:mirror"
 
-Settings are defaults of the commands, under the names of their options; the command line wins. Paths are relative to
-the file that they stand in.
+Settings are defaults for the options of the same name; the command line takes precedence. Paths are relative to the
+settings file.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Settings:
     """What a project says about its checks.
 
     Attributes:
-        path: the file; None where none was found.
+        path: the file; None if none was found.
         shared: options of both commands, by command-line name without dashes.
         checks: the entries of `checks`, as written.
     """
@@ -93,7 +93,7 @@ def find_settings(folder: Path) -> Settings:
         folder: where to start.
 
     Returns:
-        The settings; empty where there are none.
+        The settings; empty if there are none.
 
     Raises:
         OptionError: a file that is not TOML, or an unknown or misplaced setting.

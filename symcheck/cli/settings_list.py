@@ -1,4 +1,4 @@
-"""`symcheck settings`: every setting that a project may make, and those that this one makes."""
+"""`symcheck settings`: all available settings, and those of the current project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`symcheck verify-game`: check the symmetries that are claimed of a board game."""
+"""`symcheck verify-game`: check the symmetries claimed for a board game."""
 
 from __future__ import annotations
 

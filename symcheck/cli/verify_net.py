@@ -51,6 +51,6 @@ def command(
 
 
 def certificate_notes(report: Report) -> list[str]:
-    """Where the certificate was written, or why there is none; nothing where none was requested."""
+    """Where the certificate was written, or why there is none; nothing if none was requested."""
     notes = [note for result in report.results for item in result.properties for note in item.notes]
     return [note.text for note in notes if note.code.startswith("certificate_")]

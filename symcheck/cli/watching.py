@@ -1,7 +1,7 @@
-"""What a command does while the code of somebody else runs: listen, keep to the time limit, and keep what was finished.
+"""Watch a command while third-party code runs: collect events, enforce the time limit, and keep finished results.
 
-Whatever ends a run early (an environment that raises, time, Ctrl-C, a fault of this program) ends it here, with the
-report of what was finished until then, one message and the exit code.
+If a run ends early (an environment that raises, the time limit, Ctrl-C, a fault of this program), this module
+reports what was finished, prints one message and sets the exit code.
 """
 
 from __future__ import annotations

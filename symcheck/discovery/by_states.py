@@ -38,7 +38,7 @@ _MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are t
 _MOST_RANDOM = 48  # maps tried about one centre where steps are random: each costs some two thousand steps
 _UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
-_PAIRS = "two coordinates changed together have another effect than their images"
+_PAIRS = "changing two coordinates together has a different effect from changing their images"
 _BY_NAME = "mirrors by the names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
@@ -281,7 +281,7 @@ class _Search:
             else:
                 self.found.candidates.append(complete)
         except NoObservationMapError as error:
-            self._refuse(candidate, error.problem, "no map of the observation goes with it")
+            self._refuse(candidate, error.problem, "no matching map of the observation was found")
         except TargetError as error:
             self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
 

@@ -25,7 +25,7 @@ _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most s
 _ONE_BY_ONE = 4  # members of a large group that are run alone before the group is
 _MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
 _FOLLOWS = "a product of accepted maps"
-_UNVERIFIED = "it passed the screening; the time budget did not allow to verify the whole group"
+_UNVERIFIED = "it passed the screening, but the time budget ended before the whole group was verified"
 
 
 @dataclass

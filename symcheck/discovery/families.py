@@ -72,7 +72,7 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
     # A quaternion turns by half of what the body does: then one turn of the group is two of the fastest plane.
     factor = next((k for k in (1, 2) if np.abs(k * rates - np.rint(k * rates)).max() < _WHOLE), 0)
     if not factor:
-        raise SymcheckError("the rates of its planes are no whole multiples of one.", where="rotation")
+        raise SymcheckError("the rates of its planes are not integer multiples of a common rate.", where="rotation")
     state, action = np.rint(factor * generator.state), np.rint(factor * generator.action)
     made: dict[str, Any] = {"name": f"{lab.label} turn", "group": "so(2)"}
     if lab.shows_state:

@@ -173,7 +173,7 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     if gaps.max(initial=0.0) > _FITS:
         worst = int(np.argmax(gaps))
         raise NoObservationMapError(
-            f"no signed permutation of the observation goes with it: {names[worst]} of the image has no counterpart."
+            f"no signed permutation of the observation matches it: {names[worst]} of the image has no counterpart."
         )
     return SignedMap.about(index, sign, middle)
 
@@ -197,6 +197,6 @@ def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> Sig
     best = min(misfits, key=lambda name: misfits[name])
     scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
     if misfits[best] > _FITS * 10 * scale:  # outcomes that are random differ now and then
-        raise NoObservationMapError("no rotation or reflection of the image goes with it.")
+        raise NoObservationMapError("no rotation or reflection of the image matches it.")
     (block,) = blocks_of(space)
     return lift_picture(best, block, block.size)

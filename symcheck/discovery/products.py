@@ -29,6 +29,11 @@ _DRAWN = 12  # sets of products that may generate the group with fewer maps
 _SMALL_SETS = (2, 3)
 
 
+def as_point(candidate: Candidate) -> Element:
+    """A map without offset as a permutation of signed coordinates."""
+    return Element(tuple(permutation_of(candidate)))
+
+
 class Products:
     """All products of some maps.
 
@@ -66,7 +71,7 @@ class Products:
 
     @cached_property
     def _points(self) -> tuple[Element, ...]:
-        return tuple(Element(tuple(permutation_of(each))) for each in self.generators)
+        return tuple(as_point(each) for each in self.generators)
 
     @cached_property
     def order(self) -> int:
@@ -78,7 +83,7 @@ class Products:
             return candidate.key in self.listed
         if any(any(part.offset) for part in candidate.key):
             return False
-        return large.word(self._points, Element(tuple(permutation_of(candidate)))) is not None
+        return large.word(self._points, as_point(candidate)) is not None
 
     def leads_to(self, candidate: Candidate, other: Candidate) -> bool:
         """Whether products with one map, on one side, give another."""
@@ -126,9 +131,14 @@ def name_group(known: Products) -> Recognised:
 def _independent(known: Products) -> list[Candidate]:
     """Generators none of which is a product of those before it, simple ones first."""
     chosen: list[Candidate] = []
+    points: tuple[Element, ...] = ()
     for each in sorted(known.generators, key=lambda one: one.cost):
-        if each not in Products(chosen, known.identity):
+        point = as_point(each)
+        if not points or large.word(points, point) is None:
             chosen.append(each)
+            points = (*points, point)
+            if large.order(points) == known.order:
+                break
     return chosen
 
 
@@ -152,8 +162,7 @@ def _fewer(generators: list[Candidate], known: Products) -> list[Candidate]:
     for size in _SMALL_SETS:
         for _ in range(_DRAWN if size < len(generators) else 0):
             drawn = [_multiply(generators, rng, known.identity) for _ in range(size)]
-            smaller = Products(drawn, known.identity)
-            if smaller.order == known.order:
+            if large.order([as_point(each) for each in drawn]) == known.order:
                 return drawn
     return generators
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +18,14 @@ from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_MOST_JOINED = 8  # coordinates whose 28 pairs are sides of one outcome
 _MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
 _WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
 _SINGLE_STEPS = 50  # of an episode that are told apart one by one
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
+_USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
+_ROWS_PER_TERM = 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,29 @@ class EpisodePairs:
     def pairs_in(self, steps: float) -> int:
         """How many pairs so many steps make, at the length of those that were played."""
         return math.ceil(len(self.plain) * steps / max(self.steps, 1))
+
+
+@dataclass(frozen=True)
+class EpisodeFeatures:
+    """What is compared of one part under one element.
+
+    Attributes:
+        episodes: plain ones, then mapped ones.
+        starts: row at which each episode begins.
+        covariates: (s, a) of every transition, shape (transitions, columns).
+        scores: of what follows, shape (transitions, targets).
+        named: totals over each episode, shape (episodes, features).
+        described: names of these.
+        means: how many of the first are means, the plainest.
+    """
+
+    episodes: list[Transitions]
+    starts: npt.NDArray[np.intp]
+    covariates: Floats
+    scores: Floats
+    named: Floats
+    described: list[str]
+    means: int
 
 
 def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
@@ -104,6 +131,36 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
     return scores
 
 
+def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
+    """Normal scores of values other than the usual one among themselves, 0 elsewhere, shape (transitions, some).
+
+    A reward that is paid at the end alone is 0 in most steps: among these zeros its own order is lost.
+
+    Args:
+        targets: what follows (s, a), shape (transitions, targets).
+        names: of the targets.
+        epsilon: rounding unit of each column.
+        design: terms of (s, a), plain ones first, shape (transitions, columns).
+
+    Returns:
+        The scores, and their names; no column where no value is usual.
+    """
+    columns: list[Floats] = []
+    described: list[str] = []
+    for j, name in enumerate(names):
+        values, count = np.unique(targets[:, j], return_counts=True)
+        rows = np.flatnonzero(targets[:, j] != values[count.argmax()])
+        # Of two values the rarer one has no order.
+        if len(values) < 3 or count.max() < _USUAL * len(targets) or len(rows) < _FEWEST_OTHERS:
+            continue
+        terms = design[rows, : max(1, len(rows) // _ROWS_PER_TERM)]
+        column = np.zeros((len(targets), 1))
+        column[rows] = score_outcomes(targets[rows][:, [j]], epsilon[[j]], terms)
+        columns.append(column)
+        described.append(f"{name} where it is not {values[count.argmax()]:g}")
+    return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
+
+
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
     """The number of every transition within its episode, from 0, shape (count,)."""
     return np.arange(count) - np.repeat(starts, np.diff([*starts, count]))
@@ -116,6 +173,23 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
         ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
         ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
         ("late in episodes, against early", late.astype(np.float64)),
+    ]
+
+
+def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
+    """Named sides of two coordinates at once, 0 or 1: a reward near a goal shows in none of them alone.
+
+    Args:
+        names: of the coordinates.
+        columns: standardised, shape (n, coordinates); of many the first are taken.
+    """
+    pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
+    return [
+        (
+            f"where {names[i]} and {names[j]} are both high or both low, against elsewhere",
+            (columns[:, i] * columns[:, j] > 0).astype(np.float64),
+        )
+        for i, j in pairs
     ]
 
 

@@ -1,1 +1,1 @@
-"""What a user writes for one generator, read into one of five forms."""
+"""Parse the entry that a user writes for one generator into one of five forms."""

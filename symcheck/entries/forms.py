@@ -1,4 +1,4 @@
-"""What a user writes for one generator, read into one of five forms.
+"""Parse the entry that a user writes for one generator into one of five forms.
 
 An entry says how one generator acts on an observation, an action or a state, before any space is known:
 
@@ -8,8 +8,8 @@ An entry says how one generator acts on an observation, an action or a state, be
 * `TreeEntry`: one entry per sub-space of a `Dict` or `Tuple` space;
 * `IdentityEntry`: the map that changes nothing, whatever the space.
 
-Forms are told apart by their shape alone: a permutation is a rearrangement of 0..n-1, signs are never 0, signed images
-are strings and one-based so that each has a sign.
+Forms are distinguished by their shape alone: a permutation is a rearrangement of 0..n-1, signs are never 0, and
+signed images are strings and one-based, so each has a sign.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class AffineEntry:
     """x -> M x + offset on the flattened vector of length `dim`.
 
     Attributes:
-        matrix: M, shape (dim, dim), float64; None where `index` and `sign` hold it exactly.
+        matrix: M, shape (dim, dim), float64; None if `index` and `sign` hold it exactly.
         index: signed permutations: component j moves to index[j]; shape (dim,).
         sign: signed permutations: and is multiplied by sign[j], +1 or -1; shape (dim,).
-        offset: shape (dim,), float64; None where it is zero.
+        offset: shape (dim,), float64; None if it is zero.
         as_signs: whether it was written as a list of signs, which permutes no values of a Discrete space.
     """
 
@@ -71,7 +71,7 @@ class AffineEntry:
         return self.index is not None and self.offset is None
 
     def permutation(self) -> Ints | None:
-        """The permutation p with value a -> p[a], or None where the entry is anything else."""
+        """The permutation p with value a -> p[a], or None if the entry is anything else."""
         if self.index is None or self.sign is None or self.offset is not None or (self.sign < 0).any():
             return None
         if self.as_signs:
@@ -134,8 +134,8 @@ class SpatialEntry:
 
     Attributes:
         operator: its name.
-        channels_last: whether rows and columns are the axes before the last one, True or False where the axes were
-            written; None where they were not: then they are the last two.
+        channels_last: whether rows and columns are the axes before the last one, True or False if the axes were
+            written; None if they were not: then they are the last two.
     """
 
     operator: str

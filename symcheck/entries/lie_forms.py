@@ -1,4 +1,4 @@
-"""What a user writes for one Lie generator, read into one of four forms.
+"""Parse the entry that a user writes for one Lie generator into one of four forms.
 
 * `LieEntry`: x -> exp(t A) x + ..., from planes that rotate, a shift, or the matrix A with an optional shift;
 * `LieFunctionEntry`: anybody's callable f(value, t), of actions f(action, observation, t);
@@ -60,7 +60,7 @@ class LieEntry:
 
     @property
     def size(self) -> int | None:
-        """The number of components where it is written; None where any number from `least` on fits."""
+        """The number of components where it is written; None if any number from `least` on fits."""
         given = self.matrix if self.matrix is not None else self.shift
         return None if given is None else len(given)
 

@@ -1,4 +1,4 @@
-"""Numbers written in words: "-pi/3" and "sqrt(3)/2" in data files, where a float literal would be rounded by hand."""
+"""Numbers as expressions, such as "-pi/3" and "sqrt(3)/2", in data files, to avoid literals rounded by hand."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Environments: what a user may name as one, how its state is set, and the atlas of known symmetries."""
+"""Environments: targets, state access, and the atlas of known symmetries."""

@@ -72,9 +72,9 @@ class AtlasEntry:
         fails: the properties that fail.
         sometimes: properties that fail with some seeds only.
         size: the size of the violation, per failing property.
-        region: where it holds, or where it breaks; "" where that is everywhere.
+        region: where it holds, or where it breaks; "" if that is everywhere.
         breaks: elements of the model, or lines of the code, that break it.
-        subgroup: what does hold of a group that does not; "" where nothing is known to.
+        subgroup: what does hold of a group that does not; "" if nothing is known to.
         needs: the extra that its environments need; "" for none.
         samples: pairs per property for checking it again; None for the default.
         max_time: seconds for one run of checking it again; None for no limit.
@@ -122,7 +122,7 @@ class AtlasEntry:
 
     @property
     def install_line(self) -> str:
-        """How the extra is installed; "" where none is needed."""
+        """How the extra is installed; "" if none is needed."""
         return f"pip install 'symcheck[{self.needs}]'" if self.needs else ""
 
 
@@ -171,7 +171,7 @@ def entries_for(env_id: str) -> tuple[AtlasEntry, ...]:
         env_id: for instance "CartPole-v1".
 
     Returns:
-        The entries, by name; empty where the atlas knows nothing.
+        The entries, by name; empty if the atlas knows nothing.
 
     Example:
         >>> [(found.name, found.claim) for found in entries_for("MountainCar-v0")]

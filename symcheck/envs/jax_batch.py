@@ -118,7 +118,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
             self.state = self._jax.tree.unflatten(self._jax.tree.structure(self.state), placed)
 
     def batched_form(self) -> BatchModel | None:
-        """The same functions on any number of states; None where a state does not say what it shows."""
+        """The same functions on any number of states; None if a state does not say what it shows."""
         if self._observe is None or not self._shows_what_it_says(self._observe):
             return None
         return BatchModel(

@@ -32,8 +32,8 @@ class PureEnvironment:
         reset: key -> (observation, state).
         step: (key, state, action) -> (observation, state, reward, terminated, truncated).
         parts: state -> the arrays that determine it; None for all leaves of its pytree.
-        put: (state, parts) -> the state with these parts; None where `parts` is.
-        observe: state -> the observation that it shows, an array; None where the library does not say.
+        put: (state, parts) -> the state with these parts; None if `parts` is.
+        observe: state -> the observation that it shows, an array; None if the library does not say.
     """
 
     observation_space: spaces.Space[Any]

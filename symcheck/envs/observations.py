@@ -1,4 +1,4 @@
-"""Observations that an environment really shows, for testing networks on the inputs they will see."""
+"""Observations from an environment, for testing networks on realistic inputs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Several agents as one environment: PettingZoo's parallel form, one joint observation and one joint action.
 
-Rewards and ends belong to agents, and the image of a step gives them to the images of the agents. So every episode
-watches one agent, drawn at the start: its reward is the reward, its end is the end, and who is watched is part of the
-observation. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim that the reward is invariant.
+Rewards and terminations belong to agents, and the image of a step assigns them to the images of the agents. Every
+episode therefore observes one agent, drawn at the start: its reward and its termination are those of the episode,
+and the observation says which agent it is. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim
+that the reward is invariant.
 """
 
 from __future__ import annotations
@@ -71,14 +72,15 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         super().reset(seed=seed)
         given = self.parallel.reset(seed=seed, options=options)
         # Older versions return observations alone.
-        self._seen = given[0] if isinstance(given, tuple) else given
+        self._seen = _of_those_there(given[0] if isinstance(given, tuple) else given)
         self.watched = self.agents[int(self.np_random.integers(len(self.agents)))]
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Step all agents that are alive; reward and end are those of the watched one."""
         actions = {name: action[a] for a, name in self._names.items() if name in self.parallel.agents}
-        self._seen, rewards, terminations, truncations, _ = self.parallel.step(actions)
+        seen, rewards, terminations, truncations, _ = self.parallel.step(actions)
+        self._seen = _of_those_there(seen)
         name = self._names[self.watched]
         ended = bool(terminations.get(name, False))
         truncated = bool(truncations.get(name, False)) or (not self.parallel.agents and not ended)
@@ -99,6 +101,24 @@ class ParallelEnvironment(gym.Env[Any, Any]):
     def close(self) -> None:
         """Close the environment."""
         self.parallel.close()
+
+
+def remedy_of_agents(value: Any) -> str | None:
+    """What to do with agents that do not act at once; None for values without agents.
+
+    Example:
+        >>> remedy_of_agents(3) is None
+        True
+    """
+    if not hasattr(value, "possible_agents"):
+        return None
+    if hasattr(value, "agent_iter"):
+        return (
+            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); of others give "
+            "pettingzoo.utils.aec_to_parallel(env)."
+        )
+    missing = [f"{name}()" for name in _FUNCTIONS if not callable(getattr(value, name, None))]
+    return f"PettingZoo's parallel form has {', '.join(missing)} as well." if missing else None
 
 
 class SettableParallelEnvironment(ParallelEnvironment):
@@ -138,7 +158,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
     """A claim as it is about an environment: of one agent and its permutations, a claim of all agents together.
 
     Args:
-        env: what is checked, or None where it has one agent.
+        env: what is checked, or None if it has one agent.
         symmetry: as the user wrote it.
 
     Raises:
@@ -169,6 +189,11 @@ def blank(space: spaces.Space[Any]) -> Any:
     if isinstance(space, spaces.Discrete):
         return int(space.start)
     return np.zeros(space.shape or (), dtype=space.dtype)
+
+
+def _of_those_there(seen: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Observations of the agents that are there: some environments give None for the others, some leave them out."""
+    return {name: view for name, view in seen.items() if view is not None}
 
 
 def _flag(value: float) -> Any:

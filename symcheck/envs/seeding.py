@@ -1,4 +1,4 @@
-"""One seed of a run, several generators: what keeps them independent."""
+"""Derive independent generators from the one seed of a run."""
 
 from __future__ import annotations
 

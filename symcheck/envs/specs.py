@@ -1,4 +1,4 @@
-"""From a SPEC, as users write it, to symmetries.
+"""Read a SPEC into symmetries.
 
 A SPEC is an atlas name, `pkg.mod:attr`, `path/file.py:attr` or a `.toml` file; in Python also a `Symmetry` itself.
 """

@@ -17,7 +17,7 @@ Table = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]
 
 
 def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
-    """The outermost wrapper that may change what a table says, by its name; None where there is none.
+    """The outermost wrapper that may change what a table says, by its name; None if there is none.
 
     Args:
         env: with the user's wrappers.

@@ -24,7 +24,7 @@ from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
 from symcheck.envs.jax_batch import JaxBatch
 from symcheck.envs.jax_libraries import library_named, library_of, make_named
-from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel
+from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel, remedy_of_agents
 from symcheck.envs.vec_env import VecEnvBatch, is_vec_env
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute, look_in
@@ -250,7 +250,7 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
             f"expected {label} to return a gymnasium.Env or a gymnasium.vector.VectorEnv, got "
             f"{type(env).__module__}.{type(env).__name__}.",
             where=where,
-            remedy="Wrap environments of other libraries as one of the two.",
+            remedy=remedy_of_agents(env) or "Wrap environments of other libraries as one of the two.",
         )
     _check_spaces(env, label, where)
     return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)

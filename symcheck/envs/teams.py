@@ -24,7 +24,7 @@ def is_team(value: Any) -> bool:
     """
     if not isinstance(value, gym.Env):
         return False
-    seen, acted = value.observation_space, value.action_space
+    seen, acted = getattr(value, "observation_space", None), getattr(value, "action_space", None)
     if not isinstance(seen, spaces.Tuple) or not isinstance(acted, spaces.Tuple) or len(seen) != len(acted):
         return False
     return getattr(value.unwrapped, "n_agents", None) == len(acted) and _gives_rewards(value, len(acted))

@@ -60,7 +60,7 @@ def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
 
 
 def word(generators: Sequence[Element], g: Element) -> Word | None:
-    """A word of g in the generators, positive powers only; None where g is not in the group.
+    """A word of g in the generators, positive powers only; None if g is not in the group.
 
     Args:
         generators: elements on the same points as g.

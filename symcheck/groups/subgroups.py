@@ -17,7 +17,7 @@ def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ..
         holds: whether it holds under one element; asked once per cyclic subgroup that it generates.
 
     Returns:
-        The elements, identity first; None where they are not a subgroup, as they must be if every answer was right.
+        The elements, identity first; None if they are not a subgroup, as they must be if every answer was right.
 
     Example:
         >>> from symcheck.groups import catalog

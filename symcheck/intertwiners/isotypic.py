@@ -61,7 +61,7 @@ def isotypic_blocks(basis: IntertwinerBasis) -> tuple[IsotypicBlock, ...] | None
         basis: of matrices of shape (dim_out, dim_in).
 
     Returns:
-        The blocks, whose sum is every basis matrix up to rounding; None where there are none: representations that are
+        The blocks, whose sum is every basis matrix up to rounding; None if there are none: representations that are
         not orthogonal, too large or of quaternionic type, and other bases than the equivariant one.
 
     Example:
@@ -111,7 +111,7 @@ def _adapted_coordinates(part: Floats, ends: Floats) -> Floats | None:
     """An orthonormal basis of an irreducible subspace, shape (dim, columns, width).
 
     Of complex type there is J with J^2 = -1 that commutes with the group: pairs (v, J v) then are the coordinates on
-    which every intertwiner acts alike. None where the restriction of a generic element is not of either type.
+    which every intertwiner acts alike. None if the restriction of a generic element is not of either type.
     """
     size = part.shape[1]
     inside = part.T @ ends @ part

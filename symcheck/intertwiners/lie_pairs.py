@@ -31,7 +31,7 @@ class PairSolutions:
 
     Attributes:
         rows: orthonormal, (rank, dim_out * dim_in).
-        root_in: C with C rho_in C^-1 orthogonal on the compact part; None where it is already.
+        root_in: C with C rho_in C^-1 orthogonal on the compact part; None if it is already.
         root_out: likewise.
         straight: orthonormal rows between the orthogonal forms.
         compact: whether the group is, so that averaging over it projects onto the rows.
@@ -137,7 +137,7 @@ def _keep_solutions(rows: Floats, a: LieRepresentation, b: LieRepresentation, pr
 
 
 def orthogonal_form(rho: LieRepresentation) -> tuple[LieRepresentation, Floats | None]:
-    """The representation in a basis in which turns are skew and discrete generators orthogonal; None where they are.
+    """The representation in a basis in which turns are skew and discrete generators orthogonal; None if they are.
 
     Args:
         rho: of any continuous group; translations are carried along, whatever they become.

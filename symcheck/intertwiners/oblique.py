@@ -78,7 +78,7 @@ class ObliqueProjection:
 
     @property
     def norm(self) -> float:
-        """The largest factor by which the operator lengthens a matrix (Frobenius norm); 0 where all vanish."""
+        """The largest factor by which the operator lengthens a matrix (Frobenius norm); 0 if all vanish."""
         if not len(self.rows):
             return 0.0
         return 1.0 / float(np.linalg.svd(self.rows @ self.dual.T, compute_uv=False)[-1])

@@ -24,8 +24,8 @@ class Orbits:
 
     Attributes:
         count: the number of orbits that are not forced to vanish: the rank.
-        index: (size,), the orbit of each entry; 0 where `sign` is 0.
-        sign: (size,), the entry's sign relative to its orbit's first entry; 0 where the entry must vanish.
+        index: (size,), the orbit of each entry; 0 if `sign` is 0.
+        sign: (size,), the entry's sign relative to its orbit's first entry; 0 if the entry must vanish.
     """
 
     count: int

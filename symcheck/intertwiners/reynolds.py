@@ -144,7 +144,7 @@ def invariant_root(rho: Representation) -> Floats:
 
 
 def orthogonal_form(rho: Representation) -> tuple[Representation, Floats | None]:
-    """The representation in a basis in which it is orthogonal, and the change of basis; None where it already is.
+    """The representation in a basis in which it is orthogonal, and the change of basis; None if it already is.
 
     Args:
         rho: a representation.

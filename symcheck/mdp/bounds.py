@@ -158,6 +158,6 @@ def _check_discount(discount: Any) -> None:
 
 
 def _as_number(value: Any) -> float:
-    """NaN where it is none."""
+    """NaN if it is none."""
     # Anything that is no number fails every comparison in the checks above.
     return float(value) if hasattr(value, "__float__") else math.nan

@@ -38,7 +38,7 @@ class Homomorphism:
         mdp: the original.
         abstract_mdp: its image; actions that a block does not have are not `available` there.
         state_map: sigma, the abstract state of each state, (S,).
-        action_map: alpha, the abstract action of each action in each state, (S, A); -1 where it is not available.
+        action_map: alpha, the abstract action of each action in each state, (S, A); -1 if it is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
         transition_error: largest L1 distance between the distribution of (s, a) over blocks (termination included)
             and the abstract distribution of h(s, a), in [0, 2]. Blocks of absorbing states are equivalent to
@@ -212,7 +212,7 @@ def from_maps(
     Args:
         mdp: the original.
         state_map: abstract state of each state, (S,), all of 0..B-1 taken.
-        action_map: abstract action of each action, (S, A); -1 where it is not available.
+        action_map: abstract action of each action, (S, A); -1 if it is not available.
         origin: how the maps were found, in words.
         group: the group whose orbits are the blocks; None otherwise.
 

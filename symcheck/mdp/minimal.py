@@ -42,7 +42,7 @@ def action_classes(mdp: FiniteMDP, partition: Partition) -> Ints:
         partition: blocks and descriptions.
 
     Returns:
-        Shape (S, A); -1 where an action is not available.
+        Shape (S, A); -1 if an action is not available.
     """
     described = renumber(partition.pair).reshape(mdp.available.shape)
     # Descriptions are shared between blocks: one label per (block, description).

@@ -50,7 +50,7 @@ class Structure:
             images: the image of each state, (n,).
 
         Returns:
-            The image of each distinct action, (m,); None where the permutation is not a symmetry.
+            The image of each distinct action, (m,); None if the permutation is not a symmetry.
 
         Cost: sorting the distinct actions.
         """

@@ -34,7 +34,7 @@ def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats
         samples: random values, shape (n, columns), on which the maps must say what the function says.
 
     Returns:
-        One entry per generator, or None where the function is not affine on the samples.
+        One entry per generator, or None if the function is not affine on the samples.
     """
     width = samples.shape[1]
     # The image of 0 is the offset: images is (blocks, samples, columns).
@@ -109,7 +109,7 @@ def _representation(group: Group, matrices: Sequence[Floats]) -> Representation 
 
 
 def permuted_values(images: Images, leaf: Leaf, blocks: Sequence[int]) -> list[AffineEntry] | None:
-    """How generators permute the values of a Discrete space, or None where they do not.
+    """How generators permute the values of a Discrete space, or None if they do not.
 
     Args:
         images: the batched function on one half.
@@ -137,7 +137,7 @@ def by_leaf(entry: AffineEntry, leaves: Sequence[Leaf]) -> Entry | None:
         leaves: where the columns belong.
 
     Returns:
-        The entry; None where columns of one leaf move into another.
+        The entry; None if columns of one leaf move into another.
     """
     parts: dict[tuple[object, ...], Entry] = {}
     for leaf in leaves:

@@ -58,7 +58,7 @@ class BatchedFunction:
             actions: shape (n, action columns), or None.
 
         Returns:
-            The same halves, each of shape (|G|, n, columns), float64; None where None was given.
+            The same halves, each of shape (|G|, n, columns), float64; None if None was given.
 
         Raises:
             SpecError: the function raised, changed its input, or returned something of another form.

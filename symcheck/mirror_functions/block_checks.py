@@ -153,7 +153,7 @@ def _apply_blocks(function: BatchedFunction, pairs: Floats, samples: Samples) ->
 
 
 def _multiplication_table(composed: dict[int, Floats], images: Floats) -> npt.NDArray[np.int64]:
-    """Entry (i, j): the only block that block i after block j is; -1 where there is none, -2 where there are more."""
+    """Entry (i, j): the only block that block i after block j is; -1 if there is none, -2 where there are more."""
     size = len(images)
     products = np.full((size, size), -1)
     # |G|^3 comparisons, hence the limit on the order.

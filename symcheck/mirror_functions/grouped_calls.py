@@ -38,7 +38,7 @@ class Answer:
 
     Attributes:
         observations: (blocks, rows, columns) by group; None for a group that came back without images.
-        actions: (blocks, rows, columns); None where none were given.
+        actions: (blocks, rows, columns); None if none were given.
         changed: groups (and "action") that the function changed in place.
         narrowed: the type of numbers by group (and "action"), where it is none that holds float32.
     """
@@ -244,7 +244,7 @@ def _is_unchanged(value: Any, table: Floats) -> bool:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str] | None:
-    """Names of the parameters, "**" for any keyword; None where they cannot be known."""
+    """Names of the parameters, "**" for any keyword; None if they cannot be known."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

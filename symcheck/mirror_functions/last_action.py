@@ -91,7 +91,7 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
         rng: draws the actions.
 
     Returns:
-        The windows that showed the action, at most `_LAGS` steps late; None where nothing could be stepped, so that
+        The windows that showed the action, at most `_LAGS` steps late; None if nothing could be stepped, so that
         it is not known whether there are any.
     """
     # Whole-number actions coincide with other columns by chance; batches are stepped by their owner.

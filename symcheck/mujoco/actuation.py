@@ -69,7 +69,7 @@ def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
 
 
 def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
-    """What the image of a tendon runs over, as `path_of` gives it; None where one of its elements has no image."""
+    """What the image of a tendon runs over, as `path_of` gives it; None if one of its elements has no image."""
     image = {}
     for (kind, element), coefficient in path_of(model, tendon).items():
         if kind == _WRAP_JOINT:
@@ -88,7 +88,7 @@ def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int
 
 
 def _same_path(wanted: dict[tuple[int, int], float], path: dict[tuple[int, int], float]) -> int:
-    """+1 or -1 where two paths run over the same elements with coefficients of equal or opposite signs, else 0."""
+    """+1 or -1 if two paths run over the same elements with coefficients of equal or opposite signs, else 0."""
     if set(wanted) != set(path):
         return 0
     # One sign for the whole path: the tendon's own, or none fits.
@@ -97,7 +97,7 @@ def _same_path(wanted: dict[tuple[int, int], float], path: dict[tuple[int, int],
 
 
 def site_image(model: Any, pairing: Pairing, site: int) -> int:
-    """The site nearest to the image of a site, on the image of its body; -1 where that body has none.
+    """The site nearest to the image of a site, on the image of its body; -1 if that body has none.
 
     Args:
         model: a `mujoco.MjModel`.
@@ -157,7 +157,7 @@ def _drives_image(model: Any, pairing: Pairing, actuator: int, other: int) -> bo
 
 
 def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
-    """The image of what an actuator drives; -1 where that has none."""
+    """The image of what an actuator drives; -1 if that has none."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     images: dict[int, Ints] = {
         _JOINT: pairing.joints,
@@ -180,7 +180,7 @@ def _unlike(model: Any, actuator: int, other: int) -> tuple[float, bool]:
 
 
 def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> int:
-    """The sign of the image control: 0 where forces point in different directions."""
+    """The sign of the image control: 0 if forces point in different directions."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     gear, image_gear = model.actuator_gear[actuator], model.actuator_gear[other]
     # Forces in space decide by their direction; joints and tendons by the signs of their coordinates.

@@ -118,7 +118,7 @@ Tie = tuple[int, int, int, int]
 
 
 def _tie_of(model: Any, i: int) -> Tie:
-    """(type, type of what is tied, first, second); -1 where there is no second."""
+    """(type, type of what is tied, first, second); -1 if there is no second."""
     kind, objects = int(model.eq_type[i]), int(model.eq_objtype[i])
     return kind, objects, int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
 

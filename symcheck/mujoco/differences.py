@@ -21,7 +21,7 @@ class Difference:
             element that should have the image.
         quantity: what differs: "friction", "range", "inertia", ...
         expected: the image of the element's value, which the counterpart should have.
-        actual: what the counterpart has; empty where the element has no image.
+        actual: what the counterpart has; empty if the element has no image.
         scale: the reference for the relative size if it is larger than the values themselves: the robot's extent for
             positions.
     """
@@ -35,12 +35,12 @@ class Difference:
 
     @property
     def size(self) -> float:
-        """The largest difference of a component; infinite where the element has no image."""
+        """The largest difference of a component; infinite if the element has no image."""
         return float(np.abs(np.subtract(self.expected, self.actual)).max()) if self.actual else float("inf")
 
     @property
     def relative(self) -> float:
-        """`size` over the largest component (or `scale`); 0 where all are 0, infinite where there is no image."""
+        """`size` over the largest component (or `scale`); 0 if all are 0, infinite if there is no image."""
         if not self.actual:
             return self.size
         # A centre that should lie on the plane is off by twice itself: places are compared with the robot.

@@ -15,7 +15,7 @@ _SECTIONS = {
 
 
 def name_of(model: Any, section: str, index: int) -> str:
-    """The name that the file gives an element; "" where it gives none.
+    """The name that the file gives an element; "" if it gives none.
 
     Args:
         model: a `mujoco.MjModel`.

@@ -13,7 +13,7 @@ from symcheck.mujoco.reference import Reference
 
 @dataclass
 class Pairing:
-    """The image of every element under an isometry; -1 where there is none.
+    """The image of every element under an isometry; -1 if there is none.
 
     Attributes:
         isometry: which one.

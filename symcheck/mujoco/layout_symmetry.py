@@ -81,7 +81,7 @@ def _entries(laid: LaidOut, group: LaidGroup) -> list[Any]:
 
 
 def _state(laid: LaidOut) -> list[Block] | None:
-    """The maps of joint coordinates and velocities; None where an element of the state has no image."""
+    """The maps of joint coordinates and velocities; None if an element of the state has no image."""
     model, pairings = laid.robot.model, laid.robot.pairings
     if any((pairing.joints < 0).any() or (pairing.bodies < 0).any() for pairing in pairings):
         return None

@@ -23,7 +23,7 @@ class LoadedModel:
     Attributes:
         model: a `mujoco.MjModel`.
         label: how reports call it.
-        env: the environment that it was taken from, unwrapped; None where it was not.
+        env: the environment that it was taken from, unwrapped; None if it was not.
     """
 
     model: Any

@@ -30,7 +30,7 @@ _QUADRUPED = {"rl": "rr", "rr": "rl"}
 
 
 def mirrored_names(name: str) -> tuple[str, ...]:
-    """The names that the mirror image of an element may have, the likeliest first; empty where no side is named.
+    """The names that the mirror image of an element may have, the likeliest first; empty if no side is named.
 
     Args:
         name: of a body, joint, geom, actuator or tendon.

@@ -133,10 +133,10 @@ class BasisLayer(EquivariantModule):
         return biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
     def keep_weight(self) -> Kept | None:
-        """The plain layer's weight and bias, kept between changes of the coefficients; None where autograd records.
+        """The plain layer's weight and bias, kept between changes of the coefficients; None if autograd records.
 
         Returns:
-            The weight of `materialize`, or None where it may not be kept: under autograd, in compiled and traced code,
+            The weight of `materialize`, or None if it may not be kept: under autograd, in compiled and traced code,
             and in train mode on other devices than the CPU.
         """
         if torch.is_grad_enabled() or torch.compiler.is_compiling():

@@ -99,7 +99,7 @@ class BlockProduct:
 
     @staticmethod
     def where_it_pays(basis: IntertwinerBasis, channels_in: int, channels_out: int) -> BlockProduct | None:
-        """The product by blocks; None where too few products are saved, or the basis has no blocks."""
+        """The product by blocks; None if too few products are saved, or the basis has no blocks."""
         pairs = channels_in * channels_out
         if basis.size * pairs < FEWEST_SAVED:
             return None

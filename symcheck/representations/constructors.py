@@ -234,7 +234,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
 
 
 def _as_signed(matrix: Any, where: str) -> SignedImages | None:
-    """The signed images of a matrix, or None where it is not a signed permutation up to the rounding of its entries."""
+    """The signed images of a matrix, or None if it is not a signed permutation up to the rounding of its entries."""
     given = arrays.to_numpy(matrix, where=where, error=RepresentationError)
     dense = arrays.square_matrix(given, where=where, error=RepresentationError)
     rounded = np.rint(dense)

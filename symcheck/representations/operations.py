@@ -70,7 +70,7 @@ def tensor(*representations: Representation) -> Representation:
 
 
 def _continuous(parts: Sequence[Representation], function: str) -> list[LieRepresentation] | None:
-    """The operands where they represent a continuous group; None where they do not."""
+    """The operands where they represent a continuous group; None if they do not."""
     _require_alike(parts, function)
     lie = [part for part in parts if isinstance(part, LieRepresentation)]
     return lie if len(lie) == len(parts) else None

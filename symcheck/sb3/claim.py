@@ -74,11 +74,29 @@ def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_s
     return PolicyClaim(
         symmetry,
         encoded.observation_representation,
-        encoded.action_representation,
+        _on_bernoulli_logits(encoded.action_representation)
+        if isinstance(action_space, spaces.MultiBinary)
+        else encoded.action_representation,
         observation.leaves,
         observation.centre,
         action.centre if np.any(action.centre) else None,
     )
+
+
+def _on_bernoulli_logits(rho: Representation) -> Representation:
+    """One logit for each bit of a MultiBinary action, from the pair of logits of its two values.
+
+    A bit's logit is the difference of the pair, so exchanging the values negates it.
+    """
+    # (bits, 2 * bits): minus the logit of 0, plus that of 1.
+    difference = np.kron(np.eye(rho.dim // 2), np.array([[-1.0, 1.0]]))
+    images = []
+    for g in rho.group.generators:
+        matrix = difference @ np.asarray(rho.matrix(g), dtype=float) @ difference.T / 2.0
+        # Entries are exact: values are permuted. Column j holds the image of bit j.
+        rows = np.abs(matrix).argmax(0)
+        images.append([f"{matrix[row, column]:+.0f}"[0] + str(row + 1) for column, row in enumerate(rows)])
+    return constructors.signed_permutation(rho.group, images)
 
 
 def _sized(rho: Representation, size: int) -> Representation:

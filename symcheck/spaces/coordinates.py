@@ -140,7 +140,7 @@ class Coordinates:
 
 
 def finite(values: Floats) -> Floats:
-    """The values with 0 where they are NaN or infinite.
+    """The values with 0 if they are NaN or infinite.
 
     Example:
         >>> finite(np.array([1.0, np.nan, -np.inf])).tolist()

@@ -12,7 +12,7 @@ _HOLE = object()
 
 
 def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
-    """A value with its floats moved by some units in the last place; None where it holds no floats.
+    """A value with its floats moved by some units in the last place; None if it holds no floats.
 
     Whole numbers stay: a clock, a flag or a cell in a float is counted, not measured, and zero has no rounding either.
     What differs between a whole number and its exact image differs by the environment's own rule.

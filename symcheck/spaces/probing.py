@@ -13,7 +13,7 @@ MOST_PROBED = 32  # coordinates; beyond, a callable is not asked
 
 
 def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Floats, Floats] | None:
-    """Matrix and offset of a map of vectors, found by probing; None where it is not affine or cannot be probed.
+    """Matrix and offset of a map of vectors, found by probing; None if it is not affine or cannot be probed.
 
     Args:
         function: a map of arrays like `example`.

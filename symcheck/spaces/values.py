@@ -28,7 +28,7 @@ def stack_alike(values: list[Any]) -> Any:
 
 
 def numeric_batch(states: list[Any]) -> Floats | None:
-    """`numeric` of every state, stacked; None where some state is not made of numbers."""
+    """`numeric` of every state, stacked; None if some state is not made of numbers."""
     together = stack_alike(states)
     if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
         return together.astype(np.float64).reshape(len(states), -1)
@@ -37,7 +37,7 @@ def numeric_batch(states: list[Any]) -> Floats | None:
 
 
 def numeric(state: Any) -> Floats | None:
-    """A state as a float64 vector, or None where it is not made of numbers alone.
+    """A state as a float64 vector, or None if it is not made of numbers alone.
 
     Example:
         >>> numeric((1, 2.5)), numeric({"x": 1})

@@ -68,7 +68,7 @@ def find_excess(obs: Any, codec: SpaceCodec) -> Excess | None:
         codec: of the observation space.
 
     Returns:
-        The first coordinate out of bounds; None where all are within.
+        The first coordinate out of bounds; None if all are within.
     """
     coordinates = codec.coordinates
     flat = codec.flatten(obs)
@@ -106,7 +106,7 @@ class InvariantBox(spaces.Box):
 
 
 def invariant_box(symmetry: ClaimedMaps, space: spaces.Space[Any]) -> InvariantBox | None:
-    """The space with samples that turns leave in distribution; None where nothing turns, or it is not known how."""
+    """The space with samples that turns leave in distribution; None if nothing turns, or it is not known how."""
     group, entries = symmetry.group, symmetry.algebra.get("action", ())
     size = size_of(space)
     if not isinstance(space, spaces.Box) or not isinstance(group, ContinuousGroup) or size is None:

@@ -89,7 +89,7 @@ def _is_still(entry: Any) -> bool:
 
 
 def size_of(space: spaces.Space[Any] | None) -> int | None:
-    """The number of components of a space of vectors; None where there is none."""
+    """The number of components of a space of vectors; None if there is none."""
     return int(np.prod(space.shape)) if isinstance(space, spaces.Box) else None
 
 

@@ -198,7 +198,7 @@ class LieElements:
     Args:
         bound: the claim.
         slots: environments that are wrapped.
-        amounts: ranges of translations, for random elements; None where elements align.
+        amounts: ranges of translations, for random elements; None if elements align.
         aligning: whether elements align observations.
 
     Attributes:

@@ -93,7 +93,7 @@ def leading(images: Sequence[Any], count: int) -> Bools:
         count: how many observations.
 
     Returns:
-        Shape (elements, count): True where the image is the representative. Several in a column where elements of the
+        Shape (elements, count): True if the image is the representative. Several in a column where elements of the
         group leave the observation as it is.
 
     Cost: elements times components, until one image leads.

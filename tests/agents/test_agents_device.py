@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from reference_agents.catalog import find_network, find_task
+from reference_agents.checkpoint import Started
+from reference_agents.cli import train as command
 from reference_agents.device.adam import DeviceAdam
 from reference_agents.device.environments import CartPoleDevice, PredatorPreyDevice, cart_dynamics
-from reference_agents.device.loop import DeviceLoop, runs_on_device, train_on_device
+from reference_agents.device.loop import DeviceLoop, runs_on_device, train_on_device, why_on_host
 from reference_agents.environments import cartpole
 from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.learning.optimiser import StackedAdam
@@ -152,6 +157,36 @@ def test_what_is_not_written_for_a_device_is_refused(task: str, network: str, fi
     if not fits:
         with pytest.raises(OptionError, match="--device: expected one of cartpole, gridworld with a network of ours"):
             DeviceLoop(job, torch.Generator())
+
+
+@pytest.mark.parametrize(
+    ("task", "network", "changes", "reason"),
+    [
+        ("cartpole", "equivariant", {}, ""),
+        ("cartpole", "augmented", {}, "the network is augmented"),
+        ("acrobot", "mlp", {}, "the task is not cartpole or gridworld"),
+        (
+            "cartpole",
+            "mlp",
+            {"evaluation": "window", "target_divergence": 0.01},
+            "target_divergence is 0.01, evaluation is window",
+        ),
+    ],
+)
+def test_what_keeps_a_training_from_the_device_is_said(
+    monkeypatch: pytest.MonkeyPatch, task: str, network: str, changes: dict[str, Any], reason: str
+) -> None:
+    the_task = find_task(task)
+    job = Job(the_task, find_network(the_task, network), (0,), (0.001,), Settings(**changes), "cuda")
+    assert why_on_host(job) == reason
+    said: list[str] = []
+    for name in ("train", "train_on_device"):
+        monkeypatch.setattr(command, name, lambda *given, **named: None)
+    request: Any = SimpleNamespace(processes=1, executor="local")
+    started = Started(job, "paper", "", (job,))
+    command._Plan(started, Path("nowhere"), request, lambda progress: None, said.append).train()
+    slower = f"environments are stepped on the processor, which is slower: {reason}"
+    assert said[0].startswith(slower if reason else "entirely on the GPU")
 
 
 @pytest.mark.slow

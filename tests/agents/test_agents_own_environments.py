@@ -192,11 +192,26 @@ def test_a_factory_that_returns_one_object_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"seeds": [1, 1]}, {"seeds": 0}, {"learning_rate": -1.0}, {"device": "tpu"}, {"settings": {"horizn": 2}}]
+    "wrong",
+    [
+        {"seeds": [1, 1]},
+        {"seeds": 0},
+        {"learning_rate": -1.0},
+        {"device": "tpu"},
+        {"settings": {"clip": "small"}},
+        {"engine": "fast"},
+    ],
 )
 def test_arguments_out_of_range_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(SymcheckError, match=next(iter(wrong))):
         reference_agents.train("cartpole", **{"seeds": 1, **wrong})  # type: ignore[arg-type]
+
+
+def test_unknown_settings_and_networks_are_named_alone_and_the_nearest_is_suggested() -> None:
+    with pytest.raises(OptionError, match=r"got 'horizn'\. Did you mean 'horizon'"):
+        reference_agents.train("cartpole", seeds=1, steps=80, settings={"horizn": 2, "clip": 0.2})
+    with pytest.raises(OptionError, match="task 'Point' has no network 'mpl'"):
+        reference_agents.train(worlds.Point, network="mpl", seeds=1)
 
 
 def test_several_choices_have_the_probabilities_and_derivatives_of_independent_ones() -> None:

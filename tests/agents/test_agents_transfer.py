@@ -143,7 +143,7 @@ def test_an_update_of_pong_waits_once_a_step_and_sends_nothing_twice(
         Transfer("up", steps * pairs * 8, waited=False): 2,  # actions, and which element moves each pair
         Transfer("up", steps * pairs * 4, waited=False): 1,  # rewards
         Transfer("up", steps * pairs * 1, waited=False): 2,  # where a task and where an episode ended
-        Transfer("down", pairs * 5 * 8, waited=True): steps,  # probabilities of five of six actions
+        Transfer("down", pairs * 6 * 4, waited=True): steps,  # logits of six actions
         Transfer("down", 2, waited=False): 1,  # whether the runs' gradients were finite
     }
     assert waited_last - waited_first == steps

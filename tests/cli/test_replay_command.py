@@ -5,6 +5,10 @@ import json
 import pytest
 from commands import run
 
+from symcheck.api.commands import RunCommand
+from symcheck.api.replay_trust import check_trust
+from symcheck.errors import SymcheckError
+
 ENV = """
 import pathlib
 import gymnasium
@@ -90,3 +94,18 @@ def test_a_command_that_trusts_files_needs_trust_itself(folder, report):
     code, output = run("replay", "r.json")
     assert code == 2, output
     assert "--trust" in output
+
+
+def test_what_a_library_makes_by_name_and_our_own_images_are_trusted(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    for name in ("gymnax", "mine"):
+        (elsewhere / name).mkdir(parents=True)
+        (elsewhere / name / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(elsewhere))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    check_trust(RunCommand("verify-env", "gymnax:CartPole-v1", {}), "r.json")
+    check_trust(RunCommand("verify-game", "hex", {"symmetries": "symcheck.games.boards:half_turn"}), "r.json")
+    with pytest.raises(SymcheckError, match="outside the current folder"):
+        check_trust(RunCommand("verify-env", "mine:make", {}), "r.json")

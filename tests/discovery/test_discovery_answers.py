@@ -323,7 +323,9 @@ def test_a_board_that_lacks_a_diagonal_keeps_what_keeps_the_other_one():
     for entry in found.fields["observation"]:
         assert {frozenset(entry[i] for i in row) for row in rows} == rows
     shifts = [trial for trial in found.trials if "shifts" in trial.form]
-    assert {trial.why for trial in shifts} == {"two coordinates changed together have another effect than their images"}
+    assert {trial.why for trial in shifts} == {
+        "changing two coordinates together has a different effect from changing their images"
+    }
 
 
 def test_parts_of_an_observation_are_searched_part_by_part():

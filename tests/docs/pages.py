@@ -30,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
+_PROGRESS = re.compile(r"^symcheck: still running: .*\n", re.M)
+"""What a command says every few seconds; how often depends on how busy the machine is."""
 _DURATION = re.compile(r"\b\d[\d.,]* ?(?:ms|s|min)\b")
 _SIZE = r"\d[\d.]*(?:e[+-]\d+)?"
 # A residual with its tolerance beside it, as in "largest residual 3.9e-16 (tolerance 1.0e-12)".
@@ -112,7 +114,7 @@ def typed(words: str, folder: Path) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    return done.returncode, done.stdout.decode()
+    return done.returncode, _PROGRESS.sub("", done.stdout.decode())
 
 
 @dataclass(frozen=True)

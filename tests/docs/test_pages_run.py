@@ -121,3 +121,9 @@ def test_a_line_beside_an_elision_must_have_a_residual_of_the_size_shown():
 )
 def test_what_a_page_elides_stays_elided_when_its_numbers_are_renewed(shown, printed, now):
     assert pages.renewed(shown, printed) == now
+
+
+def test_signs_of_life_on_a_busy_machine_are_no_difference(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo 'symcheck: still running: 3 of 9'; echo one\none\n```\n")
+    assert pages.run_page(page, tmp_path) == []

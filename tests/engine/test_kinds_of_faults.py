@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.options import EnvOptions
 from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise
 from symcheck.groups import catalog
 
@@ -155,6 +157,89 @@ def test_an_episode_that_the_environment_itself_cuts_short_on_one_side_is_an_end
     assert verdict(CutEvenly, "termination_invariance", 3000).verdict == "passed"
 
 
+class Settable(Cart):
+    def get_state(self) -> Any:
+        return self.s.copy()
+
+    def set_state(self, state: Any) -> None:
+        self.s = np.array(state, float)
+
+
+class CutSettable(Settable, Cut):
+    """Cut short on the right alone, by the state that is set."""
+
+
+class CutEvenlySettable(Settable, CutEvenly):
+    pass
+
+
+class Counted(Settable):
+    """Cut short by a counter that setting a state does not restore."""
+
+    taken = 0
+
+    def cut(self) -> bool:
+        self.taken = self.taken + 1 if self.t > 1 else 1
+        return self.taken >= 12
+
+
+@pytest.mark.parametrize(
+    ("world", "expected", "note"),
+    [
+        (CutSettable, "failed", "own_cuts_compared"),
+        (CutEvenlySettable, "passed", "own_cuts_compared"),
+        (Counted, "passed", "own_cuts_not_compared"),
+        (Settable, "passed", None),
+    ],
+)
+def test_cuts_by_the_environment_are_compared_where_states_decide_them(
+    world: type[Cart], expected: str, note: str | None
+) -> None:
+    result = verdict(world, "termination_invariance", samples=400)
+    assert result.verdict == expected
+    assert [said.code for said in result.notes if said.code.startswith("own_cuts")] == [note] * bool(note)
+    if expected == "failed":
+        assert {result.counterexample.expected, result.counterexample.actual} == {"truncated", False}
+        assert "is truncated" in result.causes[0].text
+        assert "SYM012" not in [cause.code for cause in result.causes]  # its own action map is no correction
+
+
+@pytest.mark.parametrize(("world", "expected"), [(CutSettable, "failed"), (CutEvenlySettable, "passed")])
+def test_a_replay_compares_the_cut_that_the_report_shows(world: type[Cart], expected: str) -> None:
+    example = {
+        "group_element": "mirror",
+        "observation": [-0.98, -1.0],
+        "action": 0,
+        "expected": False,
+        "actual": "truncated",
+    }
+    again = replay(world, mirror(), "termination_invariance", example, EnvOptions(samples=100))
+    assert again.verdict == expected
+
+
+class PaidAtTheEnd(Cart):
+    """Pays once, after twenty steps, by the distance from the middle; a little more on the right alone, or on none."""
+
+    more = 0.0
+
+    def step(self, action: Any) -> Any:
+        obs, _, _, _, info = super().step(action)
+        last = self.t >= 20
+        return obs, float(abs(obs[0]) + self.more * obs[0]) * last, last, False, info
+
+
+class PaidAtTheEndOnTheRight(PaidAtTheEnd):
+    more = 0.3
+
+
+@pytest.mark.parametrize(("world", "expected"), [(PaidAtTheEnd, "passed"), (PaidAtTheEndOnTheRight, "failed")])
+def test_what_is_paid_at_the_end_alone_is_ranked_among_itself(world: type[Cart], expected: str) -> None:
+    result = verdict(world, "reward_invariance", samples=2000)
+    assert result.verdict == expected
+    if expected == "failed":
+        assert "reward where it is not 0" in str(result.causes[0])
+
+
 class Correlated(gym.Env[Any, Any]):
     """Two numbers whose noise is correlated, under one action or under both; states can be set."""
 
@@ -253,3 +338,29 @@ def test_among_outcomes_that_repeat_mostly_single_pairs_refute(world: Any, expec
     if expected == "failed":
         assert result.violations < 300
         assert result.counterexample.residual == pytest.approx(1e-3, rel=1e-6)
+        assert result.max_residual == pytest.approx(1e-3, rel=1e-6)  # not what chance does on the ice
+
+
+class Goal(gym.Env[Any, Any]):
+    """A point among random pushes, paid only near a goal that stays for an episode; its states cannot be set."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s, self.t = self.np_random.uniform(-1, 1, 2), 0
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        self.s[0] = np.clip(self.s[0] + 0.1 * (2 * int(action) - 1) + self.np_random.normal(0, 0.1), -1, 1)
+        self.t += 1
+        return self.s.copy(), float(abs(self.s[0] - self.s[1]) < 0.2), False, self.t == 40, {}
+
+
+@pytest.mark.parametrize(("goal", "expected"), [(-1, "passed"), (1, "failed")])
+def test_a_reward_that_ties_two_coordinates_is_compared_where_both_agree(goal: int, expected: str) -> None:
+    claim = sc.Symmetry("mirror", C2, observation=[["-1", "-2" if goal < 0 else "+2"]], action=[[1, 0]])
+    report = sc.verify_env(Goal, claim, samples=1000)
+    assert report["transition_invariance"].verdict == "passed"
+    assert report["reward_invariance"].verdict == expected

@@ -51,7 +51,7 @@ def test_a_forgotten_last_action_is_named(example, capsys):
     example("batched_mirror").main()
     right, wrong = capsys.readouterr().out.splitlines()
     assert right == "augment: a symmetry of C2, usable by layers and by verify-net"
-    assert "the last action, observation columns 11 to 18, does not move as the action does" in wrong
+    assert "the last action, observation columns 11 to 18, does not transform like the action" in wrong
 
 
 def test_a_worn_knee_is_found_in_the_model_and_in_simulation(example):

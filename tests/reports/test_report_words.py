@@ -157,7 +157,7 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
         ),
         (
             {"kind": "mean_shift", "value": 0.13, "unit": "standard deviations", "confidence": 0.9},
-            "a mean shift of 0.13 standard deviations would be found with 90% power",
+            "a shift of every outcome by 0.13 standard deviations would be found with 90% power",
         ),
         ({"kind": "value_gap", "value": 3.0, "estimate": "exact"}, "optimal values differ by at most 3"),
         (

@@ -126,6 +126,18 @@ def test_dict_observations_bits_and_joint_actions_carry_the_symmetry():
     assert torch.allclose(policy.predict_values(seen), policy.predict_values(image), atol=1e-6)
 
 
+def test_bits_of_an_action_have_one_logit_each_which_moves_with_its_bit():
+    # The group exchanges both bits and reverses them.
+    symmetry = sc.Symmetry("bits", C2, observation=[["-2", "-1"]], action=[lambda a, _: 1 - a[::-1]])
+    space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    policy = agent(symmetry, lambda: Space(space, spaces.MultiBinary(2))).learn(32).policy
+    seen = torch.tensor([[0.7, 0.1], [-0.1, -0.7]])
+    logits = policy.get_distribution(seen).distribution.logits.detach()
+    assert logits.shape == (2, 2)
+    assert torch.allclose(logits[1], -logits[0].flip(0), atol=1e-6)
+    assert not torch.allclose(logits[1], logits[0], atol=1e-6)
+
+
 def test_actions_around_another_point_than_zero_move_about_it():
     symmetry = sc.Symmetry("valve", C2, observation=[[-1, -1, 1]], action=[lambda a, _: 4.0 - a])
     opening = spaces.Box(0, 4, (1,), np.float32)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
-from symcheck.errors import SpecError
+from symcheck.errors import SpecError, TargetError
 
 SWAPPED = [{"left": "right", "right": "left"}]
 
@@ -112,6 +112,30 @@ def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(
     again = runner.invoke(app, ["replay", "r.json"])
     assert again.exit_code == 1, again.output
     assert "reward_invariance FAILED" in again.output
+
+
+class NoneForTheGone(BlackBox):
+    """An agent that is out shows None, from the step that ends it."""
+
+    def step(self, actions):
+        views, *rest = super().step(actions)
+        return {a: view if a in self.agents else None for a, view in views.items()}, *rest
+
+
+def test_an_agent_that_is_gone_may_show_none():
+    assert sc.verify_env(NoneForTheGone, swap(), samples=100).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"agent_iter": lambda self: None}, r"act in turn: verify-game takes board games .*aec_to_parallel"),
+        ({"action_space": None}, r"parallel form has action_space\(\) as well"),
+    ],
+)
+def test_agents_that_do_not_act_at_once_are_refused_with_what_to_do(changed, message):
+    with pytest.raises(TargetError, match=message):
+        sc.verify_env(type("Other", (BlackBox,), changed), swap(), samples=20)
 
 
 NUMBERED = [{"agent_0": "agent_1", "agent_1": "agent_0"}]

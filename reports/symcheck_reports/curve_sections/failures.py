@@ -8,7 +8,7 @@ from symcheck_reports.templating import Section, section
 
 
 def build(view: CurveView) -> Section | None:
-    """The section, or None where every run was finished."""
+    """The section, or None if every run was finished."""
     rows = [
         (network.name, rate_text(network.learning_rate), failed.seed, count(failed.env_steps), failed.reason)
         for network in view.model.networks

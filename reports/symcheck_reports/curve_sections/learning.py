@@ -14,7 +14,7 @@ MAX_ROWS = 16
 
 
 def build(view: CurveView) -> Section | None:
-    """The section, or None where no run was evaluated."""
+    """The section, or None if no run was evaluated."""
     networks = [n for n in view.networks if len(n.drawn.curve.env_steps)]
     if not networks:
         return None

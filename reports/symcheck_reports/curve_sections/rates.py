@@ -13,7 +13,7 @@ from symcheck_reports.templating import Section, section
 
 
 def build(view: CurveView) -> Section | None:
-    """The section, or None where every network has one learning rate only."""
+    """The section, or None if every network has one learning rate only."""
     by_name: dict[str, list[NetworkCurves]] = {}
     for network in view.model.networks:
         by_name.setdefault(network.name, []).append(network)
@@ -43,7 +43,7 @@ def build(view: CurveView) -> Section | None:
 
 
 def _rate_quartiles(network: NetworkCurves, floor: float) -> tuple[float, float, float] | None:
-    """25%, 50% and 75% quantile of the mean return over runs; None where no run was evaluated."""
+    """25%, 50% and 75% quantile of the mean return over runs; None if no run was evaluated."""
     scores = statistics.mean_return(network, floor)
     if not len(scores):
         return None

@@ -8,7 +8,7 @@ from symcheck_reports.templating import Section, section
 
 
 def build(view: CurveView) -> Section | None:
-    """The section, or None where nothing is known."""
+    """The section, or None if nothing is known."""
     model = view.model
     facts = [("versions", ", ".join(f"{name} {version}" for name, version in model.versions.items()))]
     if model.duration_s is not None:

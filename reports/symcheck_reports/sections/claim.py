@@ -18,7 +18,7 @@ _PARTS = {
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None where the run says nothing about its claim."""
+    """The section, or None if the run says nothing about its claim."""
     if not run.claims:
         return None
     parts = [(*_PARTS.get(part, (f"On {part}", "L")), _formulas_by_generator(texts)) for part, texts in run.claims]

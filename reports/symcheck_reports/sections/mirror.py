@@ -14,7 +14,7 @@ _WIDTH, _HEIGHT, _MARGIN = 340.0, 300.0, 74.0
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None where no column is wrong and no number differs."""
+    """The section, or None if no column is wrong and no number differs."""
     if not run.columns and not run.differences:
         return None
     title = "Column by column" if run.columns else "The model and its image"

@@ -8,7 +8,7 @@ from symcheck_reports.views import RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None where nothing was measured at a precision."""
+    """The section, or None if nothing was measured at a precision."""
     if not run.precisions and run.decisions is None:
         return None
     return section(

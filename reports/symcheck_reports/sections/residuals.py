@@ -34,7 +34,7 @@ class Row:
     Attributes:
         name: property or coordinate.
         residual: in the property's own unit.
-        tolerance: in the same unit; None where none applies.
+        tolerance: in the same unit; None if none applies.
         is_coordinate: whether the row belongs to the property above it.
         unit: the residual's norm and unit, for properties.
     """
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Residual over tolerance; NaN and infinities count as infinite, None where there is no tolerance."""
+        """Residual over tolerance; NaN and infinities count as infinite, None if there is no tolerance."""
         if self.residual is None or self.tolerance is None:
             return None
         if self.residual == 0:
@@ -58,7 +58,7 @@ class Row:
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None where no property has a residual."""
+    """The section, or None if no property has a residual."""
     rows = [
         Row(name, _finite(residual), _finite(tolerance), index > 0, p.unit if index == 0 else "")
         for p in run.properties

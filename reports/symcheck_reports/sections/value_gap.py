@@ -7,7 +7,7 @@ from symcheck_reports.views import RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None where no property states such a bound."""
+    """The section, or None if no property states such a bound."""
     if not run.gaps:
         return None
     return section("value_gap", f"{run.anchor}-gap", "What the violations can cost", gaps=run.gaps)

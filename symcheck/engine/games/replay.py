@@ -47,6 +47,7 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
     comparison.compare(position, [int(a) for a in player.legal_moves(position)], tallies)
     comparison.judge_implied(tallies)
     seen = [item for item in tallies[name].examples if item.image == int(image)]
+    seen.sort(key=lambda item: item.action != example.get("action"))  # the move of the report first
     facts = Facts(checked=max(1, tallies[name].checked), violations=len(seen))
     verdict, reason = decide(facts)
     return PropertyResult(

@@ -1,4 +1,4 @@
-"""What callers give, checked before an emulator sees it: numbers, seeds, and states to continue from."""
+"""Check arguments before an emulator receives them: numbers, seeds, and states to continue from."""
 
 from __future__ import annotations
 

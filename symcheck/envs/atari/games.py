@@ -1,4 +1,4 @@
-"""What is particular about each game: its actions, its axis, and what of its screen is kept.
+"""The properties of each game: its actions, its axis, and the part of its screen that is kept.
 
 A screen has 210 rows and 160 columns of grey values. Rows 34 to 193 hold the field of either game; what lies above (the
 score) and below is cut off.

@@ -1,4 +1,4 @@
-"""Batched forms of known environments: thousands of states a step, with the numbers that the environment gives."""
+"""Batched forms of known environments: they step thousands of states at once, with the environment's own numbers."""
 
 from symcheck.envs.models.model import BatchModel, Transitions
 from symcheck.envs.models.recognise import find_model

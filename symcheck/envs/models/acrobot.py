@@ -16,7 +16,7 @@ _TURN = 2 * np.pi
 
 
 def build(env: Any) -> BatchModel | None:
-    """The batched form of an `AcrobotEnv`, None where it adds noise to its torque.
+    """The batched form of an `AcrobotEnv`, None if it adds noise to its torque.
 
     Args:
         env: the unwrapped environment; masses, lengths, torques, limits and the variant are read from it.

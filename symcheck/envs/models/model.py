@@ -1,7 +1,7 @@
 """The record of one environment's batched form.
 
-A batched form is believed by nobody: the engine steps the environment itself first and compares, bit for bit, and
-every violation that a batch shows is stepped again by the environment before it is reported.
+A batched form is never trusted by itself: the engine first steps the environment and compares the results bit for
+bit, and the environment steps every violation of a batch again before it is reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BatchModel:
         step: (states of shape (n, dim), stacked actions) to the transitions.
         observe: states of shape (n, dim) to the observations that they show.
         ended: states to whether they are terminal already, shape (n,); nothing is claimed about steps from those.
-        state_showing: observations to the states that show them, float64; None where the observation is the state.
+        state_showing: observations to the states that show them, float64; None if the observation is the state.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Which environments have a batched form: those whose code is known word for word, behind wrappers that change nothing.
+"""Recognise environments with a batched form: their source code is known exactly, and their wrappers change nothing.
 
 A subclass, a wrapper that alters anything, a method replaced on the instance or in the class, or another release of
 Gymnasium with other code has none, and is stepped one state at a time: what is verified is always the user's.
@@ -28,7 +28,7 @@ class _Known:
     """One class whose code was transcribed.
 
     Attributes:
-        build: an instance to its batched form, or None where its parameters ask for what the form does not do.
+        build: an instance to its batched form, or None if its parameters ask for what the form does not do.
         code: names of the functions that a step runs, methods of the class or functions of its module.
         digest: of their source text.
     """
@@ -56,7 +56,7 @@ _KNOWN: dict[str, _Known] = {
 
 
 def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
-    """The batched form of an environment, or None where it has none.
+    """The batched form of an environment, or None if it has none.
 
     Args:
         env: with the user's wrappers.
@@ -90,7 +90,7 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
 
 
 def code_digest(env_class: type, names: tuple[str, ...]) -> str:
-    """A digest of the source text of functions; "" where the source cannot be read.
+    """A digest of the source text of functions; "" if the source cannot be read.
 
     Args:
         env_class: methods are looked up here, functions in its module.

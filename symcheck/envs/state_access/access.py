@@ -96,7 +96,7 @@ def register_state_access(
 
 
 def find_state_access(env: Any) -> StateAccess | None:
-    """The state access of an unwrapped environment, or None where there is none.
+    """The state access of an unwrapped environment, or None if there is none.
 
     Args:
         env: the unwrapped environment.

@@ -52,7 +52,7 @@ class Inner:
     Attributes:
         apply: (word, states of shape (n, dim)) -> the images' compared coordinates, shape (n, k), float64.
         columns: the state coordinates that are compared, shape (k,); None for all.
-        shown: the observation coordinates that show them, shape (k,); None where that is not how they are known.
+        shown: the observation coordinates that show them, shape (k,); None if that is not how they are known.
     """
 
     apply: Callable[[Word, Floats], Floats]
@@ -84,7 +84,7 @@ class Inner:
 def signed_map(
     function: Callable[[Floats], Floats], example: Floats, seen: Sequence[Floats], angles: Sequence[int] = ()
 ) -> SignedMap | None:
-    """The signed permutation that a map of vectors is, but for rounding; None where it is none.
+    """The signed permutation that a map of vectors is, but for rounding; None if it is none.
 
     Args:
         function: maps vectors of shape (dim,); it may round to float32.

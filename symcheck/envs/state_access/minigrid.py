@@ -50,7 +50,7 @@ class World:
 
     Attributes:
         size: width and height.
-        cells: the objects of the grid, row by row; None where there is nothing.
+        cells: the objects of the grid, row by row; None if there is nothing.
         carrying: the object that the agent carries.
         things: every object that may change, with its attributes.
         episode: attributes of the environment that belong to the episode.

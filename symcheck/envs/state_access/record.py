@@ -31,20 +31,20 @@ class StateAccess:
         set: puts the environment into a state and clears what earlier pokes left behind.
         what: whose state it is and what it holds, a name for reports ("CartPole", "MuJoCo: qpos and qvel").
         origin: who says so.
-        get: reads the state; None where the observation is the state.
-        sample: proposes n states; None where only reached states may be set.
-        observe: the observation that a state shows, unwrapped; None where that is not known without a step.
-        from_observation: the state that shows an observation; None where the observation does not determine it.
+        get: reads the state; None if the observation is the state.
+        sample: proposes n states; None if only reached states may be set.
+        observe: the observation that a state shows, unwrapped; None if that is not known without a step.
+        from_observation: the state that shows an observation; None if the observation does not determine it.
         observation_is_state: the observation equals the state, up to its dtype.
         angles: state coordinates that live on a circle of 2 pi.
         box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
         ended: whether a state is terminal, so that nothing may be claimed about steps from it.
         batched: `set` and `get` act on whole batches of a vector environment, slot i holding row i.
         in_slots: whether it is the access of an environment inside each slot of a vector environment.
-        inexact: what setting a state does not restore; empty where it restores everything.
-        get_random: reads the state of the environment's random generators; None where they are NumPy's `np_random`.
+        inexact: what setting a state does not restore; empty if it restores everything.
+        get_random: reads the state of the environment's random generators; None if they are NumPy's `np_random`.
         set_random: puts it back.
-        from_report: makes a state of what a JSON report holds; None where that is an array of numbers.
+        from_report: makes a state of what a JSON report holds; None if that is an array of numbers.
     """
 
     set: Callable[[Any, Any], None]

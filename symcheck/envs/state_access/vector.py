@@ -26,7 +26,7 @@ def built_in(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess
         find: looks up the access of the environments inside.
 
     Returns:
-        Batched access; None where some environment inside has none.
+        Batched access; None if some environment inside has none.
     """
     names = {f"{base.__module__}:{base.__qualname__}" for base in type(env).__mro__}
     if _CARTPOLE in names:

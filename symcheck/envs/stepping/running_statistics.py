@@ -25,7 +25,7 @@ class Normaliser(NamedTuple):
 
     Attributes:
         layer: the wrapper.
-        statistics: its mean, variance and count; None where they are not found.
+        statistics: its mean, variance and count; None if they are not found.
         switch: the attribute that says whether it learns.
     """
 

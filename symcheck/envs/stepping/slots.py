@@ -38,11 +38,11 @@ class Outcomes:
     """What one step of all slots gave, slot by slot.
 
     Attributes:
-        observations: what followed the action, also where the slot has been reset since; NaN where nobody kept it.
+        observations: what followed the action, also where the slot has been reset since; NaN if nobody kept it.
         rewards: shape (slots,).
         terminated: shape (slots,), bool.
         truncated: shape (slots,), bool.
-        states: internal states that followed, None where they cannot be read; NaN where the slot was reset since.
+        states: internal states that followed, None if they cannot be read; NaN if the slot was reset since.
     """
 
     observations: list[Any]
@@ -124,7 +124,7 @@ class Slots:
         return Outcomes(split, np.array(plain(rewards), dtype=np.float64).reshape(-1), ended, cut, states)
 
     def states(self) -> list[Any] | None:
-        """Internal states, slot by slot; None where they cannot be read."""
+        """Internal states, slot by slot; None if they cannot be read."""
         if self.access is None or self.access.get is None:
             return None
         whole = self.access.get(self.base)

@@ -37,7 +37,7 @@ class Loss:
     Attributes:
         names: of coordinates and reward, dim + 1 of them.
         largest: differences of next observations and rewards, shape (dim + 1,).
-        share: the same, as shares of how far the values spread; infinite where they do not.
+        share: the same, as shares of how far the values spread; infinite if they do not.
         ends: share of the steps of which just one ended the episode.
     """
 

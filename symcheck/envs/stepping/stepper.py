@@ -67,6 +67,7 @@ class Steps:
         rewards: shape (n,).
         terminated: shape (n,), bool.
         states: shape (n, dim) or None.
+        truncated: shape (n,), bool; None where it was not kept, as of batches.
     """
 
     observations: Sequence[Any] | npt.NDArray[Any]
@@ -74,13 +75,15 @@ class Steps:
     rewards: Floats
     terminated: npt.NDArray[np.bool_]
     states: Floats | None
+    truncated: npt.NDArray[np.bool_] | None = None
 
     def rows(self, rows: npt.NDArray[np.intp]) -> Steps:
         """Some of the steps, in the order of `rows`."""
         seen = self.observations
         observations = seen[rows] if isinstance(seen, np.ndarray) else [seen[i] for i in rows]
         states = None if self.states is None else self.states[rows]
-        return Steps(observations, self.flat[rows], self.rewards[rows], self.terminated[rows], states)
+        cut = None if self.truncated is None else self.truncated[rows]
+        return Steps(observations, self.flat[rows], self.rewards[rows], self.terminated[rows], states, cut)
 
     def every_second(self, first: int) -> Steps:
         """Steps `first`, `first` + 2, ...: the sides of pairs that were stepped one after the other."""
@@ -98,7 +101,7 @@ class Played:
         seen: observations, one more than steps were taken.
         actions: what was done.
         steps: what followed each.
-        states: internal states before each step, as they were read; None where that was not requested.
+        states: internal states before each step, as they were read; None if that was not requested.
     """
 
     seen: list[Any]
@@ -149,7 +152,7 @@ class Stepper:
 
     @property
     def time_limit(self) -> int | None:
-        """Steps after which a TimeLimit wrapper cuts episodes short; None where there is none."""
+        """Steps after which a TimeLimit wrapper cuts episodes short; None if there is none."""
         return min((int(clock._max_episode_steps) for clock in self._clocks), default=None)
 
     def reset(self, *, seed: int | None = None) -> Any:
@@ -227,7 +230,7 @@ class Stepper:
         Many environments refuse a step once an episode is over, and not every setter takes that mark back.
 
         Args:
-            put: the state that was set, as a tuple of one; empty where the step followed another.
+            put: the state that was set, as a tuple of one; empty if the step followed another.
             action: what the step refused.
             error: with which it did.
 
@@ -345,6 +348,7 @@ class Stepper:
         observations: list[Any] = []
         rewards: list[float] = []
         ends: list[bool] = []
+        cuts: list[bool] = []
         inner: list[Any] = []
         i = 0
         try:
@@ -367,7 +371,7 @@ class Stepper:
                     returned = self._after_reset((states[i],), action, error)
                 if type(returned) is not tuple or len(returned) != 5:
                     refusals.five_of(returned, self.label)
-                obs, reward, ended, _, _ = returned
+                obs, reward, ended, cut, _ = returned
                 if type(obs) is np.ndarray and obs.shape == shape:
                     observations.append(obs.copy())
                 else:
@@ -375,6 +379,7 @@ class Stepper:
                     observations.append(copy_value(obs))
                 rewards.append(reward if type(reward) is float else refusals.number_of(reward, label))
                 ends.append(ended if type(ended) is bool else refusals.flag_of(ended, "terminated", label))
+                cuts.append(cut if type(cut) is bool else refusals.flag_of(cut, "truncated", label))
                 if get is not None:
                     inside = get(base)
                     inner.append(inside.copy() if type(inside) is np.ndarray else copy_value(inside))
@@ -387,6 +392,7 @@ class Stepper:
             np.array(rewards, dtype=np.float64),
             np.array(ends, dtype=np.bool_),
             numeric_batch(inner) if get is not None else None,
+            np.array(cuts, dtype=np.bool_),
         )
 
     def _outcome_at(self, i: int, state: Any, action: Any) -> Step:
@@ -402,7 +408,7 @@ def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
         count: how many.
 
     Returns:
-        A list of `count` actions; 1 where the space has to be asked each time.
+        A list of `count` actions; 1 if the space has to be asked each time.
     """
     if type(space) is spaces.Discrete:
         return list(space.start + space.np_random.integers(space.n, size=count).astype(space.dtype))
@@ -426,6 +432,7 @@ def stack_steps(steps: Sequence[Step]) -> Steps:
         np.array([step.reward for step in steps], dtype=np.float64),
         np.array([step.terminated for step in steps], dtype=np.bool_),
         np.stack(readable) if len(readable) == len(states) else None,
+        np.array([step.truncated for step in steps], dtype=np.bool_),
     )
 
 

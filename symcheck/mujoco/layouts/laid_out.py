@@ -31,7 +31,7 @@ class Column:
 
     Attributes:
         term: the place of its term in the group.
-        frame: which frame of a history, oldest first; 0 where there is one.
+        frame: which frame of a history, oldest first; 0 if there is one.
         component: its place in one frame of the term.
     """
 
@@ -183,7 +183,7 @@ def assemble(
         terms: in order.
         robot: for the group and the images of points.
         history: of the whole group.
-        per_term: frames of every term; all 1 where the group has a history.
+        per_term: frames of every term; all 1 if the group has a history.
 
     Raises:
         SpecError: a point whose image is not observed, or images that do not close.

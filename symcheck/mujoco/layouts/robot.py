@@ -241,7 +241,7 @@ class Robot:
         return int(self.model.actuator_trnid[driven.index, 0]) if on_joint else -1
 
     def _carrying_joint(self, body: int) -> int:
-        """The last joint that moves a body; -1 where there is none below the base."""
+        """The last joint that moves a body; -1 if there is none below the base."""
         while body > 0:
             if joints := self._joints_of(body):
                 return joints[-1]

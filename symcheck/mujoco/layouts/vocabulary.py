@@ -11,7 +11,7 @@
 | `per_joint` | one number per joint, without a sign unless `sign = true` | the image joint |
 | `last_action` | the action of the step before | as the action |
 | `contacts`, `phase` | one number per foot, for every one of `parts` | the image foot |
-| `clock` | sine and cosine of one gait clock | -1 where `shift = "half"` |
+| `clock` | sine and cosine of one gait clock | -1 if `shift = "half"` |
 | `scan` | heights on a grid around the base | the image point |
 | `quat`, `rot6d`, `rotation`, `euler_xyz` | the orientation of the base | R -> M R N^T |
 | `image` | a picture | its axes, reversed |

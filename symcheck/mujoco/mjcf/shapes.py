@@ -68,7 +68,7 @@ class Shape:
         }[self.kind]
 
     def weigh(self, attributes: Attributes) -> Mass | None:
-        """Its mass and inertia, by `mass` or by `density`; None where it has none."""
+        """Its mass and inertia, by `mass` or by `density`; None if it has none."""
         volume, shape = _solid(self.kind, self.size)
         mass = attributes.number("mass") if "mass" in attributes else attributes.number("density", _DENSITY) * volume
         if not mass or not volume:
@@ -78,7 +78,7 @@ class Shape:
 
 
 def read_shape(attributes: Attributes, angles: Angles) -> Shape | None:
-    """The shape of a geom or site; None where it is a mesh, a height field or another shape from a file.
+    """The shape of a geom or site; None if it is a mesh, a height field or another shape from a file.
 
     Raises:
         TargetError: no such type, or sizes are missing.

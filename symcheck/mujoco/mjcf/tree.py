@@ -40,7 +40,7 @@ class Body:
         joints: in the order of the file; the first of a free body is its free joint.
         geoms: those whose shape is read.
         sites: all.
-        inertial: what the file gives; None where it follows from the geoms.
+        inertial: what the file gives; None if it follows from the geoms.
     """
 
     name: str

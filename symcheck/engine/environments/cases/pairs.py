@@ -7,6 +7,8 @@ is done elsewhere. For a pair (s, a) and an element g the comparisons are
     reward        expected R(s, a)                       actual R(g s, g a)
     transition    expected g T(s, a)                     actual T(g s, g a)
     termination   expected whether T(s, a) terminates    actual whether T(g s, g a) does
+
+Where the environment itself cuts episodes short, and does so by the state that is set, a cut is half an end.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats, Indices
+from symcheck.engine.environments.cases.own_cuts import OwnCuts
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part as Part
 from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, in_float32, shown_precision
@@ -102,6 +105,7 @@ class Pairs:
         self.placement = placement
         self.bound = bound
         self._action_codec = SpaceCodec(bound.action_space, "action")
+        self.own_cuts: OwnCuts | None = None
 
     def case(self, word: Word, situation: Situation, action: Any) -> Case:
         """The case (s, a, g).
@@ -243,7 +247,8 @@ class Pairs:
             left, right = measured.left.rewards[:, None], measured.right.rewards[:, None]
             return Comparison(part, scalar_coordinate("reward", epsilon=epsilon), left, right)
         if part == "termination":
-            left, right = (side.terminated[:, None].astype(float) for side in (measured.left, measured.right))
+            cuts = self.own_cuts is not None and self.own_cuts.follow_states
+            left, right = (_ends_of(side, cuts) for side in (measured.left, measured.right))
             return Comparison(part, scalar_coordinate("terminated", epsilon=0.0), left, right)
         if part == "observation":
             return self._observations(measured)
@@ -323,6 +328,14 @@ class Pairs:
         return ordered
 
 
+def _ends_of(side: Steps, cuts: bool) -> Floats:
+    """1 where the MDP ended, 0.5 where the environment cut an episode short and this is compared, shape (n, 1)."""
+    ends = side.terminated.astype(np.float64)
+    if cuts and side.truncated is not None:
+        ends = np.where(side.truncated & ~side.terminated, 0.5, ends)
+    return ends[:, None]
+
+
 def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Indices]:
     """The objects among situations that are drawn with replacement, and which of them each one is."""
     known: dict[int, int] = {}
@@ -348,12 +361,15 @@ def _joined_steps(parts: list[Steps]) -> Steps:
     readable = [state for state in states if state is not None]
     shown_by_part = [part.observations for part in parts]
     whole = all(isinstance(some, np.ndarray) and some.dtype == shown_by_part[0].dtype for some in shown_by_part)  # type: ignore[union-attr]
+    cuts = [part.truncated for part in parts]
+    kept = [cut for cut in cuts if cut is not None]
     return Steps(
         np.concatenate(shown_by_part) if whole else [obs for some in shown_by_part for obs in some],
         np.concatenate([part.flat for part in parts]),
         np.concatenate([part.rewards for part in parts]),
         np.concatenate([part.terminated for part in parts]),
         np.concatenate(readable) if len(readable) == len(states) else None,
+        np.concatenate(kept) if len(kept) == len(cuts) else None,
     )
 
 

@@ -118,6 +118,7 @@ def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], 
     bound = cast(BoundSymmetry, altered)
     original = violations.pairs
     pairs = Pairs(original.stepper, original.placement.under(bound), bound)
+    pairs.own_cuts = original.own_cuts
     start, size = 0, 4  # most alterations break on the first few cases
     while start < len(cases):
         if effort.is_spent():

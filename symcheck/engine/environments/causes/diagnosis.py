@@ -17,6 +17,7 @@ from symcheck.engine.environments.cases.pairs import Case, Measurement, Pairs
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.causes.corrections import corrections
 from symcheck.engine.environments.causes.violations import Violations
+from symcheck.envs.stepping.stepper import Steps
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import find_excess
 
@@ -43,7 +44,8 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
         return [state("SYM021", coordinate=name, ends_at=end, goes_on_at=-end)]
     causes = [
         *([_end_on_one_side(shown)] if part == "termination" else []),
-        *(corrections(violations, case) if part != "observation" else []),
+        # Where rounding decides, a map that changes less repeats more digits, and is no better for it.
+        *(corrections(violations, case) if part != "observation" and not violations.rounded else []),
         *([_reward_term(violations)] if part == "reward" else []),
         subgroups.what_holds(violations),
         *_places(violations),
@@ -55,9 +57,15 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
 
 
 def _end_on_one_side(shown: Measurement) -> Statement:
-    sides = sorted((shown.left, shown.right), key=lambda side: not side.terminated[0])
+    sides = sorted((shown.left, shown.right), key=lambda side: not side.terminated[0] and not _is_cut(side))
     ends, goes_on = (side.flat[0][:_MOST_SHOWN].tolist() for side in sides)
-    return state("SYM022", ends=ends, goes_on=goes_on, dimensions=int(shown.left.flat.shape[1]))
+    cut = _is_cut(sides[0]) and not sides[0].terminated[0]
+    more = {"truncated": True} if cut else {}
+    return state("SYM022", ends=ends, goes_on=goes_on, dimensions=int(shown.left.flat.shape[1]), **more)
+
+
+def _is_cut(side: Steps) -> bool:
+    return side.truncated is not None and bool(side.truncated[0])
 
 
 def _reward_term(violations: Violations) -> Statement | None:

@@ -24,7 +24,8 @@ class Violations:
         comparison: both sides of the property on them.
         tolerance: of the run.
         confirmed: rows of confirmed violations.
-        share: the fraction of all pairs that exceed their tolerance.
+        share: the fraction of all pairs that exceed their tolerance, by more than rounding or chance.
+        rounded: whether most of those that were examined differ by rounding or chance.
         repeats: how often a violation must repeat.
         rng: a generator for each purpose, by name.
         in_time: whether this share of the time budget is not spent.
@@ -37,6 +38,7 @@ class Violations:
     tolerance: Tolerance
     confirmed: list[int]
     share: float
+    rounded: bool
     repeats: int
     rng: Callable[[str], np.random.Generator]
     in_time: Callable[[float], bool]

@@ -124,5 +124,7 @@ def _has_more_digits(situation: Situation) -> bool:
     return not np.array_equal(held.astype(np.float64), obs.astype(np.float64), equal_nan=True)
 
 
-def _as_reported(part: Part, value: Floats) -> Floats | float | bool:
-    return bool(value[0]) if part == "termination" else float(value[0]) if part == "reward" else value
+def _as_reported(part: Part, value: Floats) -> Floats | float | bool | str:
+    if part == "termination":
+        return "truncated" if value[0] == 0.5 else bool(value[0])
+    return float(value[0]) if part == "reward" else value

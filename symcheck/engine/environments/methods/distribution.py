@@ -160,6 +160,8 @@ class DistributionEvidence:
         sample, options, region = self.paired.sample, self.bench.options, self.bench.pool.region()
         pairs = len(sample.measured.cases)
         notes = [state("outcomes_drawn", pairs=pairs, region=region), state("swap_test", level=level), *sample.exits]
+        if part == "termination" and (cuts := self.bench.pairs.own_cuts):
+            notes.append(cuts.note)
         if sample.stopped:
             notes.append(state("sampling_stopped", pairs=pairs, planned=options.samples))
         facts = self._facts(part, rejected=test.p_value <= level)

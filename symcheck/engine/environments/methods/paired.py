@@ -221,8 +221,7 @@ class PairedEvidence:
         sample, suspects, part = self.sample, examined.suspects, examined.comparison.part
         outcomes = sample.outcomes(examined.comparison)
         uncertain = len(suspects.unseen) + sample.tally(part).not_asked
-        # Beside pairs that do not repeat, those that were not looked at may be like them.
-        counted = 0 if suspects.unrepeatable else uncertain
+        counted = uncertain if suspects.speak_for_violations else 0
         violations = len(suspects.rounding) if examined.tie is not None else len(suspects.confirmed) + counted
         threshold = sample.between.doubt if part == "termination" else None
         asked, options = self.bench.options.samples, self.bench.options
@@ -305,8 +304,11 @@ class PairedEvidence:
 
     def _compared_rows(self, examined: _Examined) -> tuple[Floats, Floats]:
         """Residuals and tolerances of all rows but those that are rounding, and the largest that the screen passed."""
+        suspects = examined.suspects
         kept = np.ones(len(examined.residual), dtype=bool)
-        kept[examined.suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
+        kept[suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
+        if suspects.confirmed and (self._random or suspects.unrepeatable):
+            kept = np.isin(np.arange(len(kept)), suspects.confirmed)  # of the others chance moves some further
         if not kept.any():
             kept[:] = True
         residual, limits = examined.residual[kept], examined.limits[kept]
@@ -329,6 +331,7 @@ class PairedEvidence:
         if part == "termination":
             thresholds = [] if sample.thresholds is None else [sample.thresholds]
             notes += [*thresholds, state("pairs_ending", pairs=sample.ends)]
+            notes += [self.pairs.own_cuts.note] if self.pairs.own_cuts else []
         if screened is not None:
             # Both sides of every drawn pair were compared with the batched form.
             steps = 2 * len(sample.drawn.cases)
@@ -343,12 +346,14 @@ class PairedEvidence:
 
     def _explain(self, result: PropertyResult, examined: _Examined) -> PropertyResult:
         """The failed result with its counterexample, its likely causes and its size."""
-        sample, tie, part = self.sample, examined.tie, examined.comparison.part
-        cases = [sample.measured.cases[row] for row in ([tie.row] if tie else examined.suspects.confirmed)]
+        sample, tie, part, suspects = self.sample, examined.tie, examined.comparison.part, examined.suspects
+        cases = [sample.measured.cases[row] for row in ([tie.row] if tie else suspects.confirmed)]
         # Where some pairs do not repeat, a smaller one may differ by chance.
-        shrinks = tie is None and not examined.suspects.unrepeatable
+        shrinks = tie is None and not suspects.unrepeatable
         case = self._single.shrink(part, cases) if shrinks else simplest(self.pairs, cases)
         example, shown = self._single.show(part, case)
+        others = len(suspects.rounding) * (tie is None) + len(suspects.unrepeatable)
+        others += 0 if suspects.speak_for_violations else len(suspects.unseen)
         size = approximate_size(examined.comparison, result.max_residual or 0.0)
         violations = Violations(
             part=part,
@@ -356,8 +361,9 @@ class PairedEvidence:
             measured=sample.measured,
             comparison=examined.comparison,
             tolerance=sample.tolerance,
-            confirmed=examined.suspects.confirmed,
-            share=sample.share(examined.comparison),
+            confirmed=suspects.confirmed,
+            share=sample.share(examined.comparison) - others / sample.checked,
+            rounded=not suspects.speak_for_violations,
             repeats=self._second_look.repeats,
             rng=self.bench.rng,
             in_time=self.bench.in_time,

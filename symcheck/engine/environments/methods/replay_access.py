@@ -18,18 +18,17 @@ import copy
 import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part
+from symcheck.envs.replayed import History, ReplayedEnv, Starts, start_key
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping.refusals import number_of
@@ -42,96 +41,10 @@ _RESETS = 64
 _MOST_STARTS = 16  # more than a finite set of starts would show in so few resets
 _COVERED = 0.9  # share of the resets whose start can be replayed and mapped
 _SEQUENCES, _STEPS = 6, 25  # played from two copies of each start
-_LONGEST = 40  # actions of a state: each is played again for every pair
 _MOST_STATES, _MOST_PAIRS = 400, 2000
 # Rounding adds up over an episode of up to 40 steps, and no state can be nudged to see how fast; a millionth of the
 # values' scale is 1e10 units of float64 and leaves a factor of ten for float32.
 _DRIFT = 1e-6
-
-
-@dataclass(frozen=True)
-class History:
-    """A state as the way to it.
-
-    Attributes:
-        start: the flattened observation of the start, shape (dim,).
-        actions: what was done since.
-        seen: observations before each action.
-    """
-
-    start: Floats
-    actions: tuple[Any, ...] = ()
-    seen: tuple[Any, ...] = ()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> History:
-        """Itself: a history never changes."""
-        return self
-
-    def tolist(self) -> dict[str, Any]:
-        """As reports show it."""
-        return {"start": self.start.tolist(), "actions": list(self.actions)}
-
-
-@dataclass(frozen=True)
-class Starts:
-    """The starts that can be replayed.
-
-    Attributes:
-        copies: environments right after a reset, by what they show.
-        shown: the observation of each.
-    """
-
-    copies: dict[bytes, list[gym.Env[Any, Any]]]
-    shown: dict[bytes, Any]
-
-
-def _key(flat: Floats) -> bytes:
-    return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
-
-
-class ReplayedEnv(gym.Env[Any, Any]):
-    """The user's environment, begun from copies of its starts and put into states by playing them again.
-
-    Args:
-        starts: copies of the environment, wrappers included.
-        rng: picks starts and copies, so that whatever the copies hide differs between repetitions.
-        flatten: of observations.
-    """
-
-    def __init__(self, starts: Starts, rng: np.random.Generator, flatten: Any) -> None:
-        self._starts, self._rng, self._flatten = starts, rng, flatten
-        self._inner = next(iter(starts.copies.values()))[0]
-        self.observation_space, self.action_space = self._inner.observation_space, self._inner.action_space
-        self.history = History(np.zeros(0))
-        self.shown: Any = None
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin at one of the starts."""
-        super().reset(seed=seed)
-        keys = list(self._starts.copies)
-        self._begin(keys[int(self._rng.integers(len(keys)))])
-        return self.shown, {}
-
-    def _begin(self, key: bytes) -> None:
-        copies = self._starts.copies[key]
-        self._inner = copy.deepcopy(copies[int(self._rng.integers(len(copies)))])
-        self.shown = self._starts.shown[key]
-        self.history = History(self._flatten(self.shown))
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the copy; an episode is cut where replaying it would become slow."""
-        past = self.history
-        self.history = History(past.start, (*past.actions, copy.deepcopy(action)), (*past.seen, self.shown))
-        obs, reward, terminated, truncated, info = self._inner.step(action)
-        self.shown = copy.deepcopy(obs)
-        return obs, reward, terminated, truncated or len(self.history.actions) >= _LONGEST, info
-
-    def play(self, history: History) -> Any:
-        """Put the environment into a state by playing its actions; returns what it shows."""
-        self._begin(_key(history.start))
-        for action in history.actions:
-            self.step(copy.deepcopy(action))
-        return self.shown
 
 
 class ReplayedSymmetry:
@@ -198,7 +111,7 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
         _count_starts(starts),
         Origin.REPLAYED,
         get=lambda base: base.history,
-        from_report=lambda value: _from_report(env, value),
+        from_report=env.read_history,
     )
     mapped: Any = ReplayedSymmetry(bound, stepper.codec.flatten)
     again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
@@ -231,7 +144,7 @@ def _copy_starts(
     shown: dict[bytes, Any] = {}
     for _ in range(_RESETS):
         obs = stepper.reset(seed=int(rng.integers(2**31)))
-        key = _key(stepper.codec.flatten(obs))
+        key = start_key(stepper.codec.flatten(obs))
         try:
             # Anything may be inside an environment: the copy itself says whether it can be copied.
             copies[key].append(copy.deepcopy(stepper.env))
@@ -255,7 +168,7 @@ def _copy_starts(
 
 
 def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> bytes:
-    return _key(stepper.codec.flatten(bound.observation(word, obs)))
+    return start_key(stepper.codec.flatten(bound.observation(word, obs)))
 
 
 def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
@@ -301,15 +214,3 @@ def _leads_to_image(stepper: Stepper, placement: Placement, word: Word, situatio
     shown, wanted = stepper.codec.flatten(base.shown), stepper.codec.flatten(image.obs)
     gap = coordinates.residual(wanted, shown)
     return bool((gap <= _DRIFT * (coordinates.epsilon > 0) * (1.0 + np.abs(finite(wanted)))).all())
-
-
-def _from_report(env: ReplayedEnv, value: Any) -> History:
-    """The history of a report, with what was seen on the way."""
-    start = np.array(value["start"], dtype=np.float64)
-    discrete = isinstance(env.action_space, gym.spaces.Discrete)
-    actions: tuple[Any, ...] = tuple(
-        np.int64(action) if discrete else np.asarray(action, dtype=env.action_space.dtype)
-        for action in value["actions"]
-    )
-    env.play(History(start, actions))
-    return env.history

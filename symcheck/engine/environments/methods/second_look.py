@@ -49,6 +49,11 @@ class Suspects:
         """Whether those examined speak for the unseen: many, and rounding in every one of them."""
         return len(self.rounding) >= MOST_LOOKED_AT and not self.confirmed and not self.unrepeatable
 
+    @property
+    def speak_for_violations(self) -> bool:
+        """Whether suspects that were not examined are violations: rounding and chance are not what most of them are."""
+        return not self.unrepeatable and len(self.confirmed) >= len(self.rounding)
+
     def largest_violating_fraction(self, drawn: int, alpha: float) -> float:
         """The largest fraction of pairs that may violate the claim at level alpha.
 

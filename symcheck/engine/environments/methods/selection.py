@@ -16,6 +16,7 @@ import numpy as np
 
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
+from symcheck.engine.environments.cases.own_cuts import own_cuts
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, gather
 from symcheck.engine.environments.cases.workbench import Evidence, Workbench
@@ -37,6 +38,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.models.recognise import find_model
+from symcheck.envs.replayed import LONGEST
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.envs.state_access.record import Origin
@@ -237,6 +239,7 @@ def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEviden
     stepper.reset_first = check.reset_first
     if check.behaviour == "deterministic" and check.reset_first and not before:
         bench = replace(bench, pool=_gather_states(bench, rng))  # states set without a reset may have led nowhere
+    bench.pairs.own_cuts = own_cuts(stepper, bench.pool, stepper.time_limit, bench.rng("cuts"))
     if check.behaviour == "leaky":
         return Chosen(bench, NoEvidence(check.finding), check.finding, start)
     if method == "distribution" or (method == "auto" and check.behaviour == "stochastic"):
@@ -258,6 +261,7 @@ def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvi
     check = check_determinism(again.pairs.stepper, again.pool, rng)
     if check.behaviour != "deterministic" or check.reset_first:
         return _choose_trajectory(bench, start, missing)
+    again.pairs.own_cuts = own_cuts(again.pairs.stepper, again.pool, LONGEST, bench.rng("cuts"))
     access = again.pairs.placement.access.source
     reason = state("method_replayed", missing=missing, access=access, control=check.finding)
     return Chosen(again, PairedEvidence(again, start=start, enough=_stop_early(again)), reason, start)

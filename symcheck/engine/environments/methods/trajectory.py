@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
@@ -28,12 +27,15 @@ from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.episodes import (
+    EpisodeFeatures,
     EpisodePairs,
     Sides,
     Transitions,
+    joint_sides,
     learned_feature,
     named_features,
     score_outcomes,
+    score_unusual,
     step_columns,
     step_numbers,
     step_sides,
@@ -82,29 +84,6 @@ class _Tested:
     described: list[str]
     live: bool
     critical: float
-
-
-@dataclass(frozen=True)
-class _Features:
-    """What is compared of one part under one element.
-
-    Attributes:
-        episodes: plain ones, then mapped ones.
-        starts: row at which each episode begins.
-        covariates: (s, a) of every transition, shape (transitions, columns).
-        scores: of what follows, shape (transitions, targets).
-        named: totals over each episode, shape (episodes, features).
-        described: names of these.
-        means: how many of the first are means, the plainest.
-    """
-
-    episodes: list[Transitions]
-    starts: npt.NDArray[np.intp]
-    covariates: Floats
-    scores: Floats
-    named: Floats
-    described: list[str]
-    means: int
 
 
 class TrajectoryEvidence:
@@ -382,7 +361,7 @@ class TrajectoryEvidence:
         p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
-    def _features(self, part: Part, group: EpisodePairs) -> _Features:
+    def _features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names, drawn = self._covariates(episodes)
@@ -394,7 +373,9 @@ class TrajectoryEvidence:
             for name, column in zip(names, covariates.T, strict=True)
         ]
         numbered = step_sides(step_numbers(starts, len(scores)))
-        sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
+        # Of one outcome; the coordinates of a next state would multiply them.
+        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
+        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         if fine.shape[1] > coarse.shape[1]:
@@ -402,9 +383,14 @@ class TrajectoryEvidence:
             sharp = score_outcomes(targets, epsilon, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
-        return _Features(episodes, starts, covariates, scores, named, described, means)
+        unusual, names = score_unusual(targets, target_names, epsilon, fine)
+        if names:
+            more, names, plain = named_features(unusual, names, sides, coarse, starts, deep=False)
+            named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
+            scores, means = np.concatenate([scores, unusual], axis=1), means + plain
+        return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
 
-    def _design(self, features: _Features) -> Floats:
+    def _design(self, features: EpisodeFeatures) -> Floats:
         """Covariates, their products with the actions and with each other, and the step's number."""
         covariates = features.covariates
         actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])

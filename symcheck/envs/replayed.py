@@ -1,0 +1,111 @@
+"""An environment that is begun from copies of its starts, and put into states by playing their actions again."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from symcheck.array_types import Floats
+
+LONGEST = 40  # actions of a state: each is played again for every pair
+
+
+@dataclass(frozen=True)
+class History:
+    """A state as the way to it.
+
+    Attributes:
+        start: the flattened observation of the start, shape (dim,).
+        actions: what was done since.
+        seen: observations before each action.
+    """
+
+    start: Floats
+    actions: tuple[Any, ...] = ()
+    seen: tuple[Any, ...] = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> History:
+        """Itself: a history never changes."""
+        return self
+
+    def tolist(self) -> dict[str, Any]:
+        """As reports show it."""
+        return {"start": self.start.tolist(), "actions": list(self.actions)}
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts that can be replayed.
+
+    Attributes:
+        copies: environments right after a reset, by what they show.
+        shown: the observation of each.
+    """
+
+    copies: dict[bytes, list[gym.Env[Any, Any]]]
+    shown: dict[bytes, Any]
+
+
+def start_key(flat: Floats) -> bytes:
+    """What names a start: its observation, to float32."""
+    return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
+
+
+class ReplayedEnv(gym.Env[Any, Any]):
+    """The user's environment, begun from copies of its starts and put into states by playing them again.
+
+    Args:
+        starts: copies of the environment, wrappers included.
+        rng: picks starts and copies, so that whatever the copies hide differs between repetitions.
+        flatten: of observations.
+    """
+
+    def __init__(self, starts: Starts, rng: np.random.Generator, flatten: Any) -> None:
+        self._starts, self._rng, self._flatten = starts, rng, flatten
+        self._inner = next(iter(starts.copies.values()))[0]
+        self.observation_space, self.action_space = self._inner.observation_space, self._inner.action_space
+        self.history = History(np.zeros(0))
+        self.shown: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin at one of the starts."""
+        super().reset(seed=seed)
+        keys = list(self._starts.copies)
+        self._begin(keys[int(self._rng.integers(len(keys)))])
+        return self.shown, {}
+
+    def _begin(self, key: bytes) -> None:
+        copies = self._starts.copies[key]
+        self._inner = copy.deepcopy(copies[int(self._rng.integers(len(copies)))])
+        self.shown = self._starts.shown[key]
+        self.history = History(self._flatten(self.shown))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the copy; an episode is cut where replaying it would become slow."""
+        past = self.history
+        self.history = History(past.start, (*past.actions, copy.deepcopy(action)), (*past.seen, self.shown))
+        obs, reward, terminated, truncated, info = self._inner.step(action)
+        self.shown = copy.deepcopy(obs)
+        return obs, reward, terminated, truncated or len(self.history.actions) >= LONGEST, info
+
+    def play(self, history: History) -> Any:
+        """Put the environment into a state by playing its actions; returns what it shows."""
+        self._begin(start_key(history.start))
+        for action in history.actions:
+            self.step(copy.deepcopy(action))
+        return self.shown
+
+    def read_history(self, value: Any) -> History:
+        """The history of a report, with what was seen on the way."""
+        start = np.array(value["start"], dtype=np.float64)
+        discrete = isinstance(self.action_space, gym.spaces.Discrete)
+        actions: tuple[Any, ...] = tuple(
+            np.int64(action) if discrete else np.asarray(action, dtype=self.action_space.dtype)
+            for action in value["actions"]
+        )
+        self.play(History(start, actions))
+        return self.history
