@@ -28,7 +28,7 @@ class Expansion:
     """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
     Where each entry of the matrix takes at most one basis element (every signed permutation representation) and there
-    are few of them, blocks are copied on a processor; otherwise the basis is applied as a matrix.
+    are few of them, blocks are copied; otherwise the basis is applied as a matrix.
     """
 
     def __init__(self, basis: Floats, device: torch.device) -> None:
@@ -38,9 +38,7 @@ class Expansion:
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
         # No two basis elements share an entry: each block of the matrix is one scaled coefficient.
         distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
-        # On a device every block is a kernel of its own, and one product is all there is to start.
-        few = distinct and len(entries) <= _MOST_BLOCKS and device.type == "cpu"
-        self._blocks = entries if few else None
+        self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS else None
         # (rank, d_in * d_out): a product with coefficients gives all blocks.
         flat = basis.transpose(0, 2, 1).reshape(self.rank, -1)
         self._basis = torch.as_tensor(flat, dtype=torch.float32, device=device)

@@ -75,7 +75,7 @@ def test_a_trained_network_is_rebuilt_from_its_folder(runs: Path) -> None:
     logits, value = module(torch.zeros(3, 4))
     assert logits.shape == (3, 2)
     assert value.shape == (3, 1)
-    with pytest.raises(TargetError, match=r"has no trained run .* seed 7.*There is: learning rate 0\.001 seed 0"):
+    with pytest.raises(TargetError, match=r"has no trained run .* seed 7.*Available: learning rate 0\.001 seed 0"):
         load_network(runs / "cartpole-mlp", seed=7)
 
 
