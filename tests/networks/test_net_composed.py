@@ -10,7 +10,6 @@ from net_catalogue import mirror
 from torch import Tensor, nn
 from torch.nn import functional
 
-from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
@@ -233,35 +232,8 @@ def test_a_wrong_filter_over_depth_and_a_stride_that_does_not_fit_are_found() ->
     assert run_net(Video(stride=(3, 1, 1), padding=(1, 0, 0)), DEPTH, options=OF_VIDEO).verdict == "failed"
 
 
-@pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize("kind", GATES)
-def test_recurrent_layers_are_composed_as_torch_computes_them(kind: str, both_ways: bool) -> None:
-    rnn = getattr(nn, kind)(4, UNITS, num_layers=2, bidirectional=both_ways).double()
-    x, state = torch.randn(5, 1, 4).double(), torch.randn(4 if both_ways else 2, 1, UNITS).double()
-    states = (state, state.flip(-1)) if kind == "LSTM" else (state,)
-    name = "rnn_tanh" if kind == "RNN" else kind.lower()
-    made = COMPOSITIONS[name](x, states, rnn._flat_weights, True, 2, 0.0, False, both_ways, False)
-    wanted, last = rnn(x, states if kind == "LSTM" else state)
-    torch.testing.assert_close(made, (wanted, *(last if kind == "LSTM" else (last,))))
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"stride": 2}, {"padding": (1, 0, 2)}, {"dilation": 2, "padding": 2}, {"stride": (1, 2, 3)}]
-)
-def test_three_dimensional_convolutions_are_composed_as_torch_computes_them(options: dict) -> None:
-    x, w, b = torch.randn(1, 2, 6, 7, 8).double(), torch.randn(3, 2, 3, 3, 2).double(), torch.randn(3).double()
-    made = COMPOSITIONS["conv3d"](x, w, b, **options)
-    torch.testing.assert_close(made, functional.conv3d(x, w, b, **options))
-
-
-def test_what_is_not_composed_is_left_to_samples() -> None:
-    x, w = torch.randn(1, 2, 6, 7, 8), torch.randn(2, 1, 3, 3, 2)
-    assert COMPOSITIONS["conv3d"](x, w, None, 1, 0, 1, 2) is None
-    projected = nn.LSTM(4, UNITS, proj_size=2, batch_first=True)
-    states = (torch.zeros(1, 1, 2), torch.zeros(1, 1, UNITS))
-    given = (states, projected._flat_weights, True, 1, 0.0, False, False, True)
-    assert COMPOSITIONS["lstm"](torch.randn(1, 5, 4), *given) is None
+def test_dropout_between_layers_does_nothing_in_eval_mode() -> None:
     net = nn.Sequential(nn.Unflatten(1, (5, 4)), LastOfSequence(tied(nn.LSTM(4, UNITS, batch_first=True), 4)))
     net[1].rnn.dropout = 0.5
     result = run_net(net, SEQUENCE, options=NetOptions(samples=100, input_shape=(20,)))
-    assert result.verdict == "proved"  # dropout does nothing in eval mode
+    assert result.verdict == "proved"

@@ -12,7 +12,6 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Draw, linear, mirror, swap_blocks
 from torch import nn
 
-from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
@@ -257,9 +256,9 @@ def test_bounds_of_each_action_must_be_opposite_where_the_action_changes_its_sig
     assert verified(kind, False).verdict == "proved"
     result = verified(kind, True)
     assert result.verdict == "failed"
-    why = result.method_reason.fields["why"]
-    assert (why.code, why.fields["constant"]) == ("SYM114", "bounds")
-    assert "between bounds that are not invariant under the action" in str(result.method_reason)
+    why = next(cause for p in result.properties for cause in p.causes if cause.code == "SYM114")
+    assert why.fields["constant"] == "bounds"
+    assert "between bounds that are not invariant under the action" in str(why)
 
 
 def test_rescaled_units_that_leave_rounding_in_the_outputs_are_not_called_wrong_weights() -> None:
@@ -272,15 +271,3 @@ def test_rescaled_units_that_leave_rounding_in_the_outputs_are_not_called_wrong_
         weight[:, 6:8] /= 3
     result = run_net(nn.Sequential(body, nn.ReLU(), linear(weight)), mirror(), options=NetOptions(samples=200))
     assert result.verdict == "passed", result.method_reason
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "wanted"),
-    [
-        ("glu", (torch.randn(3, 8).double(), 1), F.glu),
-        ("cosine_similarity", (torch.randn(3, 1, 4).double(), torch.randn(2, 4).double(), -1), F.cosine_similarity),
-        ("bilinear", [torch.randn(*n).double() for n in ((3, 4), (3, 5), (2, 4, 5), (2,))], F.bilinear),
-    ],
-)
-def test_functions_are_composed_as_torch_computes_them(name: str, given: Any, wanted: Callable[..., Any]) -> None:
-    torch.testing.assert_close(COMPOSITIONS[name](*given), wanted(*given), rtol=1e-12, atol=1e-12)  # float64 rounding

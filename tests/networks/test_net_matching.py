@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symcheck.engine.networks.matching import ULPS, judge, match_rows, ulp32
-from symcheck.engine.networks.values import Keyed, SignedPermutation, lookup, regroup
+from symcheck.engine.networks.values import SignedPermutation
 
 
 def rows(seed: int, n: int = 12, k: int = 5) -> np.ndarray:
@@ -236,25 +236,6 @@ def test_nan_is_never_equal() -> None:
     right = left.copy()
     right[0, 0] = np.nan
     assert judge(left, right).level == "failed"
-
-
-def test_classes_are_carried_into_classes_or_refused() -> None:
-    columns = [np.array([0, 0, 1, 1])]
-    good = regroup(Keyed(columns, [([np.array([1, 1, 0, 0])], np.ones(4, dtype=np.int64))]))
-    assert good is not None
-    assert good[1][0].index.tolist() == [1, 0]
-    torn = regroup(Keyed(columns, [([np.array([1, 0, 0, 1])], np.ones(4, dtype=np.int64))]))
-    assert torn is None
-    merged = regroup(Keyed(columns, [([np.array([1, 1, 1, 1])], np.ones(4, dtype=np.int64))]))
-    assert merged is None
-
-
-def test_lookup_says_where_rows_stand_or_that_one_is_missing() -> None:
-    table = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 9.0]])
-    found = lookup(table[[2, 0]], table)
-    assert found is not None
-    assert found.tolist() == [2, 0]
-    assert lookup(np.array([[5.0, 5.0]]), table) is None
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Draw, conv, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
-from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
@@ -233,36 +231,3 @@ def test_a_mask_made_of_the_input_is_shown_by_the_graph_alone() -> None:
     assert result.method_reason is not None
     assert result.method_reason.code == "method_compared"
     assert run_net(SeesTheNear(0.01), ring(), options=NetOptions(samples=200)).verdict == "failed"
-
-
-@pytest.mark.parametrize("mask", ["none", "causal", "seen", "added"])
-def test_attention_is_composed_as_torch_computes_it(mask: str) -> None:
-    torch.manual_seed(0)
-    q, k, v = torch.randn(2, 3, 5, 4).double(), torch.randn(2, 3, 5, 4).double(), torch.randn(2, 3, 5, 6).double()
-    seen = torch.rand(5, 5) > 0.5
-    seen[:, 0] = True  # a query that sees nothing has no answer
-    options: dict[str, Any] = {
-        "none": {"scale": 0.3},
-        "causal": {"is_causal": True},
-        "seen": {"attn_mask": seen},
-        "added": {"attn_mask": torch.randn(5, 5).double()},
-    }[mask]
-    made = COMPOSITIONS["scaled_dot_product_attention"](q, k, v, **options)
-    torch.testing.assert_close(made, F.scaled_dot_product_attention(q, k, v, **options))
-
-
-@pytest.mark.parametrize("per_head", [False, True])
-def test_masks_of_pairs_and_of_keys_are_joined_as_torch_joins_them(per_head: bool) -> None:
-    torch.manual_seed(0)
-    layer = nn.MultiheadAttention(8, 2).double().eval()
-    tokens = torch.randn(4, 3, 8).double()
-    of_pairs = torch.eye(4, dtype=torch.bool)
-    of_pairs = (torch.rand(6, 4, 4) > 0.7) & ~of_pairs if per_head else of_pairs
-    of_keys = torch.zeros(3, 4, dtype=torch.bool)
-    of_keys[1, 2] = not per_head
-    shapes = (8, 2, layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0)
-    last = (layer.out_proj.weight, layer.out_proj.bias, False, of_keys, True, of_pairs)
-    made = COMPOSITIONS["multi_head_attention_forward"](tokens, tokens, tokens, *shapes, *last)
-    wanted = F.multi_head_attention_forward(tokens, tokens, tokens, *shapes, *last)
-    for given, expected in zip(made, wanted, strict=True):
-        torch.testing.assert_close(given, expected)

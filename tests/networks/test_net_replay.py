@@ -12,7 +12,7 @@ import torch
 from net_catalogue import GridNet, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.networks import rules_linear, rules_spatial
+from symcheck.engine.networks.graph import layers
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.pytest_file import pytest_source
 from symcheck.engine.networks.replay import check_certificate, replay
@@ -83,8 +83,7 @@ def test_a_certificate_is_checked_again_without_a_search(monkeypatch: pytest.Mon
     def no_search(*arguments: object, **options: object) -> None:
         raise AssertionError("searched")
 
-    for rules in (rules_linear, rules_spatial):
-        monkeypatch.setattr(rules, "match_rows", no_search)
+    monkeypatch.setattr(layers, "match_rows", no_search)
     assert check_certificate(GridNet(), turn(), report["layers"], options).verdict == "proved"
 
 

@@ -60,11 +60,10 @@ def _calls() -> Iterator[tuple[str, str, list[str | None]]]:
     """File and line, code and names of fields of every statement in the sources; None stands for a mapping."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            named = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("state", "still_spatial")
+            named = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "state"
             codes = [a.value for a in node.args if isinstance(a, ast.Constant)] if named else []
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and codes:
-                adds = ["square"] if node.func.id == "still_spatial" else []  # which knows the square itself
-                yield f"{path.name}:{node.lineno}", str(codes[0]), [*(k.arg for k in node.keywords), *adds]
+                yield f"{path.name}:{node.lineno}", str(codes[0]), [k.arg for k in node.keywords]
 
 
 CALLS = list(_calls())

@@ -141,38 +141,6 @@ def test_its_planted_fault_is_found_at_its_layer(name: str) -> None:
     assert all(p.counterexample is not None for p in failed)
 
 
-@pytest.mark.parametrize(
-    ("equation", "shapes"),
-    [
-        ("bi,oi->bo", [(3, 4), (5, 4)]),
-        ("oi,bi->bo", [(5, 4), (3, 4)]),
-        ("bi,i->b", [(3, 4), (4,)]),
-        ("bnd,dhk->bnhk", [(3, 2, 4), (4, 2, 3)]),
-        ("bnd,dhk->bhnk", [(3, 2, 4), (4, 2, 3)]),
-        ("bhj,gkhj->bgk", [(3, 2, 4), (5, 6, 2, 4)]),
-        ("bij,bjk->bik", [(3, 2, 4), (3, 4, 5)]),
-        ("bi,bi->b", [(3, 4), (3, 4)]),
-        ("bqhd,bkhd->bhqk", [(3, 2, 4, 5), (3, 6, 4, 5)]),
-        ("bhqk,bkhd->bqhd", [(3, 4, 2, 6), (3, 6, 4, 5)]),
-        ("bi,bj->bij", [(3, 4), (3, 5)]),
-    ],
-)
-def test_a_sum_of_products_is_the_layer_or_product_that_it_is_composed_of(equation: str, shapes: list[Any]) -> None:
-    from symcheck.engine.networks.compositions_sums import einsum
-
-    factors = [torch.from_numpy(np.random.default_rng(i).normal(size=shape)) for i, shape in enumerate(shapes)]
-    made = einsum(equation, *factors)
-    assert made is not None
-    torch.testing.assert_close(made, torch.einsum(equation, *factors), rtol=1e-12, atol=1e-12)  # float64 rounding
-
-
-@pytest.mark.parametrize("equation", ["bij,bk->bik", "b...,...->b", "bii,i->b", "bi,oj->bo", "bi,oi"])
-def test_other_sums_are_left_to_the_rules_of_their_own_name(equation: str) -> None:
-    from symcheck.engine.networks.compositions_sums import einsum
-
-    assert einsum(equation, torch.ones(2, 2, 2), torch.ones(2, 2, 2)) is None
-
-
 def masked(threshold: float) -> nn.Module:
     """Actions are forbidden (minus infinity) at one end of the first coordinate; a fault is another threshold."""
 
@@ -236,10 +204,8 @@ def test_what_is_changed_in_place_by_the_network_itself_is_a_place_with_a_name()
 
     failed = outputs(verified(Lambda(forward, mirror_mlp(16, layers=1)), mirror()))
     assert failed.verdict == "failed"
-    assert failed.location
-    ends = [cause.fields["why"] for cause in failed.causes if cause.code == "SYM151"]
-    assert [(why.code, why.fields["operation"]) for why in ends] == [("SYM157", "clamp_")]
-    assert "in place" in " ".join(map(str, failed.causes))
+    assert str(failed.location).startswith("clamp at test_net_user_networks.py:")
+    assert [(cause.code, cause.fields["operation"]) for cause in failed.causes] == [("SYM114", "clamp")]
 
 
 def test_a_seed_for_dropout_in_train_mode_is_named_as_the_cause_and_eval_mode_as_the_remedy() -> None:

@@ -31,6 +31,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from symcheck.engine.networks.call_effects import is_own_code, settings_read
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.places import PlaceMarks
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.statements.statement import Statement, state
 
@@ -128,7 +129,8 @@ def capture_network(
     x = _without_numbers(fakes, (1 if alone else HINT, *shape), dtype, alone)
     held = {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
     state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
-    watch, functions = _Watch(sizes), functions or {}
+    marks = PlaceMarks(net)
+    watch, functions = _Watch(sizes, marks), functions or {}
     paths: list[str] = []
     settings: list[bytes] = []
     taken = CodePath()
@@ -136,7 +138,7 @@ def capture_network(
     def run(given: dict[str, torch.Tensor], x: torch.Tensor) -> list[torch.Tensor]:
         watch.constants = {id(given[name]): tensor for name, tensor in held.items()}
         settings.append(settings_read(functions))
-        with Float64Mode() if exact else _as_it_is(), watch, path_taken(taken):
+        with marks.watching(), Float64Mode() if exact else _as_it_is(), watch, path_taken(taken):
             result = torch.func.functional_call(net, given, (x,))
         outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
         paths[:] = outputs
@@ -164,7 +166,7 @@ def capture_network(
 
 def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
     """The operators that run on tensors of numbers, parameters as they are, in the float64 copy of a network."""
-    watch = _Watch(_Sizes())
+    watch = _Watch(_Sizes(), PlaceMarks(net))
 
     def run(x: torch.Tensor) -> list[torch.Tensor]:
         with Float64Mode(), watch:
@@ -239,9 +241,10 @@ def _is_own(frame: types.FrameType) -> bool:
 class _Watch(torch.overrides.TorchFunctionMode):
     """Answers what is read of parameters, and notes what is read of tensors that depend on the input."""
 
-    def __init__(self, sizes: _Sizes) -> None:
+    def __init__(self, sizes: _Sizes, marks: PlaceMarks) -> None:
         super().__init__()
         self.sizes = sizes
+        self.marks = marks
         self.constants: dict[int, torch.Tensor] = {}
         self.raised = ""
         self.asks_dtype = False
@@ -275,6 +278,8 @@ class _Watch(torch.overrides.TorchFunctionMode):
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
             raise
+        finally:
+            self.marks.mark(name.strip("_"))
 
 
 def _is_plain(item: Any) -> bool:

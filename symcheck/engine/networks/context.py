@@ -30,9 +30,10 @@ from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.integers import of_whole_numbers
 from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured
+from symcheck.engine.networks.one_run import capture_one_run
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Compared, Proof, prove, same_numbers
+from symcheck.engine.networks.proof import Compared, Proof, follow_action, same_numbers
 from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
 from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
 from symcheck.engine.networks.sampling import typical_inputs
@@ -53,6 +54,8 @@ from symcheck.errors import SpecError, TargetError
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
+RUNS = 12
+"""Inputs at which entries of a network are told apart: on so many no two functions agree by chance."""
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
 
@@ -229,29 +232,27 @@ class NetContext:
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
         # (seed, 1) to (seed, 10) are independent streams of a run's steps.
-        example = self.draw_inputs(1, 1)
-        usual = self.subject.run(example, exact=True)
-        followed = followable(self.subject.exact, self.subject.shape)
-        proof = prove(
-            followed,
-            self.inputs,
-            self.outputs,
-            example,
-            usual,
-            box=BOX,
-            names=self.subject.name,
-            given=self._certificate,
-        )
-        followed_through = proof.level in ("exact", "rounded")
-        # permutations that were given are checked, and nothing else is tried
-        if not followed_through and (self._certificate or not self._holds_on(example, usual)):
-            return proof
+        example = self.draw_inputs(1, RUNS)
         captured = self.capture
         if isinstance(captured, Opaque):
-            # one run was followed; that it stands for every run was not shown
-            ended = followed_through or lasting_change(captured.reason)
-            return replace(proof, level=None, reason=captured) if ended else proof
+            return self._fault_in_one_run(captured, example)
+        proof = self._follow(captured, example)
+        # permutations that were given are checked, and nothing else is tried
+        followed_through = proof.level in ("exact", "rounded")
+        if not followed_through and (self._certificate or not self._holds_on(example[:1])):
+            return proof
         return proof if proof.level == "rounded" else self._certified(proof)
+
+    def _follow(self, captured: Capture, example: Floats) -> Proof:
+        names, given = self.subject.name, self._certificate
+        return follow_action(captured, self.inputs, self.outputs, example, box=BOX, names=names, given=given)
+
+    def _fault_in_one_run(self, end: Opaque, example: Floats) -> Proof:
+        """A network without a graph of every call: a layer that fails in one run fails, and nothing is proved."""
+        net = followable(self.subject.exact, self.subject.shape)
+        captured = None if lasting_change(end.reason) else capture_one_run(net, example[:1])
+        proof = Proof(None, box=BOX) if captured is None else self._follow(captured, example)
+        return proof if proof.level == "failed" else replace(proof, level=None, reason=end)
 
     @cached_property
     def capture(self) -> Capture | Opaque:
@@ -260,8 +261,9 @@ class NetContext:
         net = followable(subject.exact, subject.shape)
         return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
 
-    def _holds_on(self, example: Floats, usual: Mapping[str, Floats]) -> bool:
-        """Whether the claim holds on the first input."""
+    def _holds_on(self, example: Floats) -> bool:
+        """Whether the claim holds on an input."""
+        usual = self.subject.run(example, exact=True)
         for generator in range(len(self.inputs.motions)):
             image = self.subject.run(self.inputs.apply(generator, example), exact=True)
             for claim in self.outputs:
@@ -275,10 +277,12 @@ class NetContext:
         try:
             document = certify(self, rounded=False)
         except NoCertificateError as error:
+            compared = Compared(0, error.ties) if error.ties else None
             if proof.level == "exact":
-                return replace(proof, level=None, reason=Opaque(error.reason))
-            return replace(proof, compared=Compared(0, error.ties) if error.ties else None, missing=error.reason)
-        if proof.level == "exact":
+                end = proof.reason or Opaque(error.reason)
+                return replace(proof, level=None, reason=end, compared=compared, missing=None)
+            return replace(proof, compared=compared, missing=error.reason)
+        if proof.level == "exact" and not proof.by_values:
             return replace(proof, certificate=document)
         # a weight that is wrong and reaches no output is worth a mention
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)

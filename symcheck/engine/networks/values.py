@@ -1,23 +1,9 @@
-"""What is known, at one place inside a network, about how a group acts there.
-
-A network value v(x) is a flat vector of n entries. *Classes* collect entries that are equal for every input: duplicate
-units, expanded axes, padding. The action of generator i is then a signed permutation of the classes,
-
-    u(L_i x)[index[c]] = sign[c] * u(x)[c]      with      v[k] = u[cls[k]],
-
-a statement about the functions themselves, proved operation by operation. `Linear` layers need no declared hidden
-representation: `symcheck.engine.networks.matching` finds the permutation. Four kinds of value exist:
-
-* `Tracked`: the statement above holds;
-* `Dense`: the action is a general affine map (rotations by 120 degrees, mirrors about a point that is not 0);
-* `Pending`: an affine function W u + b of a tracked value, for which no permutation of its own was found (yet);
-* `Opaque`: nothing is known, with the first reason why.
-"""
+"""What is said of places inside a network: permutations with signs, records of layers, and where following ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -217,87 +203,6 @@ class LayerRecord:
 
 
 @dataclass(eq=False)
-class Interval:
-    """Bounds per class over a box of inputs: `size` >= |u|, `drift` >= |u(Lx) - R u(x)|; both of shape (m,)."""
-
-    size: Floats
-    drift: Floats
-
-
-@dataclass(eq=False)
-class Tracked:
-    """A value on which every generator acts by a signed permutation of its classes (see the module's text).
-
-    Attributes:
-        shape: of the tensor, batch axis included.
-        cls: class of each entry, shape (n,), values 0..m-1, each used.
-        images: one signed permutation of the m classes per generator.
-        origin: the affine map that produced it, where a Linear layer did, so that it can be judged against a given
-            output action.
-        interval: bounds over a box of inputs; None where an operation without bounds came before.
-        flattened: the shape of the images that were just flattened, if so: a hint for the layer that follows.
-    """
-
-    shape: tuple[int, ...]
-    cls: Ints
-    images: tuple[SignedPermutation, ...]
-    origin: Pending | None = None
-    interval: Interval | None = None
-    flattened: tuple[int, ...] = ()
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are."""
-        return self.images[0].size
-
-    @property
-    def is_free(self) -> bool:
-        """Whether every entry is a class of its own, in order."""
-        return len(self.cls) == self.classes and bool((self.cls == np.arange(len(self.cls))).all())
-
-    def text(self) -> str:
-        """How the generators act, for reports."""
-        return "; ".join(image.text() for image in self.images)
-
-
-@dataclass(eq=False)
-class Dense:
-    """A network input on whose flattened entries every generator acts by an affine map."""
-
-    shape: tuple[int, ...]
-    maps: tuple[AffineMap, ...]
-    interval: Interval | None = None
-
-
-@dataclass(eq=False)
-class Pending:
-    """weight @ u + bias of a parent value, not (yet) matched by a permutation of its own.
-
-    Attributes:
-        shape: of the tensor, batch axis included.
-        parent: what u is.
-        weight: on the parent's classes (or entries, if dense), shape (n, m).
-        bias: shape (n,).
-        noise: bound on the rounding of `weight` and `bias` themselves, shape (n, m + 1); 0 where none was rounded.
-        record: the record of the layer that made it.
-        own: what the record says of these rows, where an action on them was looked for.
-    """
-
-    shape: tuple[int, ...]
-    parent: Tracked | Dense
-    weight: Floats
-    bias: Floats
-    noise: float
-    record: LayerRecord
-    own: LayerRecord | None = None
-
-    def use(self) -> None:
-        """Note that a function went on with these units: what was found for them counts."""
-        if self.own is not None:
-            self.record.settle(self.own)
-
-
-@dataclass(eq=False)
 class Opaque:
     """Nothing is known of this value.
 
@@ -327,63 +232,6 @@ class Opaque:
         return self.output or self.module or self.where
 
 
-Value: TypeAlias = Tracked | Dense | Pending | Opaque
-
-
-@dataclass(eq=False)
-class Keyed:
-    """The columns that tell classes apart, and what each generator does to them: input of `regroup`."""
-
-    columns: Sequence[npt.NDArray[np.generic]]
-    images: Sequence[tuple[Sequence[npt.NDArray[np.generic]], Ints]] = field(default_factory=list)
-
-
-def regroup(keyed: Keyed) -> tuple[Ints, tuple[SignedPermutation, ...]] | None:
-    """Classes of entries distinguished by several columns, and the action on them.
-
-    Args:
-        keyed: columns of shape (n,), and per generator the images of these columns with the sign of each entry.
-
-    Returns:
-        The class of each entry, shape (n,), with one signed permutation per generator; None where the image of a class
-        is no class, or where entries of one class are moved differently.
-
-    Example:
-        >>> columns = [np.array([0, 1, 0])]
-        >>> cls, (swap,) = regroup(Keyed(columns, [([np.array([1, 0, 1])], np.array([1, 1, 1]))]))
-        >>> cls, swap.index
-        (array([0, 1, 0]), array([1, 0]))
-    """
-    table = _key_table(keyed.columns)
-    unique, first, cls = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    cls = cls.reshape(-1).astype(np.int64)
-    images = []
-    for columns, sign in keyed.images:
-        moved = _key_table(columns)
-        # Entries of one class must go to one class, with one sign.
-        if not (moved == moved[first][cls]).all() or not (sign == sign[first][cls]).all():
-            return None
-        index = lookup(moved[first], unique)
-        if index is None or len(np.unique(index)) != len(index):
-            # Two classes with one image: no permutation.
-            return None
-        images.append(SignedPermutation(index, sign[first].astype(np.int64)))
-    return cls, tuple(images)
-
-
-def lookup(rows: Floats, table: Floats) -> Ints | None:
-    """Where each row stands in a table of distinct rows, shape (len(rows),); None where one is missing."""
-    both, inverse = np.unique(np.concatenate([table, rows]), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    # A row that is not in the table makes a new distinct row.
-    if len(both) != len(table):
-        return None
-    position = np.empty(len(both), dtype=np.int64)
-    # From the number among the sorted rows to the place in the table.
-    position[inverse[: len(table)]] = np.arange(len(table))
-    return np.asarray(position[inverse[len(table) :]])
-
-
 def distinct_rows(rows: Floats) -> tuple[Floats, Ints]:
     """Distinct rows in order of appearance, and the class of each row."""
     place: dict[bytes, int] = {}
@@ -397,7 +245,3 @@ def first_places(cls: Ints, count: int) -> Ints:
     # Assigned from the end, so that the first place of each class remains.
     first[cls[::-1]] = np.arange(len(cls))[::-1]
     return first
-
-
-def _key_table(columns: Sequence[npt.NDArray[np.generic]]) -> Floats:
-    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) + 0.0  # -0.0 becomes 0.0

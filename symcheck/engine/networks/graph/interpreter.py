@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,10 @@ import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
-from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
+from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
+from symcheck.engine.networks.places import place_of
 from symcheck.engine.networks.precision import float64_default
 from symcheck.statements.statement import state
 
@@ -57,12 +59,13 @@ class Followed:
     outputs: Mapping[str, Ints]
 
 
-def follow(captured: Capture, shape: tuple[int, ...]) -> Followed:
+def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None) -> Followed:
     """Follow a captured network.
 
     Args:
         captured: the network.
         shape: of one input, without the batch axis.
+        graph: takes the nodes, so that those before the end are known where it cannot be followed to its end.
 
     Returns:
         Its nodes.
@@ -70,7 +73,7 @@ def follow(captured: Capture, shape: tuple[int, ...]) -> Followed:
     Raises:
         NoCertificateError: naming the operator that is not understood.
     """
-    graph = Graph()
+    graph = Graph() if graph is None else graph
     targets = [node.target for node in captured.module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
     graph.writes = any(target._schema.is_mutable and not _only_views(target) for target in targets)
     samples = BATCH if captured.size is not None else 1
@@ -116,14 +119,28 @@ def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
         elif node.op == "output":
             return list(tree_flatten(_looked_up(node.args[0], values))[0])
         else:
-            args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
-            try:
-                values[node] = compute(graph, node.target, tuple(args), dict(kwargs))
-            except NoCertificateError:
-                raise
-            except Exception as error:  # a form of the operator that nothing here was written for
-                raise NoCertificateError(state("SYM190", operation=str(node.target))) from error
+            values[node] = _follow_one(graph, node, values)
     return []
+
+
+def _follow_one(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    """What one operator gives, noted as a step of the graph where its place is known."""
+    args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
+    place, first = place_of(node), len(graph.nodes)
+    given = tuple(item.array.copy() for item in leaves((args, kwargs))) if place is not None else ()
+    try:
+        result = compute(graph, node.target, tuple(args), dict(kwargs))
+    except NoCertificateError as error:
+        error.place = place or error.place
+        raise
+    except Exception as raised:  # a form of the operator that nothing here was written for
+        unknown = NoCertificateError(state("SYM190", operation=str(node.target)))
+        unknown.place = place
+        raise unknown from raised
+    results = leaves(result)
+    if place is not None and results and node.target is not operator.getitem:
+        graph.steps.append(Step(place, node, given, first, len(graph.nodes), results[0].array.copy()))
+    return result
 
 
 def _looked_up(item: Any, values: dict[fx.Node, Any]) -> Any:

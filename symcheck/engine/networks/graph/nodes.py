@@ -17,6 +17,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Ints
 from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
+from symcheck.engine.networks.places import Place
 from symcheck.statements.statement import Statement, state
 
 BATCH = 3
@@ -31,11 +32,18 @@ _POSITIVE = frozenset(["exp", "sigmoid", "softplus"])
 
 
 class NoCertificateError(Exception):
-    """A network without a certificate; carries the reason, and the equations of inputs off which it would have one."""
+    """A network without a certificate; carries the reason.
+
+    Attributes:
+        reason: of it.
+        ties: equations of input entries off which it would have one.
+        place: the call at which it ended; None where no one call is at fault.
+    """
 
     def __init__(self, reason: Statement, ties: tuple[str, ...] = ()) -> None:
         self.reason = reason
         self.ties = ties
+        self.place: Place | None = None
         super().__init__(reason.code)
 
 
@@ -67,12 +75,42 @@ class Node:
     signs: Floats | None = None
     name: str = ""
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether it is a layer with weights, and no sum, mean or difference of entries."""
+        return self.weight is not None and self.signs is None and self.name not in _SUMS
+
+
+_SUMS = ("sum", "cumsum")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operator of the captured graph.
+
+    Attributes:
+        place: where it was called.
+        operator: its node in the captured graph.
+        given: ids of its tensors.
+        first: place of the first of its nodes.
+        last: place after the last of them.
+        ids: of its result; of the first where there are several.
+    """
+
+    place: Place
+    operator: Any
+    given: tuple[Floats, ...]
+    first: int
+    last: int
+    ids: Floats
+
 
 class Graph:
     """Nodes in the making, and the constants that they use."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.steps: list[Step] = []
         self.entries = 0
         self._numbers = np.zeros(1024)
         self.places = 0
@@ -103,9 +141,17 @@ class Graph:
         if fixed.any():
             numbers = self.numbers(ids[fixed]) + 0.0
             distinct, places = np.unique(numbers, return_inverse=True)
-            codes = [self._codes.setdefault(float(number), -1 - len(self._codes)) for number in distinct]
+            codes = [self.code_of(number) for number in distinct]
             result[fixed] = np.array(codes, dtype=np.int64)[places.reshape(-1)]
         return result
+
+    def code_of(self, number: float) -> int:
+        """The negative number that stands for a constant among coded ids."""
+        return self._codes.setdefault(float(number) + 0.0, -1 - len(self._codes))
+
+    def number_of(self, code: int) -> float:
+        """The constant that a negative number stands for among coded ids."""
+        return list(self._codes)[-1 - code]
 
     def layer(self, ids: Any, otherwise: str) -> str:
         """The module that a parameter belongs to, by the ids of its entries; else another name."""
