@@ -19,8 +19,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from symcheck.engine.networks.call_effects import is_own_code
+from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.own_code import is_own_code
 from symcheck.engine.networks.values import Opaque
 
 Ask = Callable[[nn.Module, Tensor, Tensor], Any]
@@ -184,3 +185,16 @@ def test_the_line_after_which_the_code_takes_another_way_is_named() -> None:
 )
 def test_code_without_a_file_belongs_to_its_module(file: str, names: dict[str, Any], own: bool) -> None:
     assert is_own_code(file, names) is own
+
+
+def test_what_an_import_runs_is_no_code_of_the_network(tmp_path, monkeypatch):
+    # torch imports parts of itself during the capture alone, which runs finders of other packages
+    (tmp_path / "imported_late.py").write_text("def f():\n    return 1\n\n\nvalue = f()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    imported, called = CodePath(), CodePath()
+    with path_taken(imported):
+        import imported_late
+    with path_taken(called):
+        imported_late.f()
+    assert imported.steps == []
+    assert len(called.steps) >= 2

@@ -14,7 +14,6 @@ import io
 import pickle
 import random
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,21 +25,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from symcheck.engine.networks.own_code import GENERATED, LIBRARY, PACKAGES, is_importing, is_own_code, is_own_file
 from symcheck.statements.statement import Statement, state
 
-_LIBRARY = tuple(str(Path(path)) for path in (sysconfig.get_paths()["stdlib"], Path(torch.__file__).parent))
-_PACKAGES = ("site-packages", "dist-packages")
-_BESIDE_NAMES = (
-    "sympy mpmath networkx typing_extensions filelock fsspec jinja2 triton "
-    "_pytest pytest pluggy coverage hypothesis debugpy pydevd absl rich loguru sentry_sdk "
-    "jax jaxlib jaxtyping equinox flax wadler_lindig"
-)
-_BESIDE = frozenset(_BESIDE_NAMES.split())
-"""Packages that torch itself runs while it captures, tools that watch or receive what is logged, and libraries of pure
-functions: what those keep between calls are compiled functions and their names."""
-_GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
-"""Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
-_OWN = str(Path(__file__).parents[2])
 _OUTSIDE_NAMES = (
     "time os posix random _random secrets uuid datetime threading _thread socket subprocess io _io select gc "
     "inspect ctypes _ctypes tempfile pathlib weakref "
@@ -107,12 +94,13 @@ def watched_calls() -> Iterator[Watched]:
     """While active, the network's own code is watched: which functions run, and what they call."""
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
+    outermost = sys._getframe(2)
 
     def is_own(frame: types.FrameType) -> bool:
         code = frame.f_code
         if code not in kinds:
             kinds[code] = is_own_code(code.co_filename, frame.f_globals)
-        return kinds[code]
+        return kinds[code] and not is_importing(frame, outermost)
 
     def profile(frame: types.FrameType, event: str, argument: Any) -> None:
         if event == "c_call":
@@ -127,25 +115,34 @@ def watched_calls() -> Iterator[Watched]:
                 direct = caller is frame.f_back and (
                     code.co_name in _ASKING or (module.startswith(_SETTINGS) and code.co_name not in _COMPILED)
                 )
-                outside = code.co_filename.startswith(_LIBRARY[0]) and not _is_package(code.co_filename)
+                outside = code.co_filename.startswith(LIBRARY[0]) and not _is_package(code.co_filename)
                 strange = outside and code.co_name not in _TELLING and module.partition(".")[0] not in _PURE
                 if direct or strange or module.partition(".")[0] in _OUTSIDE:
                     watched.note(code.co_name, caller)
 
-    before, collecting = sys.getprofile(), gc.isenabled()
-    # What others hook into garbage collection (timers of test frameworks) is no code of the network.
+    before = sys.getprofile()
+    with collection_paused():
+        sys.setprofile(profile)
+        try:
+            yield watched
+        finally:
+            sys.setprofile(before)
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """What others hook into garbage collection (timers of test frameworks) is no code of the network."""
+    collecting = gc.isenabled()
     gc.disable()
-    sys.setprofile(profile)
     try:
-        yield watched
+        yield
     finally:
-        sys.setprofile(before)
         if collecting:
             gc.enable()
 
 
 def _is_package(file: str) -> bool:
-    return any(part in file for part in _PACKAGES)
+    return any(part in file for part in PACKAGES)
 
 
 def asks_more_than_its_arguments(function: Any) -> bool:
@@ -170,38 +167,15 @@ def asks_more_than_its_arguments(function: Any) -> bool:
 def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
     """The frame that called, the standard library's own detours left out."""
     caller = frame.f_back
-    while caller is not None and caller.f_code.co_filename.startswith((_LIBRARY[0], *_GENERATED)):
+    while caller is not None and caller.f_code.co_filename.startswith((LIBRARY[0], *GENERATED)):
         # packages of others lie below the same folder
-        if any(part in caller.f_code.co_filename for part in _PACKAGES):
+        if any(part in caller.f_code.co_filename for part in PACKAGES):
             break
         caller = caller.f_back
     return caller
 
 
 _CHANCE = (random.Random, np.random.RandomState, np.random.Generator)
-
-
-def is_own_code(file: str, names: Mapping[str, Any]) -> bool:
-    """Whether code of this file, with these globals, is the network's own.
-
-    What is typed at a prompt, or made by `exec` for a dataclass, has no file: it belongs to the module of its globals.
-    """
-    if not file.startswith("<"):
-        return is_own_file(file)
-    origin = names.get("__file__")
-    if str(names.get("__name__")).startswith("namedtuple_"):  # made by the standard library
-        return False
-    return not file.startswith(_GENERATED) and (origin is None or is_own_file(str(origin)))
-
-
-def is_own_file(file: str) -> bool:
-    """Whether code of this file is the network's own, and neither torch's, the standard library's nor ours."""
-    if file.startswith(_GENERATED):
-        return False
-    if any(part in file for part in _PACKAGES):
-        parts = {Path(part).stem for part in Path(file).parts}
-        return not file.startswith((_LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _BESIDE & parts
-    return not file.startswith((*_LIBRARY, _OWN))
 
 
 @dataclass

@@ -28,9 +28,10 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map
 
-from symcheck.engine.networks.call_effects import is_own_code, settings_read
+from symcheck.engine.networks.call_effects import settings_read
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.own_code import is_own_code
 from symcheck.engine.networks.places import PlaceMarks
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.statements.statement import Statement, state

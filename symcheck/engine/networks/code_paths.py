@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symcheck.engine.networks.call_effects import is_own_code
+from symcheck.engine.networks.call_effects import collection_paused
+from symcheck.engine.networks.own_code import is_importing, is_own_code
 
 LONGEST = 2_000_000
 """Instructions of one call that are kept: some ten megabytes, a second."""
@@ -50,12 +51,13 @@ def path_taken(path: CodePath) -> Iterator[None]:
     """While active, the instructions of the network's own code are kept."""
     steps = path.steps
     kinds: dict[types.CodeType, bool] = {}
+    outermost = sys._getframe(2)
 
     def enter(frame: types.FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
         if code not in kinds:
             kinds[code] = is_own_code(code.co_filename, frame.f_globals)
-        if not kinds[code]:
+        if not kinds[code] or is_importing(frame, outermost):
             return None
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return follow
@@ -69,8 +71,9 @@ def path_taken(path: CodePath) -> Iterator[None]:
         return follow
 
     before = sys.gettrace()
-    sys.settrace(enter)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
+    with collection_paused():
+        sys.settrace(enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
