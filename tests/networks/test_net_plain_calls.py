@@ -134,11 +134,10 @@ HARMLESS: dict[str, Ask] = {
     "branches on settings of its own": lambda net, x, s: s if net.training else 2 * s,
     "a function with its own gradient": lambda net, x, s: Doubled.apply(s),  # type: ignore[no-untyped-call]
     "vmap": lambda net, x, s: torch.func.vmap(lambda r: r.sum() ** 2)(x),
-    "functional_call": lambda net, x, s: (
-        torch.func.functional_call(nn.Linear(4, 1), dict(net.named_parameters()), (x,))[:, 0]
-        if isinstance(net, nn.Linear)
-        else s
-    ),
+    "functional_call": lambda net, x, s: torch.func.functional_call(
+        net.linear, dict(net.linear.named_parameters()), (x,)
+    )[:, 0],
+    "its own attributes": lambda net, x, s: s if "_modules" in net.__dict__ else 2 * s,
     "sums, sorted names and maps": lambda net, x, s: sum(map(float, sorted({"a": 1, "b": 2}.values()))) * s,
 }
 

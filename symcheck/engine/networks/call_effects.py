@@ -267,15 +267,17 @@ def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequ
 def _brief(item: Any) -> Any:
     """Numbers and text as they are; of containers what they hold, up to a thousand entries."""
     if isinstance(item, dict):
-        return _brief([*item.items()])
-    if isinstance(item, list | tuple | set | frozenset):
-        parts = [part if isinstance(part, _SCALARS) else id(part) for part in list(item)[:1000]]
-        return (
-            type(item).__name__,
-            len(item),
-            sorted(map(repr, parts)) if isinstance(item, set | frozenset) else parts,
-        )
+        return "dict", len(item), [(_entry_of(key), _entry_of(item[key])) for key in list(item)[:1000]]
+    if isinstance(item, set | frozenset):
+        return type(item).__name__, len(item), sorted(repr(_entry_of(part)) for part in list(item)[:1000])
+    if isinstance(item, list | tuple):
+        return type(item).__name__, len(item), [_entry_of(part) for part in item[:1000]]
     return item
+
+
+def _entry_of(part: Any) -> Any:
+    """An entry of a container: a number or a text as it is, of others which one it is."""
+    return part if isinstance(part, _SCALARS) else id(part)
 
 
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
