@@ -6,7 +6,7 @@ A violation counts where both sides give the same answers every time, whatever w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from symcheck.engine.games.rules import Node, Rules
 from symcheck.errors import TargetError
 from symcheck.games.game import Game, board_key
 
+Item = TypeVar("Item")
 _AGAIN = 60  # positions that are asked about a second time
 _EXAMPLES = 20
 _TIMES = 6  # a coin that falls alike this often, on both sides of an example: at most once in 4,000
@@ -29,12 +30,17 @@ def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int
         reached: positions with their first answers.
         seed: of the policy vector.
     """
-    chosen = reached[:: max(1, len(reached) // _AGAIN)][:_AGAIN]
+    chosen = _spread(reached, _AGAIN)
     once = [_answers(position.node) for position in chosen]
     # In another order: what a game remembers of the last call shows itself.
     fresh = Rules(game, seed)
     again = [_answers(fresh.node(position.node.state)) for position in reversed(chosen)][::-1]
     return sum(a != b for a, b in zip(once, again, strict=True))
+
+
+def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """Some of many, evenly from first to last."""
+    return items[:: max(1, len(items) // most)][:most]
 
 
 def _answers(node: Node) -> tuple[Any, ...]:
@@ -57,7 +63,7 @@ def images_repeat(game: Game, reached: Sequence[Reached], seed: int) -> bool:
         reached: positions with their first images.
         seed: of the policy vector.
     """
-    chosen = reached[:: max(1, len(reached) // _AGAIN)][:_AGAIN]
+    chosen = _spread(reached, _AGAIN)
     fresh = [Rules(game, seed) for _ in range(2)]
     return all(
         _image_pairs(rules.node(position.node.state)) == _image_pairs(position.node)
@@ -80,8 +86,7 @@ def is_seen_again(
         seed: of the policy vector and of those moves.
     """
     rng = np.random.default_rng(seed)
-    chosen = examples[:: max(1, len(examples) // _EXAMPLES)][:_EXAMPLES]
-    for example in chosen:
+    for example in _spread(examples, _EXAMPLES):
         answers = set()
         for _ in range(_TIMES):
             _play_elsewhere(game, reached, rng)

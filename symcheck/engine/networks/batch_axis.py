@@ -85,14 +85,6 @@ def why_samples_meet(captured: Capture) -> tuple[Statement, fx.Node] | None:
     return None
 
 
-def batches_outside(captured: Capture) -> dict[fx.Node, int | None]:
-    """How many entries run outside the samples in each tensor's batch, where samples do not meet; None: rows alike."""
-    follower = _Follower(captured.size)
-    for node in captured.graph.nodes:
-        follower.follow(node)
-    return follower.outside
-
-
 class _Follower:
     """Which axis is the batch's, node by node, and how many entries run outside the samples within it."""
 

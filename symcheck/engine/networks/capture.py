@@ -53,6 +53,14 @@ _ASKING_NAMES = (
 )
 ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
 """Attributes and methods that tell how a call is made."""
+_COMPILED = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+)
+_CALLING = frozenset(["apply", "apply_", "map_", "map2_"])
+"""Compiled functions that call what they are given."""
 _SYMBOL = re.compile(r"\bs\d+\b")
 _TORCH = str(Path(torch.__file__).parent)
 _DISTRIBUTIONS = str(Path(_TORCH) / "distributions")
@@ -128,7 +136,7 @@ def capture_network(
         torch.float64 if exact else next((p.dtype for p in net.parameters() if p.is_floating_point()), torch.float32)
     )
     x = _without_numbers(fakes, (1 if alone else HINT, *shape), dtype, alone)
-    held = {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
+    held = tensors_of(net)
     state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
     marks = PlaceMarks(net)
     watch, functions = _Watch(sizes, marks), functions or {}
@@ -163,6 +171,11 @@ def capture_network(
     if sizes.guarded:
         raise RefusedCaptureError(state("SYM181", guard=sizes.guarded))
     return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken, settings[0])
+
+
+def tensors_of(net: nn.Module) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of a network by name; what stands under two names has the first."""
+    return {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
 
 
 def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
@@ -274,12 +287,18 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Going on could only cost time: a list of a whole batch makes a symbol of every entry.
                 raise RuntimeError("a tensor without numbers was read")
+        # Below a compiled function runs torch's code alone: to trace thousands of its calls takes most of a capture.
+        tracer = sys.gettrace() if isinstance(func, _COMPILED) and name not in _CALLING else None
+        if tracer is not None:
+            sys.settrace(None)
         try:
             return func(*args, **kwargs)
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
             raise
         finally:
+            if tracer is not None:
+                sys.settrace(tracer)
             self.marks.mark(name.strip("_"))
 
 

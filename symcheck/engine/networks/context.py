@@ -241,7 +241,7 @@ class NetContext:
         followed_through = proof.level in ("exact", "rounded")
         if not followed_through and (self._certificate or not self._holds_on(example[:1])):
             return proof
-        return proof if proof.level == "rounded" else self._certified(proof)
+        return proof if proof.level == "rounded" else self._with_certificate(proof)
 
     def _follow(self, captured: Capture, example: Floats) -> Proof:
         names, given = self.subject.name, self._certificate
@@ -272,7 +272,7 @@ class NetContext:
                     return False
         return True
 
-    def _certified(self, proof: Proof) -> Proof:
+    def _with_certificate(self, proof: Proof) -> Proof:
         """The proof with a certificate that the checker accepts; of a level that proves nothing where there is none."""
         try:
             document = certify(self, rounded=False)

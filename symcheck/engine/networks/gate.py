@@ -26,7 +26,7 @@ from symcheck.engine.networks.capture import (
 )
 from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
-from symcheck.engine.networks.plain_calls import why_calls_differ
+from symcheck.engine.networks.plain_calls import why_calls_differ, with_gradients
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
 from symcheck.statements.statement import state
@@ -107,9 +107,7 @@ def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor
 
 def _answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
     """Whether the network answers the same while gradients are recorded, as in a plain call, and in inference mode."""
-    trained = copy_network(net, device=torch.device("cpu"))
-    for parameter in trained.parameters():
-        parameter.requires_grad_(parameter.is_floating_point())
+    trained = with_gradients(net)
     with torch.enable_grad(), float64_default(), Float64Mode():
         plain = named_outputs(trained(x))
     with torch.inference_mode(), float64_default(), Float64Mode():
@@ -155,7 +153,7 @@ def _why_deployed_differs(
         )
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
-    if _computed(used) != _computed(captured):
+    if _operations_of(used) != _operations_of(captured):
         return Opaque(state("SYM188"))
     return None
 
@@ -166,7 +164,7 @@ _LIMIT, _TINY = 1e30, 1e-5
 """Numbers beyond stand for infinity, and below keep a quotient finite: each dtype has its own (`torch.finfo`)."""
 
 
-def _computed(captured: Capture) -> list[tuple[str, ...]]:
+def _operations_of(captured: Capture) -> list[tuple[str, ...]]:
     """The operators in order with the numbers that they are given, casts apart."""
     computed: list[tuple[str, ...]] = []
     for node in captured.graph.nodes:

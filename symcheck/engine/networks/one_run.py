@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from symcheck.array_types import Floats
-from symcheck.engine.networks.capture import Capture
+from symcheck.engine.networks.capture import Capture, tensors_of
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.places import PlaceMarks
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
@@ -28,7 +28,7 @@ def capture_one_run(net: nn.Module, x: Floats) -> Capture | None:
         The graph; None where it does not run while it is watched, or computes outside torch.
     """
     ours = copy_network(net, device=torch.device("cpu"))
-    held = {**dict(ours.named_parameters(remove_duplicate=True)), **dict(ours.named_buffers(remove_duplicate=True))}
+    held = tensors_of(ours)
     marks = PlaceMarks(ours)
     paths: list[str] = []
 

@@ -109,9 +109,8 @@ def place_of(node: fx.Node) -> Place | None:
 
 
 def _own_line() -> str:
-    frame: FrameType | None = sys._getframe(
-        3
-    )  # who called the function: this one and `mark` were called by its watcher
+    # who called the function: this one and `mark` were called by its watcher
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None and not frame.f_code.co_filename.endswith(_OUTERMOST):
         file = frame.f_code.co_filename
         if not file.startswith(_HIDDEN) and not file.startswith("<"):

@@ -17,7 +17,7 @@ from torch import fx, nn
 from torch.utils._pytree import tree_flatten
 
 from symcheck.engine.networks.call_effects import words_of
-from symcheck.engine.networks.capture import Capture, graph_of_numbers
+from symcheck.engine.networks.capture import Capture, graph_of_numbers, tensors_of
 from symcheck.engine.networks.code_paths import CodePath, path_taken
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
@@ -59,7 +59,7 @@ def why_calls_differ(
     batches = [x] if alone else [x, *(torch.cat([x] * size)[:size] for size in SIZES)]
     ours = copy_network(net, device=torch.device("cpu"))
     calls: list[tuple[nn.Module, torch.Tensor, Any]] = [(ours, batch, torch.no_grad()) for batch in batches]
-    calls.append((_with_gradients(net), x, torch.enable_grad()))
+    calls.append((with_gradients(net), x, torch.enable_grad()))
     calls.append((copy_network(net, device=torch.device("cpu")), x, torch.inference_mode()))
     for module, batch, mode in calls:
         with mode, float64_default(), Float64Mode():
@@ -79,8 +79,7 @@ def why_calls_differ(
     for module in ours.modules():
         if isinstance(module, BasisLayer):  # the capture cannot keep weights, so neither does this run
             object.__setattr__(module, "keep_weight", _no_weight)
-    held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
-    with_numbers = operators_in(graph_of_numbers(ours, x), held, captured.size, len(x))
+    with_numbers = operators_in(graph_of_numbers(ours, x), tensors_of(ours), captured.size, len(x))
     if operators_in(captured.module, captured.state, captured.size, len(x)) != with_numbers:
         return Opaque(statement.state("SYM187"))
     return None
@@ -90,7 +89,8 @@ def _no_weight() -> None:
     """Stands for a layer that keeps no weight between calls."""
 
 
-def _with_gradients(net: nn.Module) -> nn.Module:
+def with_gradients(net: nn.Module) -> nn.Module:
+    """A copy whose gradients are recorded, as in training."""
     trained = copy_network(net, device=torch.device("cpu"))
     for parameter in trained.parameters():
         parameter.requires_grad_(parameter.is_floating_point())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symcheck.array_types import Floats, Ints
+from symcheck.array_types import Bools, Floats, Ints
 from symcheck.certificate_checker import FUNCTIONS
 from symcheck.engine.networks.graph.nodes import Graph, Node, codes_of_rows
 from symcheck.engine.networks.graph.orders import MOST_ORDERS, orders_of_rows, partners_alike, rows_among
@@ -21,7 +21,6 @@ from symcheck.engine.networks.graph.running import NEAR, Run
 from symcheck.engine.networks.matching import CLOSE, ULPS, Match, judge
 from symcheck.engine.networks.values import AffineMap, Judgement, SignedPermutation, distinct_rows, first_places
 
-Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 Matcher = Callable[[int, Floats, Floats], Match | None]
 """Finds the image of each row: of a generator, and of rows at L x and at x."""
 ROUNDED = ULPS * 2.0**-23
@@ -128,7 +127,7 @@ class Action:
         coded = self.graph.coded(entries)
         return np.asarray(np.where(coded < 0, coded, self._same[np.maximum(coded, 0)]))
 
-    def moved(self, x: Ints, generator: int) -> tuple[Ints, Ints, Bools]:
+    def images_of(self, x: Ints, generator: int) -> tuple[Ints, Ints, Bools]:
         """What canonical ids become: their images, the signs, and whether these are known."""
         places = np.maximum(x, 0)
         images = np.where(x < 0, x, self.where[generator][places])
@@ -174,7 +173,7 @@ class Action:
     # Functions
 
     def _pass_function(self, node: Node, x: Ints, generator: int) -> None:
-        images, sign, known = self.moved(x, generator)
+        images, sign, known = self.images_of(x, generator)
         usable = known.all(axis=1)
         order = np.sort if node.op == "reduce" else _as_it_is
         turned = np.where(x < 0, self._opposite(x), images)
@@ -188,7 +187,7 @@ class Action:
             if parity:
                 ways.append((turned, usable & upside_down, np.full(len(x), parity)))
             if node.function == "where":  # the condition stays as it is
-                rest = usable & upside_down_behind(sign, fixed)
+                rest = usable & _is_negated_behind(sign, fixed)
                 ways.append((np.concatenate([images[:, :1], turned[:, 1:]], axis=1), rest, -np.ones(len(x), np.int64)))
         for moved, allowed, result in ways:
             partner = np.where(allowed, rows_among(order(moved, 1), order(x, 1)), -1)
@@ -199,10 +198,10 @@ class Action:
 
     def _opposite(self, x: Ints) -> Ints:
         """Codes of constants as codes of their opposites; other ids as they are."""
-        result = x.copy()
-        for code in np.unique(x[x < 0]):
-            number = self.graph.number_of(int(code))
-            result[x == code] = self.graph.code_of(-number)
+        result, fixed = x.copy(), x < 0
+        codes, places = np.unique(x[fixed], return_inverse=True)
+        numbers = self.graph.numbers_of(codes)
+        result[fixed] = np.array([self.graph.code_of(-number) for number in numbers], dtype=np.int64)[places]
         return result
 
     def _note_alike(self, node: Node, rows: Ints, classes: Ints) -> None:
@@ -221,7 +220,7 @@ class Action:
         constants = Constants(node.function == "prod")
         entries = node.start + np.arange(len(x))
         for generator in range(len(self.motions)):
-            images, sign, known = self.moved(values, generator)
+            images, sign, known = self.images_of(values, generator)
             partner = partners_alike(images, values)
             if not (known & (partner >= 0)).all():
                 return None
@@ -266,7 +265,6 @@ class Action:
 
     def _weigh(self, node: Node, x: Ints) -> tuple[Weighed, Ints]:
         """The rows of weights, with columns added up that all rows of arguments give the same entry."""
-        assert node.weight is not None
         W = self.graph.numbers(node.weight)
         W = W.reshape(len(W), -1)
         b = np.zeros(len(W)) if node.bias is None else self.graph.numbers(node.bias)
@@ -297,7 +295,7 @@ class Action:
         self._match_units(node, weighed, (moved, rows), np.zeros((1, 2), dtype=np.int64), generator, match, noise)
 
     def _pass_linear(self, node: Node, weighed: Weighed, x: Ints, generator: int, match: Matcher) -> None:
-        images, sign, known = self.moved(x, generator)
+        images, sign, known = self.images_of(x, generator)
         usable = known.all(axis=1)
         partner = np.where(usable, rows_among(np.sort(images, axis=1), np.sort(x, axis=1)), -1)
         if not (partner >= 0).all():
@@ -382,7 +380,7 @@ def _as_it_is(rows: Ints, axis: int) -> Ints:
     return rows
 
 
-def upside_down_behind(sign: Ints, fixed: Bools) -> Bools:
+def _is_negated_behind(sign: Ints, fixed: Bools) -> Bools:
     """Rows of which all arguments but the first are negated."""
     first = fixed[:, 0] | (sign[:, 0] == 1)
     return np.asarray(first & (fixed[:, 1:] | (sign[:, 1:] == -1)).all(axis=1))

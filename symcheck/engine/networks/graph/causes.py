@@ -131,7 +131,7 @@ def _carries(action: Action, ids: Floats, square: Square) -> bool:
         return False
     channels = {np.ascontiguousarray(square.apply(channel)).tobytes() for channel in usual}
     return any(
-        all(np.ascontiguousarray(channel).tobytes() in channels for channel in action.moved(usual, generator)[0])
+        all(np.ascontiguousarray(channel).tobytes() in channels for channel in action.images_of(usual, generator)[0])
         for generator in range(len(action.where))
     )
 

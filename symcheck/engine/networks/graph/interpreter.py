@@ -160,10 +160,10 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     result = _compute(graph, target, args, kwargs)
     if all(item.dtype.is_floating_point for item in leaves((args, kwargs))) or not isinstance(result, Entries):
         return result
-    return _labelled(target, args, kwargs, result)
+    return _with_dtype(target, args, kwargs, result)
 
 
-def _labelled(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
+def _with_dtype(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
     """The result of an operator on booleans or whole numbers, with the dtype that torch gives it."""
     blank = [
         mapped(items, lambda item: torch.empty(item.ids.shape, dtype=item.dtype, device="meta"))

@@ -20,7 +20,7 @@ from symcheck.engine.networks.graph.bounds import Bounds
 from symcheck.engine.networks.graph.causes import flattened_before, squares_of, why_no_image
 from symcheck.engine.networks.graph.nodes import Graph, Node, Step
 from symcheck.engine.networks.graph.parts import Part, are_answers, parts_of, span_of
-from symcheck.engine.networks.graph.running import NEAR
+from symcheck.engine.networks.graph.running import NEAR, values_of
 from symcheck.engine.networks.matching import Match, judge, match_rows
 from symcheck.engine.networks.places import Place
 from symcheck.engine.networks.values import AffineMap, Judgement, LayerRecord, SignedPermutation
@@ -236,22 +236,17 @@ class LayerWalk:
 
     # Outputs
 
-    def judge_output(self, claim: OutputClaim, entries: Ints) -> bool:
-        """Compare what an output becomes with what is claimed, and blame what is to blame; whether it is followed."""
-        fine, weighed = True, self._judge_head(claim, entries)
-        if weighed is not None:
-            return weighed
-        for generator, motion in enumerate(claim.motions):
-            if not self._moves(entries, generator, motion):
-                fine = False
-        if fine:
-            return True
+    def judge_output(self, claim: OutputClaim, entries: Ints) -> None:
+        """Compare what an output becomes with what is claimed, and blame what is to blame."""
+        if self._judge_head(claim, entries):
+            return
+        if all(self._moves(entries, generator, motion) for generator, motion in enumerate(claim.motions)):
+            return
         spoilers = self._spoiled[entries[entries >= 0]]
         if (spoilers >= 0).any():
             self._accused.add(int(spoilers[spoilers >= 0].min()))
-            return True
-        self._blame_output(claim, entries)
-        return True
+        else:
+            self._blame_output(claim, entries)
 
     def _moves(self, entries: Ints, generator: int, motion: Motion) -> bool:
         if isinstance(motion, SignedPermutation) and (entries >= 0).all():
@@ -263,7 +258,7 @@ class LayerWalk:
         run = self.action.run
         if not run.is_small:
             return False
-        at_x, at_image = (_outputs_at(self.graph, values, entries) for values in (run.at_x, run.at_images[generator]))
+        at_x, at_image = (values_of(self.graph, entries, values) for values in (run.at_x, run.at_images[generator]))
         expected = OutputClaim("", "", len(entries), (motion,)).apply(0, at_x.T, at_x.T).T
         return bool((difference(expected, at_image) <= NEAR * output_scale(expected, at_image)).all())
 
@@ -283,28 +278,25 @@ class LayerWalk:
         record.level = "failed"
         record.cause = state("SYM131", output=claim.path, role=claim.role, permuted=True)
 
-    def _judge_head(self, claim: OutputClaim, entries: Ints) -> bool | None:
-        """The last layer against the output's own action: [W R, b] = K [W, b]; None where the output is none."""
+    def _judge_head(self, claim: OutputClaim, entries: Ints) -> bool:
+        """Judge the last layer by the output's own action, [W R, b] = K [W, b]; whether the output is such a layer."""
         head = next((h for h in self._heads if _is_in(entries, h.node) and len(h.node.x) == 1), None)
         if head is None:
-            return None
+            return False
         units = entries - head.node.start
         rows = head.weighed.rows
-        worst: Judgement | None = None
+        judgements: list[Judgement] = []
         gap = np.zeros((len(units), rows.shape[1]))
         x = self.action.canonical(head.weighed.arguments)
         for generator, motion in enumerate(claim.motions):
             moved = self._moved_rows(x, rows[units], generator)
             if moved is None or callable(motion):
-                return None
+                return False
             wanted, rounding = _moved_by_claim(motion, rows[units])
-            judgement = judge(moved[0], wanted, moved[1] + rounding)
+            judgements.append(judge(moved[0], wanted, moved[1] + rounding))
             apart = np.abs(moved[0] - wanted)
             gap = np.maximum(gap, np.where(apart <= moved[1] + rounding, 0.0, apart))
-            if worst is None or judgement.rank > worst.rank:
-                worst = judgement
-        assert worst is not None
-        self._take_head(head, claim, worst, units)
+        self._take_head(head, claim, max(judgements, key=lambda item: item.rank), units)
         self._claimed.append((head, units, gap))
         return True
 
@@ -320,7 +312,7 @@ class LayerWalk:
             return moved, (len(x) + 2) * EPS * float(np.abs(rows).sum(1).max(initial=0.0)) * float(
                 max(1.0, np.abs(motion.matrix).max(initial=0.0), np.abs(motion.offset).max(initial=0.0))
             )
-        images, sign, known = self.action.moved(x, generator)
+        images, sign, known = self.action.images_of(x, generator)
         if not known.all() or not np.array_equal(np.sort(images), np.sort(x)):
             return None
         source = np.empty(len(x), dtype=np.int64)
@@ -391,14 +383,6 @@ class LayerWalk:
 
 def _is_in(entries: Ints, node: Node) -> bool:
     return bool(len(entries)) and bool(((entries >= node.start) & (entries < node.start + node.size)).all())
-
-
-def _outputs_at(graph: Graph, values: Floats, entries: Ints) -> Floats:
-    result = values[np.maximum(entries, 0)]
-    fixed = entries < 0
-    if fixed.any():
-        result[fixed] = graph.numbers(entries[fixed])[:, None]
-    return result
 
 
 def _moved_by_claim(motion: SignedPermutation | AffineMap, rows: Floats) -> tuple[Floats, float]:

@@ -149,9 +149,9 @@ class Graph:
         """The negative number that stands for a constant among coded ids."""
         return self._codes.setdefault(float(number) + 0.0, -1 - len(self._codes))
 
-    def number_of(self, code: int) -> float:
-        """The constant that a negative number stands for among coded ids."""
-        return list(self._codes)[-1 - code]
+    def numbers_of(self, codes: Ints) -> Floats:
+        """The constants that negative numbers stand for among coded ids."""
+        return np.array(list(self._codes), dtype=np.float64)[-1 - codes]
 
     def layer(self, ids: Any, otherwise: str) -> str:
         """The module that a parameter belongs to, by the ids of its entries; else another name."""

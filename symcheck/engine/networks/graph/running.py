@@ -87,14 +87,15 @@ def entries_at(graph: Graph, inputs: Floats) -> Floats:
                 continue
             step = max(1, _CHUNK // max(1, node.x.shape[1] * len(inputs)))
             parts = [
-                _compute(graph, node, _gathered(graph, node.x[k : k + step], values))
+                _compute(graph, node, values_of(graph, node.x[k : k + step], values))
                 for k in range(0, len(node.x), step)
             ]
             values[node.start : node.start + node.size] = np.concatenate(parts)
     return values
 
 
-def _gathered(graph: Graph, x: Ints, values: Floats) -> Floats:
+def values_of(graph: Graph, x: Ints, values: Floats) -> Floats:
+    """What some ids are, of the shape of x with an axis of inputs behind, where entries are `values`."""
     result = values[np.maximum(x, 0)]
     fixed = x < 0
     if fixed.any():
