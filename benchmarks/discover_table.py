@@ -50,7 +50,7 @@ def names() -> tuple[list[str], list[str]]:
     return list(known_groups.WORLDS), sorted({each.environments[0] for each in atlas.entries()})
 
 
-def recorded(name: str) -> float:
+def order_in_atlas(name: str) -> float:
     """The order of the largest symmetry of an environment that the atlas records as holding; 1 for none."""
     claims = [each for each in atlas.entries() if name in each.environments and each.claim]
     return max((each.symmetry().group.order for each in claims), default=1)
@@ -59,7 +59,7 @@ def recorded(name: str) -> float:
 def row_of(name: str) -> dict[str, Any]:
     """One search, as plain data; `found` is null where the environment cannot be built here."""
     world = known_groups.WORLDS.get(name)
-    known = recorded(name) if world is None else known_groups.known_order(world())
+    known = order_in_atlas(name) if world is None else known_groups.known_order(world())
     row: dict[str, Any] = {"name": name, "world": world is not None, "known": _written(known)}
     started = time.process_time()
     try:

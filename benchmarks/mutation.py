@@ -49,7 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "symcheck/engine/**/sequential.py",
         "symcheck/statistics/**/*.py",
     ),
-    "rules": ("symcheck/engine/networks/**/rules_*.py", "symcheck/engine/networks/rules/**/*.py"),
+    "graphs": ("symcheck/engine/networks/graph/**/*.py", "symcheck/certificate_checker.py"),
     "networks": ("symcheck/engine/networks/**/*.py",),
     "environments": ("symcheck/engine/environments/**/*.py",),
     "symmetry": ("symcheck/symmetry/**/*.py",),

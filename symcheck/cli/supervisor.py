@@ -1,10 +1,9 @@
 """A light parent process that supervises commands that run third-party code.
 
-An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded
-nothing
+An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded nothing
 but this module: it forks before the command line is imported, passes signals on, keeps what the child reports, ends a
-step that outlasts `--max-time`, and where the child ends without a verdict it reports what was finished, with exit
-code 4. On systems without a safe fork (all but Linux) commands run unsupervised.
+step that outlasts `--max-time`, and if the child ends without a verdict it reports what was finished, with exit code 4.
+On systems without a safe fork (all but Linux) commands run unsupervised.
 """
 
 from __future__ import annotations

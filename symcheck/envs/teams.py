@@ -59,8 +59,8 @@ class Team:
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         self.env = env
         seen, acted = env.observation_space, env.action_space
-        assert isinstance(seen, spaces.Tuple)
-        assert isinstance(acted, spaces.Tuple)
+        if not isinstance(seen, spaces.Tuple) or not isinstance(acted, spaces.Tuple):
+            raise TypeError(f"expected two Tuple spaces, one entry for each agent, got {seen} and {acted}")
         self.possible_agents = [f"agent_{i}" for i in range(len(acted))]
         self.agents = list(self.possible_agents)
         self._observed = dict(zip(self.possible_agents, seen.spaces, strict=True))
