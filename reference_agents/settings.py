@@ -62,6 +62,7 @@ class Settings:
             networks with a symmetry have statistics that the group leaves as they are. The trained network has them in
             its first layer. Images, and networks of your own, are read as they are.
         policy_gain: the initial weights of the policy head are multiplied by this.
+        initial_deviation: the standard deviation that Gaussian actions start with, in units of their bounds.
         target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
             batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
             1.5; 0 for rates that do not follow.
@@ -99,6 +100,7 @@ class Settings:
     normalise_observations: bool = False
     policy_gain: float = 1.0
     bound_penalty: float = 0.0
+    initial_deviation: float = 1.0
     target_divergence: float = 0.0
 
     def __post_init__(self) -> None:
@@ -155,6 +157,8 @@ def _problems(settings: Settings) -> Sequence[str]:
         for name in coefficients
         if not 0.0 <= getattr(settings, name) < math.inf
     ]
+    if not 0.0 < settings.initial_deviation < math.inf:
+        problems.append(f"initial_deviation to be a finite number above 0, got {settings.initial_deviation}")
     if not 0.0 < settings.discount <= 1.0:
         problems.append(f"discount to lie in (0, 1], got {settings.discount}")
     if not 0.0 <= settings.gae_lambda <= 1.0:
