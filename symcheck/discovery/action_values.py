@@ -224,7 +224,7 @@ def _moving(values: ActionValues, index: tuple[int, ...]) -> Callable[[Any, Any]
 
 
 def values_of(space: spaces.Space[Any]) -> ActionValues | None:
-    """The literals of an action space; None where actions are not whole numbers."""
+    """The literals of an action space; None if actions are not whole numbers."""
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return ActionValues(space)
     return None

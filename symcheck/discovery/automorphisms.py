@@ -169,7 +169,7 @@ class _Search:
                 yield from self.extend(narrowed, [*chosen, (v, int(q))])
 
     def narrow(self, domains: Bools, v: int, q: int, chosen: Sequence[tuple[int, int]] = ()) -> Bools | None:
-        """The domains once v goes to q, and others where they were sent; None where a variable has nowhere to go."""
+        """The domains once v goes to q, and others where they were sent; None if a variable has nowhere to go."""
         p = self.variables[v][0]
         fits = np.ones_like(domains)
         for sign in (False, True):

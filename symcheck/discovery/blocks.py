@@ -27,7 +27,7 @@ Layout = Literal["first", "last"]
 
 
 def layout_of(space: spaces.Space[Any]) -> Layout | None:
-    """Which axes of a space's values are height and width; None where they are not a picture.
+    """Which axes of a space's values are height and width; None if they are not a picture.
 
     The shorter of the first and the last of three axes holds the channels.
 
@@ -74,7 +74,7 @@ class Block:
 
     @property
     def layout(self) -> Layout | None:
-        """Where the picture's height and width stand, None where it is not a picture."""
+        """Where the picture's height and width stand, None if it is not a picture."""
         return layout_of(self.space)
 
     @property

@@ -160,7 +160,7 @@ class _Search:
         self._try(state_map, form)
 
     def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
-        """The effects at a centre and the maps that keep them, measured once; None where it is not a state."""
+        """The effects at a centre and the maps that keep them, measured once; None if it is not a state."""
         key = centre.point.tobytes()
         if key not in self.structures:
             try:

@@ -34,7 +34,7 @@ class Judgement:
 
     Attributes:
         trials: one per candidate.
-        group: the accepted group; None where nothing was accepted.
+        group: the accepted group; None if nothing was accepted.
         verified: the run that accepted exactly this group.
         complete: whether every candidate was decided.
         interrupted: whether it was stopped.
@@ -204,7 +204,7 @@ class _Bench:
         return all(result is not None and is_accepted(result) for result in results)
 
     def _accept(self, group: Recognised) -> RunResult | None:
-        """The accepting run of a group, made once; None where there is none."""
+        """The accepting run of a group, made once; None if there is none."""
         made_of = tuple(generator.key for generator in group.generators)
         if made_of in self.accepting:
             return self.accepting[made_of]

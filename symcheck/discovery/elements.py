@@ -178,7 +178,7 @@ def _symmetric(ranked: Sequence[Candidate], order: int, identity: Candidate) -> 
 
 
 def symmetric_degree(order: int) -> int | None:
-    """The n of at least 4 with n! = order; None where there is none.
+    """The n of at least 4 with n! = order; None if there is none.
 
     Example:
         >>> symmetric_degree(120), symmetric_degree(6), symmetric_degree(48)

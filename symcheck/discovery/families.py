@@ -95,7 +95,7 @@ def spatial_family(families: Sequence[Family]) -> Family | None:
         families: claims of SO(2), made and not verified.
 
     Returns:
-        The claim, of SO(3); None where no three turns have its brackets.
+        The claim, of SO(3); None if no three turns have its brackets.
     """
     # About x, y and z: the turns of the second and third component, the third and first, the first and second.
     ordered = sorted(families, key=lambda each: _first_plane(each), reverse=True)
@@ -114,7 +114,7 @@ def spatial_family(families: Sequence[Family]) -> Family | None:
 
 
 def _signs_of_brackets(three: Sequence[Family]) -> tuple[int, ...] | None:
-    """Signs under which [x, y] = z, [y, z] = x and [z, x] = y hold in every part; None where none do."""
+    """Signs under which [x, y] = z, [y, z] = x and [z, x] = y hold in every part; None if none do."""
     for signs in ((1, -1, 1), *itertools.product((1, -1), repeat=3)):
         if all(
             _closes([_lie_matrix(each.fields[part][0], sign) for each, sign in zip(three, signs, strict=True)])
@@ -204,7 +204,7 @@ def _join_parts(family: Family, group: str, parts: dict[str, Any]) -> Family:
 
 
 def _matrices(lie: Any, written: Any) -> tuple[Floats, Floats] | None:
-    """The Lie generator and the finite map as matrices; None where the one does not move or the other is no matrix."""
+    """The Lie generator and the finite map as matrices; None if the one does not move or the other is no matrix."""
     entry = None if isinstance(written, str) else parse_entry(written, "entry")
     if lie == "identity" or not isinstance(entry, AffineEntry) or entry.offset is not None:
         return None

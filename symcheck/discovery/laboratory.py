@@ -132,7 +132,7 @@ class Laboratory:
         return left is None or left > 0
 
     def seconds_left(self, share: float = 1.0) -> float | None:
-        """Seconds left of that share of the time budget; None where there is no limit."""
+        """Seconds left of that share of the time budget; None if there is no limit."""
         return None if self._budget is None else share * self._budget - (time.monotonic() - self._started)
 
     def progress(self, done: int, total: int, what: str) -> None:

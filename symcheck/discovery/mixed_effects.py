@@ -31,7 +31,7 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
         structure: at the centre.
 
     Returns:
-        The structure with `mixed`; None where steps are random, states are whole numbers, or these are too many.
+        The structure with `mixed`; None if steps are random, states are whole numbers, or these are too many.
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
     used = np.flatnonzero(sizes > 0)

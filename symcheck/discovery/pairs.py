@@ -40,7 +40,7 @@ def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
         structure: at the centre.
 
     Returns:
-        The structure with `pairs`; None where states are not whole numbers, or these are too many.
+        The structure with `pairs`; None if states are not whole numbers, or these are too many.
     """
     pairs = _list_pairs(lab, structure)
     actions = neutral_actions(lab)

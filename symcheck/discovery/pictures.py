@@ -95,7 +95,7 @@ def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator
 
 
 def _spoken(name: str) -> str:
-    """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
+    """What an element is called where its entry is a list of numbers; "" if the entry is its name."""
     return "" if name in SPATIAL_OPERATORS else name
 
 

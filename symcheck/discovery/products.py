@@ -44,7 +44,7 @@ class Products:
     Attributes:
         generators: as given.
         identity: as given.
-        listed: the elements by their keys, the identity first; None where there are too many to list.
+        listed: the elements by their keys, the identity first; None if there are too many to list.
 
     Raises:
         SymcheckError: there are too many to list, and some map is not a signed permutation: it has an offset.

@@ -23,13 +23,13 @@ class Trial:
 
     Attributes:
         moves: how observations move, in one line.
-        actions: how actions move; "" where that was never found out.
+        actions: how actions move; "" if that was never found out.
         order: of the element.
         verdict: of verification, or "refused" by the search, or "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
-        residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
+        residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         result: the verification, where there was one.
-        fields: the SPEC fields of this candidate alone; empty where it was never complete.
+        fields: the SPEC fields of this candidate alone; empty if it was never complete.
         kind: the reason without its numbers, by which reports group candidates; "" for a reason of its own.
         form: which form of maps it belongs to, in words.
         another: whether it failed with an action map that was fitted, and another one may go with it.
@@ -60,7 +60,7 @@ class Form:
     Attributes:
         name: what the maps are, in words.
         decided: how many were accepted or refused.
-        open: how many were not decided; None where the search reached a limit and never listed them.
+        open: how many were not decided; None if the search reached a limit and never listed them.
     """
 
     name: str
@@ -121,9 +121,9 @@ class Discovery:
         seed: of the search.
         trials: the candidates, accepted first.
         group: {"name", "order"} of the verified group, order 1 where nothing was found.
-        claim: the verified symmetry; None where nothing was found.
-        fields: its SPEC fields; empty where nothing was found, or a SPEC file cannot say it (callables).
-        verified: the verification of exactly these fields; None where nothing was found.
+        claim: the verified symmetry; None if nothing was found.
+        fields: its SPEC fields; empty if nothing was found, or a SPEC file cannot say it (callables).
+        verified: the verification of exactly these fields; None if nothing was found.
         rotations: continuous symmetries, never claimed.
         remarks: what else to know: limits reached, coordinates left alone, identical actions.
         sensitivities: what pruned the search; None on other routes.
@@ -132,7 +132,7 @@ class Discovery:
         interrupted: whether it was stopped.
         duration_s: wall time.
         command: the command line that repeats it.
-        orbits: of a table, the homomorphism onto the orbits of its states, for pages; None elsewhere.
+        orbits: of a table, the homomorphism onto the orbits of its states, for pages; None otherwise.
     """
 
     target: str

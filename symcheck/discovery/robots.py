@@ -32,7 +32,7 @@ class NamedMirror:
 
     @property
     def remark(self) -> str:
-        """The numbers that break it, in a sentence; "" where none does."""
+        """The numbers that break it, in a sentence; "" if none does."""
         if not self.differences:
             return ""
         shown = "; ".join(self.differences[:_MOST_SAID])

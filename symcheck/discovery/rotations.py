@@ -91,7 +91,7 @@ def find_generators(lab: Laboratory) -> list[Generator]:
         lab: an environment with Box actions whose states are real numbers that can be set.
 
     Returns:
-        Rotations of dynamics and reward; where there is none, rotations of the dynamics alone. Empty where the
+        Rotations of dynamics and reward; where there is none, rotations of the dynamics alone. Empty if the
         environment is random, discrete in states or actions, or too large.
 
     Cost: 64 (2 dim + 2 components + 1) steps and a singular value decomposition of dim^2 / 2 unknowns.

@@ -40,7 +40,7 @@ class Cases:
         actions: n actions.
         outcomes: what followed.
         scale: how far a step typically moves every coordinate, shape (dim,), positive.
-        telling: further cases with a rare reward or an end; None where there are none.
+        telling: further cases with a rare reward or an end; None if there are none.
     """
 
     states: Floats

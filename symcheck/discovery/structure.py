@@ -48,9 +48,9 @@ class Structure:
         fixed: coordinates that never change and are left alone.
         relative: effects that differ by no more than this share of the larger count as equal.
         pairs: over two state literals, what both do together, as numbers that a symmetry keeps; -1 goes with any. None
-            where that was not measured. Shape (2 dim, 2 dim).
+            if that was not measured. Shape (2 dim, 2 dim).
         mixed: mixed[p, q, r]: how far literal r rises when p and q are probed together, beyond what each does alone;
-            None where that was not measured. Shape (2 dim, 2 dim, 2 dim).
+            None if that was not measured. Shape (2 dim, 2 dim, 2 dim).
         mixed_floor: per literal r, below which that counts as none.
         parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
     """

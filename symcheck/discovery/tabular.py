@@ -34,12 +34,12 @@ class TableFindings:
         summary: order, orbits and what was enumerated, in a sentence.
         states: number of states.
         actions: number of actions.
-        claim: the symmetry; None where there is none.
-        fields: its SPEC fields; empty where the action map depends on the state, which data cannot say.
+        claim: the symmetry; None if there is none.
+        fields: its SPEC fields; empty if the action map depends on the state, which data cannot say.
         verified: the run that proves it.
         trials: the claim, generator by generator.
         remarks: what else to know.
-        orbits: the homomorphism onto the orbits, for the page; None where there is no symmetry.
+        orbits: the homomorphism onto the orbits, for the page; None if there is no symmetry.
     """
 
     summary: str
@@ -103,7 +103,7 @@ def search_table(
 
 
 def fields_of(claim: Symmetry) -> dict[str, Any]:
-    """The SPEC fields of a symmetry whose entries are permutations; empty where some entry is a callable."""
+    """The SPEC fields of a symmetry whose entries are permutations; empty if some entry is a callable."""
     entries = (*claim.observation, *claim.action)
     if not all(isinstance(entry, AffineEntry) and entry.permutation() is not None for entry in entries):
         return {}

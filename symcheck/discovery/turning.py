@@ -65,7 +65,7 @@ def verify_spatial(
         generators: what was found.
 
     Returns:
-        The turns with the verdict on all rotations, and the claim; None where there are no such three, or where it does
+        The turns with the verdict on all rotations, and the claim; None if there are no such three, or where it does
         not hold.
     """
     turns, families = [], []

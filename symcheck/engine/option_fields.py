@@ -30,7 +30,7 @@ class OptionField:
         kind: type of the text on the command line: int, float, str, bool (a flag) or pathlib.Path.
         panel: heading under which `--help` lists it; None for the first one.
         flag: its name on the command line, for instance "--max-time".
-        read: from a value of `kind` to the option's own; None where that is the value itself.
+        read: from a value of `kind` to the option's own; None if that is the value itself.
         is_typed: whether it exists on the command line and in settings at all.
         is_shared: whether `[tool.symcheck]` may set it for all checks at once.
         completion: the function of `symcheck.cli.completion` that completes it; "" for none.

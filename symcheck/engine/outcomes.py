@@ -19,7 +19,7 @@ class Outcomes(NamedTuple):
     Attributes:
         finite: whether something was compared: not every coordinate was NaN, or one and the same infinity, throughout.
         stuck: where nothing was compared, what stood there instead: "NaN" or "infinite".
-        constant: the value that never varied, as text; None where it varied, or nothing was compared.
+        constant: the value that never varied, as text; None if it varied, or nothing was compared.
     """
 
     finite: bool

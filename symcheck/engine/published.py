@@ -97,7 +97,7 @@ def element_word(example: Mapping[str, Any]) -> str:
         example: a counterexample of a report, of either schema.
 
     Returns:
-        For instance "mirror" or "r^2"; "" where none is named.
+        For instance "mirror" or "r^2"; "" if none is named.
 
     Example:
         >>> element_word({"group_element": {"word": "r^2", "parameters": []}})

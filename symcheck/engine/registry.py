@@ -28,7 +28,7 @@ class Property:
         kind: "env" or "net".
         order: properties of a kind run in ascending order.
         claim: the equation it checks, for people.
-        meaning: the same in words; "" where nobody said.
+        meaning: the same in words; "" if nobody said.
         check: from the runner's context to the verdict.
         applies: from the same context to whether there is anything to check; a property that does not apply is
             left out of the run.
@@ -67,7 +67,7 @@ def register(
         kind: the kind of subject it checks, "env" or "net".
         order: position among the properties of this kind; ties are broken by name.
         claim: the equation that the property checks; reports print it.
-        meaning: the claim in words; "" where the equation is enough.
+        meaning: the claim in words; "" if the equation is enough.
         applies: whether this run has anything to check under it.
 
     Returns:

@@ -34,17 +34,17 @@ class Counterexample:
         group_element: the element g, written in generator names ("mirror", "r^2").
         observation: the observation s shows (nested lists of numbers, in the space's own order).
         state: the internal state s where it differs from the observation, else None.
-        action: the agent's action a; None where no action is involved.
+        action: the agent's action a; None if no action is involved.
         expected: what the claim asks for, in the property's own quantity (for instance g T(s, a)).
         actual: what was measured (for instance T(g s, g a)).
         residual: the norm of expected - actual named by the property's `unit`; NaN where one side is NaN alone.
         where: the coordinate, leaf or output with the largest residual, in words ("observation[2]").
         reproduce: a shell command (or Python line) that reproduces this failure.
-        image_observation: g applied to `observation`; None where not computed.
-        image_action: g applied to `action`; None where no action is involved.
+        image_observation: g applied to `observation`; None if not computed.
+        image_action: g applied to `action`; None if no action is involved.
         pictures: for pages only, JSON has none, as (caption, picture): the `data:` address of a PNG that an environment
             drew itself, or an observation that the page can draw.
-        undrawn: for pages only as well: why the environment drew no picture; "" where it did, or nobody asked it to.
+        undrawn: for pages only as well: why the environment drew no picture; "" if it did, or nobody asked it to.
     """
 
     group_element: str
@@ -73,23 +73,23 @@ class PropertyResult:
             (networks); relations, samples (group_axioms).
         checked: number of (input, group element) pairs examined.
         violations: number of those that violated the property beyond tolerance.
-        max_residual: largest residual seen, in `unit`; None where no residual exists.
-        tolerance: what a residual is compared with (at the worst sample), in `unit`; None where none applies.
+        max_residual: largest residual seen, in `unit`; None if no residual exists.
+        tolerance: what a residual is compared with (at the worst sample), in `unit`; None if none applies.
         unit: the residual's norm, unit and place, for instance "max norm over observation coordinates".
         bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4,
-            "confidence": 0.99, "region": state(...)}; None where the verdict is proved or failed without one.
+            "confidence": 0.99, "region": state(...)}; None if the verdict is proved or failed without one.
         counterexample: present when failed and an input exists.
         causes: likely causes, most likely first; plain text becomes a free statement.
         notes: on what evidence, over which region, where the tolerance comes from; plain text likewise.
-        reason: why the verdict is not a plain pass or failure; None where it is.
+        reason: why the verdict is not a plain pass or failure; None if it is.
         approximate: whether the claim holds up to a size that is small beside the values, or that is accepted.
-        accepted_by: where a violation is accepted: "baseline", "accept_gap"; None where none is.
+        accepted_by: where a violation is accepted: "baseline", "accept_gap"; None if none is.
         equation: the claim as a formula, as the property was registered; the runner fills it in.
         meaning: the claim in words, likewise.
         location: networks: the layer's name as in `named_modules()`; None for environments.
         p_value: for statistical tests, the (uncorrected) p-value; None otherwise.
         per_coordinate: residual and tolerance of each coordinate, for the report: a list of
-            {"name", "max_residual", "tolerance"}; empty where it does not apply.
+            {"name", "max_residual", "tolerance"}; empty if it does not apply.
         parts: policies: the residual that each part adds, {"normaliser", "network", "post"}; empty for others.
         facts: what the verdict was decided from, so that it can be decided again; not published.
     """
@@ -141,7 +141,7 @@ class RunResult:
         seed: the seed that reproduces the run.
         duration_s: wall time in seconds.
         versions: package name to version string, of all that took part.
-        command: the command line that repeats this run; "" where none exists (an object built in Python).
+        command: the command line that repeats this run; "" if none exists (an object built in Python).
         claim: how the symmetry acts, in words, for people: {"observation": [...], "action": [...], "state": [...]},
             one text per generator.
         method_reason: why the method was chosen; plain text becomes a free statement.

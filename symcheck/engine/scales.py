@@ -98,7 +98,7 @@ def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
         epsilon: rounding units, shape (dim,).
 
     Returns:
-        (lowest, highest), both of shape (dim,); infinite where nothing is far off.
+        (lowest, highest), both of shape (dim,); infinite if nothing is far off.
 
     Example:
         >>> values = np.append(np.linspace(0.0, 1.0, 101), [1e30] * 50)[:, None]

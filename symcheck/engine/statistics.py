@@ -187,7 +187,7 @@ class SwapTest:
         needed: pairs that would find the difference seen with 90% power.
         coordinates: all coordinates that differ by themselves at the level, each once, most different first.
         live: whether any pattern of swaps could have rejected: false where the two samples never differ.
-        named: the most different feature that has a name, also where the learned one differs more; None where there is
+        named: the most different feature that has a name, also where the learned one differs more; None if there is
             none.
         effect: its size in plain units, where that was measured.
     """

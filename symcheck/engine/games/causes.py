@@ -31,7 +31,7 @@ class Seen:
 
     Attributes:
         index: of the image.
-        given: where the policy image puts each entry; None where it is not a rearrangement.
+        given: where the policy image puts each entry; None if it is not a rearrangement.
         implied: by move, the one move that leads to the image of the next board.
         misplaced: moves that the policy image has elsewhere than next states say.
         unmatched: moves whose image no move leads to.

@@ -27,7 +27,7 @@ class Violation:
     Attributes:
         position: where.
         image: index of the image.
-        action: that was played; None where none was.
+        action: that was played; None if none was.
         expected: what the claim asks for.
         actual: what the game says.
         where: the place in words.
@@ -94,7 +94,7 @@ class Comparison:
         self._places = {places.tobytes() for places in reference if places is not None}
 
     def twin(self, position: Reached, k: int) -> Node | None:
-        """The state that image k is; None where it cannot be reached."""
+        """The state that image k is; None if it cannot be reached."""
         if position.twins:
             return position.twins[k] if k < len(position.twins) else None
         same_shape = _board_shape(position.node.board) == _board_shape(position.node.images[k].board)
@@ -209,7 +209,7 @@ def implied_moves(twin: Node, expected: Mapping[bytes, Any]) -> list[int]:
 
 
 def _moved_legal(node: Node, k: int) -> Bools | None:
-    """The image of the legal moves; None where it has another length."""
+    """The image of the legal moves; None if it has another length."""
     moves = node.images[k].moves
     if moves is not None:
         return np.asarray(move(moves, node.legal))

@@ -20,7 +20,7 @@ class Image:
     Attributes:
         board: the board image.
         key: equal boards have equal keys.
-        moves: entry a of the policy vector goes to place moves[a]; None where the image is not a rearrangement.
+        moves: entry a of the policy vector goes to place moves[a]; None if the image is not a rearrangement.
         size: length of the policy image.
     """
 
@@ -56,7 +56,7 @@ class Probe:
         return np.asarray(self.ranks / self.ranks.sum())
 
     def read(self, moved: Floats) -> Ints | None:
-        """Where each entry went; None where the image has other entries.
+        """Where each entry went; None if the image has other entries.
 
         Example:
             >>> Probe(np.array([1, 2, 3])).read(np.array([3, 1, 2]) / 6)

@@ -31,7 +31,7 @@ class Reached:
     Attributes:
         node: the state.
         moves: the actions from the start.
-        twins: by image, the state that the moved actions lead to, None where one of them is illegal; empty where
+        twins: by image, the state that the moved actions lead to, None if one of them is illegal; empty if
             boards are states.
     """
 
@@ -92,7 +92,7 @@ class Player:
         return replace(after, twins=tuple(twins))
 
     def replay(self, moves: tuple[int, ...]) -> Reached | None:
-        """The position after some moves; None where one of them is illegal."""
+        """The position after some moves; None if one of them is illegal."""
         position = self.start()
         for action in moves:
             if action not in self.legal_moves(position):
@@ -146,7 +146,7 @@ def _log_positions(player: Player, game: list[Reached]) -> float:
 
 
 def _enumerate(player: Player, deadline: float | None) -> tuple[Reached, ...] | None:
-    """All positions, nearest first; None where they are too many, or time is up."""
+    """All positions, nearest first; None if they are too many, or time is up."""
     start = player.start()
     seen = {id(start.node): start}
     waiting = deque([start])

@@ -107,7 +107,7 @@ def _play_elsewhere(game: Game, reached: Sequence[Reached], rng: np.random.Gener
 
 
 def _answer_again(example: Violation, part: str, comparison: Comparison, player: Player) -> bytes | None:
-    """Both sides of a violation, asked anew; None where there is none."""
+    """Both sides of a violation, asked anew; None if there is none."""
     position: Reached | None = example.position
     if example.position.twins:
         position = player.replay(example.position.moves)

@@ -50,7 +50,7 @@ class Node:
 
     @functools.cached_property
     def twins(self) -> tuple[Node | None, ...]:
-        """The states that the images are; None where boards cannot be set."""
+        """The states that the images are; None if boards cannot be set."""
         states = [self.rules.game.state_of(image.board) for image in self.images]
         return tuple(None if state is None else self.rules.node(state) for state in states)
 

@@ -26,7 +26,7 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
         game: the game, with the function of its images.
         options: how much to test.
         target: how reports call the game.
-        command: the command line that repeats the run; "" where none exists.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:

@@ -100,7 +100,7 @@ class MirrorContext:
         return self.answer_to(self.batch)
 
     def images(self, name: str) -> Floats | None:
-        """The images of one group, (blocks, rows, width); None where none came back."""
+        """The images of one group, (blocks, rows, width); None if none came back."""
         return self.answer.actions if name == ACTION else self.answer.observations[name]
 
     @functools.cached_property

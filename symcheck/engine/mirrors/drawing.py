@@ -32,7 +32,7 @@ def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]
 
     Returns:
         (caption, drawing) pairs; a drawing has `lines` (x1, y1, x2, y2) and `joints` (x, y, name, whether it is wrong),
-        in metres, x to the right and y up. Empty where no joint is wrong.
+        in metres, x to the right and y up. Empty if no joint is wrong.
     """
     chosen = _wrong_joint_term(context)
     if chosen is None:

@@ -75,7 +75,7 @@ def element_matrix(context: MirrorContext, matrices: tuple[Any, ...], element: i
 
 
 def other_plane(context: MirrorContext, name: str) -> LaidGroup | None:
-    """A group mirrored in the other vertical plane; None where the robot has no image there, or for other groups."""
+    """A group mirrored in the other vertical plane; None if the robot has no image there, or for other groups."""
     written, robot = context.layout.written, context.layout.robot
     if written.group != "C2":
         return None

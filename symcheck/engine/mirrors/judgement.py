@@ -68,7 +68,7 @@ def _moves_a_column(group: LaidGroup) -> bool:
 
 
 def _largest_difference(context: MirrorContext, name: str) -> float:
-    """The largest difference of a number of one group; infinite where no image came back."""
+    """The largest difference of a number of one group; infinite if no image came back."""
     images = context.images(name)
     if images is None:
         return float("inf")

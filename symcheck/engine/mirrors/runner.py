@@ -48,7 +48,7 @@ def run_mirror(
         layout: of observations and actions; for a model alone its plane and group count.
         options: how much to test.
         target: how reports call the subject.
-        command: the command line that repeats the run; "" where none exists.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
         env: passed to the function.
 

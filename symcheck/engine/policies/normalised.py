@@ -32,7 +32,7 @@ class Normalised:
 
     Attributes:
         module: of the policy.
-        keys: of the observation, in the order of its columns; None where the observation is one array.
+        keys: of the observation, in the order of its columns; None if the observation is one array.
         shapes: of one observation under each key.
     """
 
@@ -71,7 +71,7 @@ class Normalised:
 
 
 def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype: torch.dtype) -> Normalised | None:
-    """Find the columns that a normaliser reads; None where it reads none of the observation's.
+    """Find the columns that a normaliser reads; None if it reads none of the observation's.
 
     Args:
         module: with statistics of columns.

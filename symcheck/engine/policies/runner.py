@@ -40,7 +40,7 @@ def run_policy(
         observations: the states, stacked, shape (N, ...); of Dict spaces a dictionary of such arrays.
         options: units and tolerance.
         target: how reports call the policy.
-        command: the command line that repeats the run; "" where none exists.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:

@@ -52,7 +52,7 @@ class DeterminismCheck:
     Attributes:
         behaviour: "deterministic", "stochastic" (random, given the state) or "leaky" (something survives setting).
         finding: the same, to be said; of a leaky environment, the reason why nothing is decided.
-        caution: why a pass would not be believed although steps repeat; None where nothing speaks against it.
+        caution: why a pass would not be believed although steps repeat; None if nothing speaks against it.
         noise: what repetitions of a coordinate may differ by, per part: rounding, or what little setting loses.
         reset_first: the environment repeats itself only when it is reset before each state is set.
         repeating: parts that repeated although the dynamics are random.

@@ -52,7 +52,7 @@ class SetVersusReached:
     """What setting a state loses of a state that was reached.
 
     Attributes:
-        caution: why a pass would not be believed; None where nothing speaks against it.
+        caution: why a pass would not be believed; None if nothing speaks against it.
         remarks: what differs and does no harm.
         loss: how far steps set and reached differ, where there is a caution.
         touched: the properties whose outcomes differ, where there is one.
@@ -226,7 +226,7 @@ def compare_in_distribution(bench: Workbench, rng: np.random.Generator) -> State
         rng: picks visits and draws swaps.
 
     Returns:
-        Why a pass would not be believed; None where nothing speaks against it.
+        Why a pass would not be believed; None if nothing speaks against it.
     """
     stepper, visits = bench.pairs.stepper, bench.pool.visits
     picked = [int(i) for i in rng.permutation(len(visits))[:_PICKED_RANDOM]]

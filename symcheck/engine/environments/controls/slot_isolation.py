@@ -33,7 +33,7 @@ def find_slot_leak(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -
         rng: picks slots, states and seeds.
 
     Returns:
-        None where nothing was found, or where the environment does not repeat under a seed.
+        None if nothing was found, or where the environment does not repeat under a seed.
     """
     if stepper.slots.count < 2:
         return None

@@ -133,7 +133,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
 
 
 def _find_stuck(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> str:
-    """What every value of a part was where none was a number; "" where some was, or it is not made of numbers."""
+    """What every value of a part was where none was a number; "" if some was, or it is not made of numbers."""
     flats = []
     for situation, action in zip(picked, actions, strict=True):
         value = {"observation": situation.obs, "action": action, "state": situation.state}[part]

@@ -79,7 +79,7 @@ def distribution_gap(
         failed: the parts that are violated; what holds contributes nothing.
 
     Returns:
-        The estimate, at most the span of returns that the rewards seen allow; None where the time is up.
+        The estimate, at most the span of returns that the rewards seen allow; None if the time is up.
     """
     measured, rng = compared.measured, bench.rng("gap of laws")
     if not bench.in_time():

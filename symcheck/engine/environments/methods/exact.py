@@ -48,7 +48,7 @@ class TabularEvidence:
     Args:
         bench: the symmetry and the options.
         table: `P`.
-        start: probability of each start state, shape (states,); None where it is not known.
+        start: probability of each start state, shape (states,); None if it is not known.
     """
 
     method = "exact"
@@ -126,7 +126,7 @@ class TabularEvidence:
         return np.array([float(outcome[column]) for outcome in possible])[:, None]
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
-        """What the violations cost in value; None where rewards are not numbers, so that there are no values."""
+        """What the violations cost in value; None if rewards are not numbers, so that there are no values."""
         rewards = [outcome[2] for actions in self._table.values() for known in actions.values() for outcome in known]
         return table_gap(self, discount) if np.isfinite(np.array(rewards, dtype=np.float64)).all() else None
 
@@ -330,7 +330,7 @@ _KEPT: dict[Part, Callable[[int, float, bool], Hashable]] = {
 
 
 def contradiction(table: Table, visits: Sequence[Visit]) -> str:
-    """Where the environment did what its table gives no probability, in words; "" where all steps agree with it.
+    """Where the environment did what its table gives no probability, in words; "" if all steps agree with it.
 
     A class that overrides `step` may inherit a table that tells another story.
 

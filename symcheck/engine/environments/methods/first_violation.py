@@ -37,7 +37,7 @@ class FirstViolation:
             planned: how many there will be.
 
         Returns:
-            True where some equation is violated.
+            True if some equation is violated.
         """
         count = sum(len(part.cases) for part in stepped)
         if not self._next <= count < planned:

@@ -80,7 +80,7 @@ class PairSample:
 
     @functools.cached_property
     def screened(self) -> Screened | None:
-        """What a batched form of the environment showed on many more pairs; None where there is none to be believed."""
+        """What a batched form of the environment showed on many more pairs; None if there is none to be believed."""
         few = len(self.drawn.cases)  # decides whether the batched form is believed
         asked = self._bench.options.samples
         # The bound counts what is drawn here: fewer than were stepped by hand would exclude less than those did.
@@ -124,7 +124,7 @@ class PairSample:
 
     @functools.cached_property
     def _not_sought(self) -> str:
-        """Why thresholds were not sought on purpose, a value of `thresholds_not_sought.why`; "" where they were."""
+        """Why thresholds were not sought on purpose, a value of `thresholds_not_sought.why`; "" if they were."""
         if self._given is not None or self.stopped:
             return "violated"
         if self._bench.interrupted or not self._bench.in_time(_STEPPING):
@@ -133,7 +133,7 @@ class PairSample:
 
     @property
     def thresholds(self) -> Statement | None:
-        """The note on thresholds that were not sought in the box of states; None where they were, or nothing ended."""
+        """The note on thresholds that were not sought in the box of states; None if they were, or nothing ended."""
         if not self.ends or not self._not_sought:
             return None
         if self.between.count:

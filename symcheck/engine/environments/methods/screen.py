@@ -74,7 +74,7 @@ class Screened:
         region: where they were drawn.
         source: the batched form, in words.
         tallies: by property.
-        suspects: suspicious pairs, each once, stepped again by the environment; None where there are none.
+        suspects: suspicious pairs, each once, stepped again by the environment; None if there are none.
     """
 
     checked: int

@@ -229,7 +229,7 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
 
 
 def _along_steps(compared: ComparedPairs) -> float | None:
-    """What the rewards' differences add up to along the worst way through the pairs; None where states are many."""
+    """What the rewards' differences add up to along the worst way through the pairs; None if states are many."""
     measured, stepper = compared.measured, compared.pairs.stepper
     comparison = compared.pairs.comparison("reward", measured)
     return accumulated_difference(

@@ -60,10 +60,10 @@ class Placement:
         rng: draws the actions of those steps.
 
     Attributes:
-        kind: which of the three ways is used; None where there is none.
+        kind: which of the three ways is used; None if there is none.
         why_not: where kind is None, what is missing; else None.
-        form: a state as `get` returns it; None where states cannot be read.
-        inner: how internal next states are compared in float64 as well; None where they are not.
+        form: a state as `get` returns it; None if states cannot be read.
+        inner: how internal next states are compared in float64 as well; None if they are not.
     """
 
     def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
@@ -190,11 +190,11 @@ class Placement:
         return Situation(state if self.reads_states else self._state_showing(obs), obs, origin)
 
     def showing(self, obs: Any, state: Any, origin: str) -> Situation:
-        """The situation of an observation and, where the two differ, its state (None where it does not)."""
+        """The situation of an observation and, where the two differ, its state (None if it does not)."""
         return Situation(self._state_showing(obs) if state is None else state, obs, origin)
 
     def at(self, state: Any, origin: str) -> Situation | None:
-        """The situation of a proposed state; None where what it shows is not known without a step."""
+        """The situation of a proposed state; None if what it shows is not known without a step."""
         if self.access.get is None:
             obs = _as_like(state, self._stepper.first_obs)
             return Situation(obs, obs, origin)
@@ -206,7 +206,7 @@ class Placement:
         return Situation(state, obs, origin)
 
     def between(self, state: Any, origin: str) -> Situation | None:
-        """The situation of numbers between those of states; None where they are not read back as they were set."""
+        """The situation of numbers between those of states; None if they are not read back as they were set."""
         if self.access.get is None or not self._double:
             return None
         self._stepper.poke(state)
@@ -215,7 +215,7 @@ class Placement:
         return Situation(state, _as_like(state, self._stepper.first_obs), origin) if same else None
 
     def not_a_state(self, state: Any) -> str:
-        """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
+        """Why a proposed state cannot be one, in words; "" if nothing speaks against it."""
         proposed = numeric(state)
         count = -1 if proposed is None else proposed.size
         if self.access.get is not None:
@@ -246,7 +246,7 @@ class Placement:
         return Situation(self._without_rounding(word, state, situation.state) if self._sharp else state, obs, "image")
 
     def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
-        """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
+        """Images of many situations at once, where they are arrays and the maps are data; None otherwise."""
         first = situations[0]
         if self._by_observation and isinstance(first.obs, np.ndarray):
             observations = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
@@ -287,7 +287,7 @@ class Placement:
             word: the element.
             states: shape (n, dim), float64.
             observations: what they show, shape (n, *shape).
-            showing: the states that show observations, stacked; None where the observation is the state.
+            showing: the states that show observations, stacked; None if the observation is the state.
 
         Returns:
             (states, observations) of the images, shapes as given.
@@ -311,7 +311,7 @@ class Placement:
             units: how many units in the last place.
 
         Returns:
-            A neighbour in the precision in which images are made; None where states are not made of floats.
+            A neighbour in the precision in which images are made; None if states are not made of floats.
         """
         if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
             state = _in_form(neighbour(situation.state, pattern, up, units), self.form)
