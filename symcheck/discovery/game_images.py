@@ -251,7 +251,7 @@ Images = Callable[[Any, list[float]], list[tuple[Any, Any]]]
 
 
 def as_function(images: list[FoundImage], *, original: bool = True) -> Images:
-    """Images as a function (board, pi) -> [(board, pi), ...], the position itself first where `original` says so."""
+    """The images as a function (board, pi) -> [(board, pi), ...], starting with the position itself if `original`."""
     return lambda board, policy: [
         *([(board, policy)] if original else []),
         *(image(board, policy) for image in images),

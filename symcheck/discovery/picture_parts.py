@@ -1,4 +1,4 @@
-"""Observations with pictures in them, as smaller arrays: all pictures turn together, what stands beside moves too."""
+"""Observations that contain images, reduced to smaller arrays; all images rotate together with the other components."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is undecided if a symmetry with this observation map exists."""
+        """Whether the search did not decide if a symmetry with this observation map exists."""
         return self.another or self.verdict in ("untried", "undecided")
 
 
