@@ -285,7 +285,7 @@ def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> Spa
         )
     if images is None or len(images) != space.n:
         raise SpecError(
-            f"acts on {entry.dim} values, but the space has {space.n}: {space}.",
+            f"acts on {entry.dim} value{'s' if entry.dim != 1 else ''}, but the space has {space.n}: {space}.",
             where=where,
             remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
         )
