@@ -23,7 +23,7 @@ _BESIDE = frozenset(_BESIDE_NAMES.split())
 functions: what those keep between calls are compiled functions and their names."""
 GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
 """Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
-_OWN = str(Path(__file__).parents[2])
+_OWN = str(Path(__file__).parents[3])
 
 
 def is_importing(frame: types.FrameType | None, outermost: types.FrameType) -> bool:
