@@ -1,4 +1,4 @@
-"""Agents of rsl_rl, skrl and rl_games as functions of observations; their forward takes dictionaries or samples.
+"""Agents of rsl_rl, skrl and rl_games as functions of observations; their forward takes dictionaries or draws actions.
 
 They are recognised by their attributes; their packages are not imported.
 """
