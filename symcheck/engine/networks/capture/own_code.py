@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def is_own_code(file: str, names: Mapping[str, Any]) -> bool:
     return not file.startswith(GENERATED) and (origin is None or is_own_file(str(origin)))
 
 
+@cache
 def is_own_file(file: str) -> bool:
     """Whether code of this file is the network's own, and neither torch's, the standard library's nor ours."""
     if file.startswith(GENERATED):
