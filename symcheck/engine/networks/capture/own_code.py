@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def is_own_code(file: str, names: Mapping[str, Any]) -> bool:
     return not file.startswith(GENERATED) and (origin is None or is_own_file(str(origin)))
 
 
+@cache
 def is_own_file(file: str) -> bool:
     """Whether code of this file belongs to the network, rather than to torch, the standard library or symcheck."""
     if file.startswith(GENERATED):
