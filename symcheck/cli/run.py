@@ -102,7 +102,9 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     settings.check_names(given, settings.CHECK[kind], where)
     missing = [name for name in _NEEDED[kind] if name not in given]
     if missing:
-        raise OptionError(f"expected {' and '.join(missing)} beside {kind} = TARGET.", where=where, remedy=_EXAMPLE)
+        raise OptionError(
+            f"expected {' and '.join(missing)} together with {kind} = TARGET.", where=where, remedy=_EXAMPLE
+        )
     # A mirror has no baseline: only what its kind has is taken from the settings of all checks.
     common = {key: value for key, value in shared.items() if key in settings.SHARED_BY_KIND[kind]}
     arguments = {key.replace("-", "_"): value for key, value in {**common, **given}.items()}

@@ -339,7 +339,7 @@ def corner_images(entry: Entry) -> list[int]:
 def _in_words(entry: Entry) -> tuple[str, str]:
     """What an entry is, and what layers take in place of one that is not a linear map of a vector."""
     if isinstance(entry, SpatialEntry):
-        return f"{entry.operator!r}", "For images use spatial operators: BasisConv2d(..., spatial=[...])."
+        return f"{entry.operator!r}", "For images, use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):
         return "a mapping of sub-spaces", (
             "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "

@@ -89,7 +89,7 @@ def _build_network(item: Any, name: str) -> nn.Module:
             where=name,
             remedy=None
             if isinstance(error, SymcheckError)  # it says itself what to do
-            else "It is called without arguments and returns a torch.nn.Module.",
+            else "It must work without arguments and return a torch.nn.Module.",
         ) from error
     if is_array_function(net):
         return ArrayFunction(net)
