@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
@@ -104,8 +105,8 @@ class Settings:
     target_divergence: float = 0.0
 
     def __post_init__(self) -> None:
-        # All problems at once, so that one message mends them all.
-        problems = list(_problems(self))
+        # All problems at once, so that one message mends them all; numbers are compared once they are numbers.
+        problems = list(_wrong_types(self) or _problems(self))
         if problems:
             raise OptionError(f"expected {'; '.join(problems)}.", where="--set")
 
@@ -132,7 +133,36 @@ class Settings:
             >>> Settings().with_changes(steps=1_000, horizon=None).steps
             1000
         """
-        return dataclasses.replace(self, **{key: value for key, value in changes.items() if value is not None})
+        given = {key: value for key, value in changes.items() if value is not None}
+        # 1e6 steps are a whole number of steps.
+        whole = {key for key, kind in get_type_hints(Settings).items() if kind is int}
+        rounded = {key: int(value) for key, value in given.items() if key in whole and _is_whole(value)}
+        return dataclasses.replace(self, **(given | rounded))
+
+
+_KINDS: dict[Any, tuple[str, Any]] = {
+    bool: ("true or false", bool),
+    int: ("a whole number", numbers.Integral),
+    float: ("a number", numbers.Real),
+}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _wrong_types(settings: Settings) -> list[str]:
+    """Fields of other types than theirs: a word would count as true, and a fraction as a number of steps."""
+    problems = []
+    for name, kind in get_type_hints(Settings).items():
+        value = getattr(settings, name)
+        # A truth value is an integer to Python.
+        fits = kind not in _KINDS or (
+            isinstance(value, _KINDS[kind][1]) and (kind is bool or not isinstance(value, bool))
+        )
+        if not fits:
+            problems.append(f"{name} to be {_KINDS[kind][0]}, got {value!r}")
+    return problems
 
 
 def _problems(settings: Settings) -> Sequence[str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from symcheck.array_types import Floats
 from symcheck.intertwiners.basis import IntertwinerBasis
 from symcheck.intertwiners.isotypic import EXACT, IsotypicBlock, isotypic_blocks
-from symcheck.nn.pair_product import PairProduct, pair_factors
+from symcheck.nn.pair_product import pair_factors, pair_product
 
 FEWEST_SAVED = 40_000
 """Products to save for one input, by `benchmarks/layers.py`: those of 384 units under C2, of 256 under C4 and D4."""
@@ -127,7 +127,7 @@ class BlockProduct:
         if self._pairs is not None:
             weights = self._places[0].weights(self._weights[0](coefficients, 1))
             lifted = None if bias is None else self._lift(bias, 0, 2)
-            made: Tensor = PairProduct.apply(x.reshape(batch, self._channels_in, -1), weights, lifted)[0]
+            made = pair_product(x.reshape(batch, self._channels_in, -1), weights, lifted)
             return made.view(*lead, self._channels_out, -1)
         # (dim, batch, channels): what a block reads lies together.
         changed = self._into(x.reshape(batch, self._channels_in, -1), -1)

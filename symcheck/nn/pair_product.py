@@ -41,11 +41,39 @@ def pair_factors(into: Floats, out: Floats) -> tuple[Floats, Floats] | None:
     return (rows, columns) if max(np.abs(error).max() for error in errors) <= EXACT else None
 
 
-class PairProduct(torch.autograd.Function):
-    """Pairs (batch, channels_in, 2) by weights of sums and of differences, (2, channels_out, channels_in), and offsets.
+def pair_product(x: Tensor, weights: Tensor, offsets: Tensor | None) -> Tensor:
+    """The product of pairs.
 
-    Returns pairs (batch, channels_out, 2), and what `backward` reads: sums and differences of the input.
+    Args:
+        x: pairs (batch, channels_in, 2).
+        weights: of sums and of differences, (2, channels_out, channels_in).
+        offsets: of both, (2, 1, channels_out); None without them.
+
+    Returns:
+        Pairs (batch, channels_out, 2): s + d and s - d, where s and d are what becomes of sums and differences.
+
+    Example:
+        >>> pair_product(torch.tensor([[[3.0, 1.0]]]), torch.tensor([[[1.0]], [[2.0]]]), None)
+        tensor([[[8., 0.]]])
     """
+    made: Tensor = _PairProduct.apply(x, weights, offsets)[0]  # type: ignore[no-untyped-call]
+    return made
+
+
+def _take_apart(x: Tensor) -> Tensor:
+    """Sums and differences, as an operation that is recorded."""
+    made: Tensor = _Apart.apply(x)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _put_together(x: Tensor) -> Tensor:
+    """Pairs of sums and differences, as an operation that is recorded."""
+    made: Tensor = _Together.apply(x)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _PairProduct(torch.autograd.Function):
+    """`pair_product`, and beside it what `backward` reads: sums and differences of the input."""
 
     @staticmethod
     def forward(x: Tensor, weights: Tensor, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -72,11 +100,11 @@ class PairProduct(torch.autograd.Function):
             return None, None, None
         x, weights, apart = ctx.saved_tensors
         # For second derivatives what was kept must depend on the input.
-        apart = _Apart.apply(x) if torch.is_grad_enabled() else apart
-        d_made = _Apart.apply(gradients[0])
+        apart = _take_apart(x) if torch.is_grad_enabled() else apart
+        d_made = _take_apart(gradients[0])
         needs_x, needs_weights, needs_offsets = ctx.needs_input_grad
         return (
-            _Together.apply(torch.bmm(d_made, weights)) if needs_x else None,
+            _put_together(torch.bmm(d_made, weights)) if needs_x else None,
             torch.bmm(d_made.transpose(1, 2), apart) if needs_weights else None,
             d_made.sum(1, keepdim=True) if needs_offsets and ctx.with_offsets else None,
         )
@@ -87,16 +115,16 @@ class PairProduct(torch.autograd.Function):
         x, weights = ctx.saved_tensors
         d_x, d_weights, d_offsets = tangents
         parts = [
-            *([] if d_x is None else [torch.bmm(_Apart.apply(d_x), weights.transpose(1, 2))]),
-            *([] if d_weights is None else [torch.bmm(_Apart.apply(x), d_weights.transpose(1, 2))]),
+            *([] if d_x is None else [torch.bmm(_take_apart(d_x), weights.transpose(1, 2))]),
+            *([] if d_weights is None else [torch.bmm(_take_apart(x), d_weights.transpose(1, 2))]),
             *([] if d_offsets is None else [d_offsets.expand(2, x.shape[0], -1)]),
         ]
-        return (_Together.apply(sum(parts[1:], parts[0])) if parts else None), None
+        return (_put_together(torch.stack(parts).sum(0)) if parts else None), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int]]:
         """One product after the other."""
-        made, apart = zip(*_apply_each(PairProduct, info.batch_size, in_dims, given), strict=True)
+        made, apart = zip(*_apply_each(_PairProduct, info.batch_size, in_dims, given), strict=True)
         return (torch.stack(made), torch.stack(apart)), (0, 0)
 
 
@@ -119,12 +147,12 @@ class _Apart(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The transposed map."""
-        return _Together.apply(gradients[0])
+        return _put_together(gradients[0])
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """The map itself."""
-        return _Apart.apply(tangents[0])
+        return _take_apart(tangents[0])
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
@@ -150,12 +178,12 @@ class _Together(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The transposed map."""
-        return _Apart.apply(gradients[0])
+        return _take_apart(gradients[0])
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """The map itself."""
-        return _Together.apply(tangents[0])
+        return _put_together(tangents[0])
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
