@@ -181,7 +181,7 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
     [
         ("Point", "state_dependent", "expected one action map for all states"),
         ("Point", "curved", "expected a linear or affine map, which layers can carry"),
-        ("Point", "parts", "a mapping or tuple of entries needs a Dict or Tuple space"),
+        ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on Dict"),
     ],
 )
