@@ -8,8 +8,6 @@ properties.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -28,6 +26,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
+from symcheck.engine.versions import versions_of
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.statements.statement import Statement, state
@@ -166,7 +165,7 @@ def run_env(
         alpha=options.alpha,
         seed=options.seed,
         duration_s=time.monotonic() - started,
-        versions=_versions(),
+        versions=versions_of("symcheck", "numpy", "gymnasium"),
         command=command,
         claim=context.bench.pairs.bound.claim if context is not None else {},
         method_reason=context.reason if context is not None else state("method_not_chosen"),
@@ -226,13 +225,3 @@ def _check_in_time(entry: Property, context: EnvContext) -> PropertyResult:
         return entry.check(context)
     except TimeUp:
         return registry.undecided_result(entry, Facts(checked=0, time_up=True))
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in ("symcheck", "numpy", "gymnasium"):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = "not installed"
-    return versions

@@ -6,7 +6,6 @@ import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.mirrors.options import MirrorOptions
 from symcheck.engine.mirrors.rows import Images, Row, columns_that_differ, expected_row, read_rows
 from symcheck.engine.mirrors.samples import draw
+from symcheck.engine.versions import versions_of
 from symcheck.mirror_functions.grouped_calls import Answer, GroupedFunction
 from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, LaidOut
@@ -193,13 +193,4 @@ class MirrorContext:
 
 def versions() -> dict[str, str]:
     """Versions of the packages involved."""
-    import platform
-    from importlib import metadata
-
-    named: dict[str, Any] = {"python": platform.python_version()}
-    for package in ("symcheck", "numpy", "scipy", "torch", "mujoco"):
-        try:
-            named[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return named
+    return versions_of("symcheck", "numpy", "scipy", "torch", "mujoco")
