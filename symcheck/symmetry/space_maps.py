@@ -340,8 +340,8 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         raise SpecError(
             f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.",
             where=where,
-            remedy="Write a permutation as a list ([1, 0]), an affine map with the keys signs or matrix, and offset, and "
-            "a spatial operator with the keys spatial and axes.",
+            remedy="Write a permutation as a list ([1, 0]), an affine map with the keys signs or matrix, and offset, "
+            "and a spatial operator with the keys spatial and axes.",
         )
     unknown = [key for key in children if key not in subspaces]
     if unknown:
