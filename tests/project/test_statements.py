@@ -282,7 +282,7 @@ OUTSIDE_TEXT = {
     "symcheck/spaces/labels.py": "coordinate names as an environment's author gives them",
     "symcheck/envs/targets.py": "environment ids and attribute paths as a user types them",
     "symcheck/envs/atlas_page.py": "the columns of a Markdown table that it writes",
-    "symcheck/engine/networks/capture.py": "torch's names of sizes",
+    "symcheck/engine/networks/capture/capture.py": "torch's names of sizes",
     "symcheck/entries/forms.py": "entries of SPEC files",
     "symcheck/representations/named_parts.py": "representations that users write as text",
     "symcheck/symmetry/spec.py": "names of groups in SPEC files",

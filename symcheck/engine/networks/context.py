@@ -16,32 +16,32 @@ from symcheck.array_types import Floats
 from symcheck.certificate_checker import PRODUCT_CLAIM
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
-from symcheck.engine.networks.adapters import adapt_agent
-from symcheck.engine.networks.call_effects import lasting_change
-from symcheck.engine.networks.capture import Capture
-from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
-from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
-from symcheck.engine.networks.domain import Domain, domain_of
-from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dropout
+from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
+from symcheck.engine.networks.capture.call_effects import lasting_change
+from symcheck.engine.networks.capture.capture import Capture
+from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.one_run import capture_one_run
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.graph.making import certify, size_of
 from symcheck.engine.networks.graph.nodes import NoCertificateError
-from symcheck.engine.networks.integers import of_whole_numbers
-from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.measuring import Measured
-from symcheck.engine.networks.one_run import capture_one_run
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Compared, Proof, follow_action, same_numbers
-from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
-from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
-from symcheck.engine.networks.sampling import typical_inputs
-from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
-from symcheck.engine.networks.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
-from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.trainers import of_one_vector
-from symcheck.engine.networks.values import Opaque, SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import ClaimedNetwork, shrink_worst
+from symcheck.engine.networks.samples.location import first_nonfinite_module
+from symcheck.engine.networks.samples.measuring import Measured
+from symcheck.engine.networks.samples.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
+from symcheck.engine.networks.samples.ruler import ENOUGH, ROUNDED, Ruler
+from symcheck.engine.networks.samples.sampling import typical_inputs
+from symcheck.engine.networks.subject.adapters import adapt_agent
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, input_claim, output_claims
+from symcheck.engine.networks.subject.domain import Domain, domain_of
+from symcheck.engine.networks.subject.integers import of_whole_numbers
+from symcheck.engine.networks.subject.precision import followable
+from symcheck.engine.networks.subject.shapes import example_shapes, input_shape, mismatch
+from symcheck.engine.networks.subject.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
+from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.trainers import of_one_vector
+from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (
     Assessment,
     assess,

@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.engine.networks.ascent import activate_units, climb_residual
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.domain import Domain
-from symcheck.engine.networks.measuring import Measured, measure
+from symcheck.engine.networks.blame.proof import Proof, units_at_fault
 from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
-from symcheck.engine.networks.proof import Proof, units_at_fault
-from symcheck.engine.networks.ruler import EXACT, ROUNDED, Ruler
-from symcheck.engine.networks.sampling import Family, families
-from symcheck.engine.networks.search import revealing_inputs
-from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.samples.ascent import activate_units, climb_residual
+from symcheck.engine.networks.samples.measuring import Measured, measure
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED, Ruler
+from symcheck.engine.networks.samples.sampling import Family, families
+from symcheck.engine.networks.samples.search import revealing_inputs
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.domain import Domain
+from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.verdicts import is_wrong_weight
 
 SMALL_INPUT = 64

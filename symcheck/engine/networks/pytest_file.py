@@ -9,13 +9,13 @@ import numpy as np
 from torch import nn
 
 from symcheck.engine.events import ignore
-from symcheck.engine.networks.claims import Motion
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import KEEP, both_sides, relative_to_entries
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.replay import generator_named, path_of
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import KEEP, both_sides, relative_to_entries
+from symcheck.engine.networks.subject.claims import Motion
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry

@@ -11,15 +11,15 @@ from torch import nn
 from symcheck.array_types import Floats
 from symcheck.engine.equations import GROUP_AXIOMS, LAYER, NETWORK
 from symcheck.engine.events import ignore
+from symcheck.engine.networks.blame.proof import Proof
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import both_sides, describe_input, relative_to_entries
-from symcheck.engine.networks.decisions import CLEAR, is_decision, staying_behind
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.proof import Proof
-from symcheck.engine.networks.ruler import EXACT, ROUNDED
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.targets import resolve_network
-from symcheck.engine.networks.values import SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import both_sides, describe_input, relative_to_entries
+from symcheck.engine.networks.samples.decisions import CLEAR, is_decision, staying_behind
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.targets import resolve_network
+from symcheck.engine.networks.subject.values import SignedPermutation
 from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult

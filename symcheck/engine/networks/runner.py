@@ -20,8 +20,8 @@ from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.graph.making import certify
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.engine.networks.verdicts import layer_facts
 from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult

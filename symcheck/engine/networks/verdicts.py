@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from symcheck.engine.networks.decisions import CLEAR
-from symcheck.engine.networks.measuring import Measured
-from symcheck.engine.networks.proof import Proof
-from symcheck.engine.networks.ruler import EXACT, ROUNDED
-from symcheck.engine.networks.values import LayerRecord
+from symcheck.engine.networks.blame.proof import Proof
+from symcheck.engine.networks.samples.decisions import CLEAR
+from symcheck.engine.networks.samples.measuring import Measured
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED
+from symcheck.engine.networks.subject.values import LayerRecord
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from symcheck.array_types import Floats
-from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.policies.normalisers import has_statistics, statistics_of
 from symcheck.errors import TargetError, described
 from symcheck.mirror_functions.tensor_groups import tensor_groups

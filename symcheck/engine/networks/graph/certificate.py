@@ -11,10 +11,10 @@ import numpy as np
 
 from symcheck.array_types import Ints
 from symcheck.certificate_checker import SCHEMA, digest
-from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
 from symcheck.engine.networks.graph.interpreter import Followed
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError, Node
-from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.networks.subject.claims import InputClaim, Motion, OutputClaim
+from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 from symcheck.statements.statement import state
 
 

@@ -17,13 +17,13 @@ import symcheck.engine.networks.graph.pools
 import symcheck.engine.networks.graph.products
 import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
-from symcheck.engine.networks.capture import Capture
+from symcheck.engine.networks.capture.capture import Capture
+from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
-from symcheck.engine.networks.places import place_of
-from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
 SHAPED = frozenset(

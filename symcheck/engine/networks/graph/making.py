@@ -10,16 +10,16 @@ import torch
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
-from symcheck.engine.networks.capture import Capture
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.domain import Domain
-from symcheck.engine.networks.entry_scales import difference, output_scale
+from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.graph.ties import ties_of
-from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, Opaque
+from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.domain import Domain
+from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.values import AffineMap, Opaque
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 

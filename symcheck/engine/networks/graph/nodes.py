@@ -17,7 +17,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Ints
 from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
-from symcheck.engine.networks.places import Place
+from symcheck.engine.networks.capture.places import Place
 from symcheck.statements.statement import Statement, state
 
 BATCH = 3
