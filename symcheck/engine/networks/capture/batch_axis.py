@@ -36,8 +36,8 @@ _ALONG_NAMES = (
     "split_with_sizes unbind chunk narrow logsumexp unsafe_split unsafe_split_with_sizes unsafe_chunk "
     "linalg_vector_norm norm any all median kthvalue scatter scatter_add scatter_reduce slice_scatter "
     "select_scatter unfold var_mean std_mean aminmax argsort cummax cummin logcumsumexp mode glu "
-    "count_nonzero nansum diagonal diag_embed nanmedian renorm split_copy index_add index_fill index_copy "
-    "diff nanmean unflatten linalg_cross "
+    "count_nonzero nansum diagonal diag_embed nanmedian renorm split_copy index_add index_fill index_copy index_reduce "
+    "diff nanmean unflatten linalg_cross rot90 "
 )
 _ALONG = frozenset(_ALONG_NAMES.split())
 _LAST_TWO = frozenset(["tril", "triu"])
@@ -368,6 +368,23 @@ class _Follower:
 
     _index_put = _index
     _unsafe_index = _index
+
+    def _bucketize(self, node: fx.Node) -> int | None:
+        table, x = node.args[:2][::-1] if "bucketize" in str(node.target) else node.args[:2]
+        if not isinstance(x, fx.Node) or (isinstance(table, fx.Node) and self.axes(table.meta["val"])):
+            raise self._mixing(node)
+        return self._same_outside(node)
+
+    _searchsorted = _bucketize
+
+    def _trilinear(self, node: fx.Node) -> int | None:
+        first, second, third, *layout = node.args[:7]
+        axes = [self.axes(item.meta["val"]) for item in (first, second, third)]  # type: ignore[union-attr]
+        added, summed = layout[:3], layout[3]
+        # the batch comes first in all: the outer factors have it, the weights in between get it
+        if axes != [[0], [], [0]] or 0 in (*added[0], *added[2], *summed) or 0 not in added[1]:  # type: ignore[misc]
+            raise self._mixing(node)
+        return self._same_outside(node)
 
     def _embedding(self, node: fx.Node) -> int | None:
         if self.axes(node.args[0].meta["val"]):  # type: ignore[union-attr]
