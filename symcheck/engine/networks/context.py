@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from symcheck.array_types import Floats
@@ -20,7 +21,7 @@ from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dr
 from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
 from symcheck.engine.networks.capture.call_effects import lasting_change
 from symcheck.engine.networks.capture.capture import Capture
-from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.gate import answers_in_other_modes, capture_every_call, floating_outputs
 from symcheck.engine.networks.capture.one_run import capture_one_run
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.graph.making import certify, size_of
@@ -45,6 +46,7 @@ from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (
     Assessment,
     assess,
+    assess_by_gradients,
     assess_changing_calls,
     assess_mixed_batches,
     is_wrong_weight,
@@ -328,7 +330,21 @@ class NetContext:
         end = None if self.proof is None else self.proof.reason
         if end is not None and (changed := lasting_change(end.reason)):
             assessment = assess_changing_calls(assessment, changed)
+        if assessment.holds and not assessment.facts.exhaustive and self._answers_by_gradients:
+            assessment = assess_by_gradients(assessment)
         return assessment if self.batch_residual is None else assess_mixed_batches(assessment, self.batch_residual)
+
+    @property
+    def _answers_by_gradients(self) -> bool:
+        """Whether the network answers otherwise while gradients are recorded, as in a plain call."""
+        subject = self.subject
+        if subject.coarse or subject.training or not self.repeatable:
+            return False
+        x = torch.from_numpy(self.draw_inputs(10, 1 if subject.one_by_one else 3))
+        try:
+            return not answers_in_other_modes(subject.exact, x, floating_outputs(subject.exact, x))
+        except Exception:  # it does not run in other modes, which is no answer
+            return False
 
     @property
     def is_coarser_deployed(self) -> bool:

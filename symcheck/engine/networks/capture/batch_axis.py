@@ -378,11 +378,10 @@ class _Follower:
     _searchsorted = _bucketize
 
     def _trilinear(self, node: fx.Node) -> int | None:
-        first, second, third, *layout = node.args[:7]
-        axes = [self.axes(item.meta["val"]) for item in (first, second, third)]  # type: ignore[union-attr]
-        added, summed = layout[:3], layout[3]
+        given: Any = node.args
+        axes = [self.axes(item.meta["val"]) for item in given[:3]]
         # the batch comes first in all: the outer factors have it, the weights in between get it
-        if axes != [[0], [], [0]] or 0 in (*added[0], *added[2], *summed) or 0 not in added[1]:  # type: ignore[misc]
+        if axes != [[0], [], [0]] or 0 in (*given[3], *given[5], *given[6]) or 0 not in given[4]:
             raise self._mixing(node)
         return self._same_outside(node)
 

@@ -101,11 +101,11 @@ def _linear(graph: Graph, node: Node, x: Ranges, ranges: Ranges) -> Range:
     low, high, whole = x.low[:, None], x.high[:, None], np.zeros((len(node.x), 1))
     if node.signs is not None:
         shares = _shares_of_one(graph, node, ranges.positive)
-        W, whole = np.where(shares[:, None], 0.0, W), shares.any(axis=1)[:, None].astype(float)
+        W, whole = np.where(shares[:, None, :], 0.0, W), shares.any(axis=1).astype(float).reshape(-1, 1)
     used = W != 0
     least = np.where(used, np.where(W > 0, W * low, W * high), 0.0).sum(axis=2) + b + whole
     most = np.where(used, np.where(W > 0, W * high, W * low), 0.0).sum(axis=2) + b + whole
-    above = ((W > 0) & x.above[:, None]).any(axis=2)
+    above = np.asarray(((W > 0) & x.above[:, None, :]).any(axis=2))
     return least.reshape(-1), most.reshape(-1), above.reshape(-1)
 
 

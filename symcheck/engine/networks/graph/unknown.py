@@ -96,7 +96,8 @@ class _Call:
             (self.node.args, dict(self.node.kwargs)),
             lambda item: by_node.get(item, item),  # type: ignore[arg-type]
         )
-        return list(tree_flatten(self.node.target(*args, **kwargs))[0])
+        operator: Any = self.node.target
+        return list(tree_flatten(operator(*args, **kwargs))[0])
 
 
 class _Told:
@@ -117,8 +118,9 @@ def axis_of(value: torch.Tensor, size: Any) -> int | None:
     """The axis of a tensor that the batch runs along; None where it has none."""
     if size is None:
         return None
-    symbols = [isinstance(n, torch.SymInt) and size in n.node.expr.free_symbols for n in value.shape]
-    return symbols.index(True) if True in symbols else None
+    shape: tuple[Any, ...] = tuple(value.shape)
+    axes = [axis for axis, n in enumerate(shape) if isinstance(n, torch.SymInt) and size in n.node.expr.free_symbols]
+    return axes[0] if axes else None
 
 
 def _entry_by_entry(graph: Graph, call: _Call, given: list[Entries], dtype: torch.dtype) -> Entries:
@@ -142,7 +144,7 @@ def _slice_by_slice(graph: Graph, call: _Call, given: list[tuple[Entries, int | 
     count = counts.pop() if counts else 1
     rows = np.concatenate([_rows_of(item.array, axis, count) for item, axis in given], axis=1)
     # constants are part of the function: a zero among them has its sign
-    fixed = (rows < 0).all(axis=0)
+    fixed: Bools = np.asarray((rows < 0).all(axis=0))
     fixed[fixed] = (graph.numbers(rows[:, fixed]) == graph.numbers(rows[0, fixed])).all(axis=0)
     slices = _Slices(call, given, axes, fixed, graph.numbers(rows[0, fixed]))
     results = []
