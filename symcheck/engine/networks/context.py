@@ -151,7 +151,16 @@ class NetContext:
             shapes = subject.shapes()
         except TargetError as error:
             raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
-        return output_claims(self.symmetry, shapes, roles)
+        constant = () if roles is not None else self._constant_outputs(shapes)
+        return output_claims(self.symmetry, shapes, roles, constant)
+
+    def _constant_outputs(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
+        """The outputs of the size of others that are parameters, and no functions of the input."""
+        sizes = [math.prod(shape) for shape in shapes.values()]
+        if max(sizes.count(size) for size in sizes) == 1:
+            return ()
+        rows = self._batched_subject.run(self.draw_inputs(2, 3), exact=False)
+        return tuple(path for path, values in rows.items() if len(values) > 1 and (values == values[0]).all())
 
     @cached_property
     def observations(self) -> Floats | None:

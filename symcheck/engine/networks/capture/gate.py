@@ -107,6 +107,7 @@ def _captured_or_reason(
 
 
 def floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The outputs of a float64 copy that are real numbers, by their paths."""
     with torch.no_grad(), float64_default(), Float64Mode():
         result = net(x)
     return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
