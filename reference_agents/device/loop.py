@@ -43,7 +43,7 @@ def runs_on_device(job: Job) -> bool:
 
 
 def why_on_host(job: Job) -> str:
-    """What keeps a job's environments on the processor; "" where nothing does."""
+    """What keeps a job's environments on the processor; "" if nothing does."""
     return ", ".join(_obstacles(job))
 
 

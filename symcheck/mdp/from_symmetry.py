@@ -52,7 +52,7 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
     Args:
         mdp: the MDP.
         symmetry: acts on state numbers, or on `observations`.
-        observations: what each state looks like, (S, ...); None where it is its number.
+        observations: what each state looks like, (S, ...); None if it is its number.
 
     Returns:
         Images of the states, (generators, S), and of the actions in each state, (generators, S, A).

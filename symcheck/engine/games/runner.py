@@ -1,4 +1,4 @@
-"""Checking one game under the images that are claimed of it: events as they come, one result."""
+"""Checking one game under its claimed images: events in order, one result."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
 
     Args:
         game: the game, with the function of its images.
-        options: how much to test.
-        target: how reports call the game.
-        command: the command line that repeats the run; "" where none exists.
+        options: how much of it to test.
+        target: the game's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:
         One result per property.
 
     Raises:
-        SymcheckError: the game cannot be played, or its function of images not be read.
+        SymcheckError: the game cannot be played, or its function of images cannot be read.
     """
     started = time.monotonic()
     deadline = deadline_of(started, options.max_time)

@@ -1,4 +1,4 @@
-"""Checking one mirror function, or a model alone: properties in order, events as they come, one result."""
+"""Checking one mirror function, or a model alone: properties in order, events in order, one result."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def run_mirror(
     emit: Emit,
     env: Any = None,
 ) -> RunResult:
-    """Compare a mirror function, column by column, with the mirror that a model has; or the model with its image.
+    """Compare a mirror function, column by column, with the model's mirror; or the model with its image.
 
     Args:
-        function: a batched mirror function, or an object that augments both halves; None checks the model.
+        function: a batched mirror function, or an object that transforms both halves; None checks the model.
         loaded: the model.
-        layout: of observations and actions; for a model alone its plane and group count.
+        layout: of observations and actions; for a model alone, its plane and the number of groups.
         options: how much to test.
-        target: how reports call the subject.
-        command: the command line that repeats the run; "" where none exists.
+        target: the subject's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
         env: passed to the function.
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from symcheck.engine.networks.verdicts import layer_facts
 from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
+from symcheck.engine.versions import versions_of
 from symcheck.errors import TargetError
 from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
@@ -91,7 +90,7 @@ def run_net(
         alpha=options.alpha,
         seed=options.seed,
         duration_s=time.monotonic() - started,
-        versions=_versions(),
+        versions=versions_of(*PACKAGES),
         command=command,
         claim=_claim(context),
         method_reason=_method_reason(context, interrupted),
@@ -202,13 +201,3 @@ def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...
         }
         for record in context.proof.records
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions

@@ -1,4 +1,4 @@
-"""Auditing one policy under one symmetry: events as they come, one result."""
+"""Auditing one policy under one symmetry: events in order, one result."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def run_policy(
     command: str,
     emit: Emit,
 ) -> RunResult:
-    """Compare a policy's actions in the states that it meets with those in their images.
+    """Compare a policy's actions in visited states with its actions in their images.
 
     Args:
-        net: the policy; left as it is.
+        net: the policy; not modified.
         symmetry: the claim.
-        observations: the states, stacked, shape (N, ...); of Dict spaces a dictionary of such arrays.
+        observations: the states, stacked, shape (N, ...); for Dict spaces a dictionary of such arrays.
         options: units and tolerance.
-        target: how reports call the policy.
-        command: the command line that repeats the run; "" where none exists.
+        target: the policy's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:
@@ -81,7 +81,7 @@ def run_policy(
 
 
 def _fewer(observations: Any, options: PolicyOptions) -> Any:
-    """A random choice of the states where fewer are requested."""
+    """A random subset of the states, if fewer are requested."""
     count = len(next(iter(observations.values()))) if isinstance(observations, dict) else len(observations)
     if options.samples is None or options.samples >= count:
         return observations

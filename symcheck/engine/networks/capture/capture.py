@@ -410,7 +410,7 @@ def _readable(guard: Any) -> str:
 
 def _own_line(error: BaseException) -> str:
     """File and line of the innermost frame of the network's own code."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith((_TORCH, here, "<")):
             return f"{Path(frame.filename).name}:{frame.lineno}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ _BESIDE = frozenset(_BESIDE_NAMES.split())
 functions: what those keep between calls are compiled functions and their names."""
 GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
 """Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
-_OWN = str(Path(__file__).parents[2])
+_OWN = str(Path(__file__).parents[3])
 
 
 def is_importing(frame: types.FrameType | None, outermost: types.FrameType) -> bool:
@@ -55,6 +56,7 @@ def is_own_code(file: str, names: Mapping[str, Any]) -> bool:
     return not file.startswith(GENERATED) and (origin is None or is_own_file(str(origin)))
 
 
+@cache
 def is_own_file(file: str) -> bool:
     """Whether code of this file is the network's own, and neither torch's, the standard library's nor ours."""
     if file.startswith(GENERATED):

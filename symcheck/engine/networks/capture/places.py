@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 KEY = "place"
 """Under which a node of a captured graph holds its place."""
-_HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+_HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]))
 """Files whose lines are nobody's own: torch's, and those of this engine."""
 _OUTERMOST = tuple(str(Path(__file__).with_name(name)) for name in ("capture.py", "one_run.py"))
 """The files that call the network."""
