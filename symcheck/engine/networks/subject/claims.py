@@ -206,6 +206,8 @@ def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]], const
         size = int(np.prod(shape))
         # With an action of dimension 1, the first scalar output is the action and the second the value.
         second_scalar = dim == 1 and size == 1 and "action" in roles
+        if len(shape) == 2 and size not in (1, dim) and shape[-1] in (1, dim):  # a sequence of actions or values
+            size = shape[-1]
         if (size == dim and not second_scalar) or (dim is None and size != 1 and "action" not in roles):
             roles.append("action_scale" if "action" in roles and path in constant else "action")
         elif size == 1:
@@ -289,6 +291,9 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
 
 
 def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where: str, what: str) -> Motion:
+    if len(shape) > 1 and entry.dim == shape[-1] != size:  # a sequence: alike at each of its times
+        step = _affine_motion(entry, shape[-1:], shape[-1], where, what)
+        return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
         raise SpecError(
             f"acts on {entry.dim} components, but {what} has {size} (shape {shape}).",
