@@ -32,7 +32,7 @@ def hidden_representation(net: nn.Module, result: RunResult, group: Group) -> Re
         return None
     images: list[list[int]] = [[] for _ in group.generators]
     for name, module in net.named_modules():
-        gates = _GATES.get(type(module))  # type: ignore[call-overload]
+        gates = _GATES.get(type(module))
         if gates is None:
             continue
         parts = _images_of_parts(module, [layer for layer in result.layers if layer["name"] == name], gates)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from certificate_mutants import is_certified, why_not_certified
 from torch import Tensor, nn
+from torch.distributions import Normal
 from tricky_networks import CLAIM, SWAP
 
 from symcheck.engine.networks.capture.batch_axis import why_samples_meet
@@ -121,8 +122,8 @@ INSIDE: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
     "rows of a table": lambda net, x: x.new_zeros(x.shape[0], 2).scatter_reduce(
         1, torch.tensor([0, 1, 1, 0]).expand(x.shape[0], 4), x.exp(), "amax"),
     "probabilities": lambda net, x: torch.distributions.Categorical(probs=net.inner(x).softmax(1)).probs,
-    "a root of a positive number": lambda net, x: torch.distributions.Normal(net.inner(x), x[:, :2].exp().sqrt()).stddev,
-    "a scale above zero": lambda net, x: torch.distributions.Normal(x[:, :2], nn.functional.elu(net.inner(x)) + 1).scale,
+    "a root of a positive number": lambda net, x: Normal(net.inner(x), x[:, :2].exp().sqrt()).stddev,
+    "a scale above zero": lambda net, x: Normal(x[:, :2], nn.functional.elu(net.inner(x)) + 1).scale,
 }  # fmt: skip
 
 

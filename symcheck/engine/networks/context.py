@@ -416,6 +416,11 @@ class NetContext:
         return state("SYM138", **fields)
 
     @property
+    def adapter_note(self) -> Statement | None:
+        """What an adapter says of how the policy is called; None for networks that are called as they are."""
+        return getattr(self._adapted, "note", None)
+
+    @property
     def region(self) -> Statement:
         """Which inputs were tested."""
         return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
