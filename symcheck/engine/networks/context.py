@@ -347,7 +347,8 @@ class NetContext:
     def _answers_by_gradients(self) -> bool:
         """Whether the network answers otherwise while gradients are recorded, as in a plain call."""
         subject = self.subject
-        if subject.coarse or subject.training or not self.repeatable:
+        # draws that a seed fixes are fixed by call, and these are calls of another copy
+        if subject.coarse or subject.training or not self.repeatable or self.options.noise_seed is not None:
             return False
         x = torch.from_numpy(self.draw_inputs(10, 1 if subject.one_by_one else 3))
         try:

@@ -157,7 +157,7 @@ def _make_alike(graph: Graph, node: fx.Node, results: Sequence[Entries]) -> None
     values = tree_flatten(node.meta.get("val"))[0]
     for value, result in zip(values, results, strict=False):
         axis = axis_of(value, graph.size_of_batch) if isinstance(value, torch.Tensor) else None
-        if axis is None or not result.dtype.is_floating_point:
+        if axis is None or not result.ids.numel() or not result.dtype.is_floating_point:
             continue
         # the samples run innermost where batches stand one after the other
         rows = result.array.swapaxes(0, axis).reshape(-1, BATCH, result.ids.numel() // result.ids.shape[axis])

@@ -155,9 +155,10 @@ def _product(node: Node, x: Ranges) -> Range:
 
 def _increasing(function: Callable[[Floats], Floats]) -> Callable[[Node, Ranges], Range]:
     def compute(node: Node, x: Ranges) -> Range:
-        low = x.low[:, 0]
-        # what no number reaches, no image reaches
-        return function(low), function(x.high[:, 0]), x.above[:, 0] | np.isneginf(low)
+        low = function(x.low[:, 0])
+        # no number reaches the limit, however far rounding takes its image
+        limit = function(np.full(1, -np.inf))
+        return low, function(x.high[:, 0]), x.above[:, 0] | (low == limit)
 
     return compute
 
@@ -175,6 +176,14 @@ def _softplus(node: Node, x: Ranges) -> Range:
 def _root(node: Node, x: Ranges) -> Range:
     low = x.low[:, 0]
     return np.sqrt(low), np.sqrt(x.high[:, 0]), x.above[:, 0]  # NaN below zero: anything
+
+
+def _power(node: Node, x: Ranges) -> Range:
+    exponent = node.parameters[0]
+    if exponent == 0.5:
+        return _root(node, x)
+    least = 0.0 if exponent % 2 == 0 else -np.inf
+    return np.full(len(node.x), least), np.full(len(node.x), np.inf), np.zeros(len(node.x), dtype=bool)
 
 
 def _absolute(node: Node, x: Ranges) -> Range:
@@ -219,6 +228,7 @@ _FUNCTIONS: dict[str, Callable[[Node, Ranges], Range]] = {
     "relu": _positive_part,
     "softplus": _softplus,
     "sqrt": _root,
+    "pow": _power,
     "absolute": _absolute,
     "reciprocal": _reciprocal,
     "positive": _is_positive,

@@ -55,6 +55,8 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten" or target._schema.is_mutable:
         return None
+    if torch.Tag.nondeterministic_seeded in target.tags:
+        return None  # what it draws is no function of its arguments
     name = target._schema.name.removeprefix("aten::")
     pointwise = torch.Tag.pointwise in target.tags and name not in _TELLING_ZEROS
     if not pointwise and name not in BY_SLICE:
