@@ -76,7 +76,7 @@ class DeviceLoop:
     def __init__(self, job: Job, generator: torch.Generator) -> None:
         if not runs_on_device(job):
             raise OptionError(
-                f"expected one of {', '.join(TASKS)} with a network of ours, got {job.task.name} {job.network.name}.",
+                f"expected one of {', '.join(TASKS)} with a built-in network, got {job.task.name} {job.network.name}.",
                 where="--device",
                 remedy="Use --device cpu.",
             )

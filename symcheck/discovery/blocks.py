@@ -188,7 +188,7 @@ def _write_values(own: SignedMap, space: spaces.Discrete) -> list[int]:
     values = np.arange(int(space.n)) + int(space.start)
     images = own.apply(values[:, None].astype(np.float64))[:, 0] - int(space.start)
     if sorted(images.tolist()) != list(range(int(space.n))):
-        raise SpecError(f"the map takes values of {space} out of it.", where="observation")
+        raise SpecError(f"the map takes values out of {space}.", where="observation")
     return [int(image) for image in images]
 
 

@@ -244,7 +244,7 @@ class _Bench:
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
-            self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
+            self._set(candidate, "refused", why, "its product with accepted maps would be a rejected map")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
             self._set(candidate, "untried", limit, limit)

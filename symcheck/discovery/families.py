@@ -67,7 +67,7 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
             observations do not transform linearly.
     """
     if generator.shift.any():
-        raise SymcheckError("angles move along, which no data of SO(2) says.", where="rotation")
+        raise SymcheckError("the rotation shifts angles, which SPEC data of SO(2) cannot express.", where="rotation")
     rates = np.concatenate([generator.state.ravel(), generator.action.ravel()])
     # A quaternion turns by half of what the body does: then one turn of the group is two of the fastest plane.
     factor = next((k for k in (1, 2) if np.abs(k * rates - np.rint(k * rates)).max() < _WHOLE), 0)

@@ -21,7 +21,7 @@ from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _FORM = "rotations and reflections of the image"
-_FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of what stands beside them"
+_FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of the other components"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 WHATEVER = "episodes differ from their images, whatever the action map"
 

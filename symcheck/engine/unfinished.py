@@ -71,9 +71,15 @@ class Ledger:
 
     @property
     def has_checked(self) -> bool:
-        """Whether a run was completed, or at least one property of the current run was checked."""
+        """Whether a run was completed, or the subject of the current run was checked in any property.
+
+        Relations of the maps are checked on the claim alone, before the subject is used.
+        """
         begun = () if self._begun is None else self._begun.properties
-        return bool(self._complete) or any(item.checked or item.verdict != "undecided" for item in begun)
+        return bool(self._complete) or any(
+            item.verdict == "failed" or (item.method != "relations" and (item.checked or item.verdict != "undecided"))
+            for item in begun
+        )
 
     def results(self, *, time_up: bool = False, interrupted: bool = False) -> list[RunResult]:
         """The runs so far; unfinished properties are undecided.

@@ -1,4 +1,4 @@
-"""Checking one network under one symmetry: properties in order, events as they come, one result."""
+"""Checking one network under one symmetry: properties in order, events in order, one result."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def run_net(
     command: str = "",
     emit: Emit | None = None,
 ) -> RunResult:
-    """Check that f(L_g x) = K_g f(x), from the weights where they can be followed and on samples always.
+    """Check that f(L_g x) = K_g f(x), from the weights if they can be followed, and always on samples.
 
     Args:
-        net: the network, or a zero-argument factory of one; left exactly as it is found.
+        net: the network, or a zero-argument factory of one; not modified.
         symmetry: the claim.
         options: how much to test, and how the network is deployed.
-        target: how the report calls the network.
-        command: the command line that repeats the run; "" where none exists.
-        emit: receives events; None drops them.
+        target: the network's name in the report.
+        command: the command line that repeats the run; "" if none exists.
+        emit: receives events; None discards them.
 
     Returns:
         One result per property that applies, with the chain of layers; `interrupted` after a KeyboardInterrupt.
@@ -131,7 +131,7 @@ def _unchecked_result(item: Property, *, time_up: bool = False) -> PropertyResul
 
 
 def _with_certificate(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> list[PropertyResult]:
-    """The results, and beside the verdict where the certificate was written, or why there is none."""
+    """The results, with a note of the certificate's file, or why there is none."""
     note = _certificate_note(results, context, path)
     return [
         replace(result, notes=(*result.notes, note)) if result.name == NETWORK.name else result for result in results

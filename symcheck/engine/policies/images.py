@@ -71,7 +71,7 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     flat = batch.reshape(len(batch), -1)
     vectors = _sized(entry, flat.shape[1])
     if flat.shape[1] != vectors.dim:
-        raise SpecError(f"acts on {vectors.dim} numbers, and the data has {flat.shape[1]} a state.", where=where)
+        raise SpecError(f"acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where)
     return vectors.apply(flat).reshape(batch.shape)
 
 

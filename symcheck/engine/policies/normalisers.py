@@ -119,7 +119,7 @@ def average(mean: Floats, variance: Floats, entries: list[Entry], symmetry: Symm
         raise SpecError(
             f"expected a finite group, got {group.name}.",
             where="symmetry",
-            remedy="Statistics by column are averaged over a finite group; claim a finite subgroup of it.",
+            remedy="Statistics per column can be averaged over a finite group only; claim a finite subgroup of it.",
         )
     shape = mean.shape
     flat, spread = mean.reshape(1, -1), variance.reshape(-1)
@@ -144,7 +144,7 @@ def _moved_variance(entries: list[Entry], word: tuple[int, ...], variance: Float
             raise SpecError(
                 "expected a map of vectors given as data (signs, images or a matrix).",
                 where="observation",
-                remedy="Statistics by column are averaged over signed permutations and matrices.",
+                remedy="Statistics per column can be averaged over signed permutations and matrices.",
             )
     return variance
 
@@ -157,7 +157,7 @@ def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
             off = np.abs(matrix * np.sqrt(variance)[None, :] - np.sqrt(variance)[:, None] * matrix)
             if off.max(initial=0.0) > 1e-9 * np.sqrt(variance.max(initial=0.0)):
                 raise SpecError(
-                    "mixes columns whose variances differ: no normaliser by column commutes with it.",
+                    "mixes columns whose variances differ, so that no normaliser per column commutes with it.",
                     where="observation",
                     remedy="Normalise these columns with a common standard deviation.",
                 )

@@ -224,7 +224,7 @@ def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
     if bench.options.method == "auto":
         return None
     raise OptionError(
-        "the exact method needs a finite MDP with known probabilities, which this environment does not show"
+        "the exact method needs a finite MDP with known probabilities, which this environment does not provide"
         f"{f': {untrue}' if untrue else ''}.",
         where="--method",
         remedy="Use --method auto.",

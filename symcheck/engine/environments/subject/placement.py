@@ -142,7 +142,7 @@ class Placement:
         else:
             access = self.access
             if access.observe is None or access.from_observation is None:
-                raise ValueError("what states show is not known")
+                raise ValueError("the observation of a state is not known")
             image = access.from_observation(self._bound.observation(word, access.observe(held)))
         return np.asarray(image, dtype=np.float64).reshape(-1)
 

@@ -1,1 +1,1 @@
-"""Blame: the action followed from layer to layer, and the layer, unit or weight at which it breaks."""
+"""Blame: following the action from layer to layer, to the layer, unit or weight that violates it."""

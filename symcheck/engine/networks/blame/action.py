@@ -1,9 +1,9 @@
-"""Which entry of a network each entry becomes: u_e(L x) = sign u_e'(x), node by node.
+"""The image of every entry of a network under the action: u_e(L x) = sign u_e'(x), node by node.
 
-Functions of entries pass the action on where their arguments, moved, are the arguments of another row. Of a linear node
-the weights decide: rows of [W R, b] are matched with rows of [W, b]. What neither shows is looked for among all entries
-by running the network; so a part that is equivariant only in sum with others, as in an average over a group, is found
-too. Nothing is proved here: this says where a proof ends.
+Functions of entries propagate the action if their transformed arguments are the arguments of another row. For a linear
+node the weights decide: rows of [W R, b] are matched with rows of [W, b]. Images that neither rule finds are searched
+for among all entries by running the network. This also covers a part that is equivariant only in sum with others, as in
+an average over a group. Nothing is proved here; this module shows where a proof ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLOCKS = range(2, 9)  # sizes of blocks of units that may be rotated
 
 @dataclass(eq=False)
 class Weighed:
-    """What the weights of a linear node say.
+    """The result of matching the weights of a linear node.
 
     Attributes:
         rows: [W, b], columns of equal arguments added up.
@@ -40,11 +40,11 @@ class Weighed:
         first: the first unit of each class.
         arguments: ids of the arguments of the first row.
         judgements: one for each generator and order of arguments.
-        images: one for each generator, where there is one order of arguments.
-        inputs: the argument that each one is read in place of, under each generator that permutes them.
-        gap: how far moved rows are from those that they become, at most; None where none was matched.
-        certain: whether every unit has an image that is close.
-        found: whether most units have one, under every generator.
+        images: one per generator, if there is one order of arguments.
+        inputs: the argument that replaces each one, under each generator that permutes them.
+        gap: the largest distance of a transformed row from its image; None if none was matched.
+        certain: whether every unit has a close image.
+        found: whether most units have an image, under every generator.
     """
 
     rows: Floats
@@ -60,16 +60,16 @@ class Weighed:
 
     @property
     def worst(self) -> Judgement | None:
-        """The judgement that decides."""
+        """The decisive judgement."""
         return max(self.judgements, key=lambda item: item.rank, default=None)
 
 
 @dataclass(eq=False)
 class Constants:
-    """What the constants say by which entries are scaled or shifted.
+    """The result of matching the constants that scale or shift entries.
 
     Attributes:
-        scale: whether they are factors; else summands.
+        scale: True for factors, False for summands.
         judgements: one for each generator, of columns of constants.
         found: whether most of them are close to those of their images.
     """
@@ -80,26 +80,26 @@ class Constants:
 
     @property
     def worst(self) -> Judgement | None:
-        """The judgement that decides; None where all are exact."""
+        """The decisive judgement; None if all are exact."""
         worst = max(self.judgements, key=lambda item: item.rank, default=None)
         return None if worst is None or worst.level == "exact" else worst
 
 
 class Action:
-    """What the generators do to entries, as far as nodes were passed.
+    """The action of the generators on entries, for the nodes passed so far.
 
     Args:
         graph: the nodes.
-        motions: how each generator moves the input.
-        run: the network at some inputs and their images.
+        motions: the action of each generator on the input.
+        run: the network's values at some inputs and their images.
 
     Attributes:
         motions: as given.
-        where: the entry that each one becomes, shape (generators, entries); -1 where none is known.
-        sign: with which sign.
-        mixed: whether generators mix an entry with others by a matrix.
-        by_values: whether some images were found by running the network only.
-        rounded: entries whose image was found so, up to float32 rounding.
+        where: the image of each entry, shape (generators, entries); -1 if unknown.
+        sign: the sign of each image.
+        mixed: whether any generator mixes an entry with others by a matrix.
+        by_values: whether some images were found only by running the network.
+        rounded: entries whose image was found in this way, up to float32 rounding.
     """
 
     def __init__(self, graph: Graph, motions: Sequence[SignedPermutation | AffineMap], run: Run) -> None:
@@ -118,24 +118,24 @@ class Action:
         self._scale, self._offset = np.ones(graph.entries), np.zeros(graph.entries)
 
     def known(self, entries: Ints) -> Bools:
-        """Of which entries the image is known, under every generator; constants are their own."""
+        """The entries whose image is known under every generator; constants are their own images."""
         entries = np.asarray(entries)
         return np.asarray((entries < 0) | (self.where[:, np.maximum(entries, 0)] >= 0).all(axis=0))
 
     def canonical(self, entries: Ints) -> Ints:
-        """Ids in which entries that are computed alike are one, and so are equal constants."""
+        """Ids in which entries computed alike are identified, and so are equal constants."""
         coded = self.graph.coded(entries)
         return np.asarray(np.where(coded < 0, coded, self._same[np.maximum(coded, 0)]))
 
     def images_of(self, x: Ints, generator: int) -> tuple[Ints, Ints, Bools]:
-        """What canonical ids become: their images, the signs, and whether these are known."""
+        """The images of canonical ids, their signs, and whether these are known."""
         places = np.maximum(x, 0)
         images = np.where(x < 0, x, self.where[generator][places])
         sign = np.where(x < 0, 1, self.sign[generator][places])
         return images, sign, (x < 0) | (images >= 0)
 
     def pass_node(self, node: Node, match: Matcher) -> Weighed | Constants | None:
-        """Find what the entries of the next node become; also what its weights or constants say, if it has any."""
+        """Find the images of the next node's entries; return the result for its weights or constants, if any."""
         if node.op == "input":
             for generator, motion in enumerate(self.motions):
                 if isinstance(motion, SignedPermutation):
@@ -163,7 +163,7 @@ class Action:
         return weighed if node.has_weights else constants
 
     def _pass_rest(self, node: Node, x: Ints | None) -> Constants | None:
-        """Entries whose image is not known yet: by running the network, and by constants, if x are their arguments."""
+        """Find remaining images by running the network, and by constants if x are the arguments."""
         self._look_among_values(node, NEAR)
         places = np.arange(node.start, node.start + node.size)
         constants = None if x is None or self.known(places).all() else self._pass_constants(node, x)
@@ -197,7 +197,7 @@ class Action:
             self.sign[generator, places] = result[fits]
 
     def _opposite(self, x: Ints) -> Ints:
-        """Codes of constants as codes of their opposites; other ids as they are."""
+        """The codes of negated constants; other ids are unchanged."""
         result, fixed = x.copy(), x < 0
         codes, places = np.unique(x[fixed], return_inverse=True)
         numbers = self.graph.numbers_of(codes)
@@ -212,7 +212,7 @@ class Action:
         self._same[node.start : node.start + node.size] = alike.reshape(-1)
 
     def _pass_constants(self, node: Node, x: Ints) -> Constants | None:
-        """Entries that are scaled or shifted by one constant each, of which most are close to those of their images."""
+        """Entries scaled or shifted by one constant each, most of which are close to those of their images."""
         fixed = x < 0
         if x.shape[1] != 2 or not (fixed.sum(axis=1) == 1).all():
             return None
@@ -242,7 +242,7 @@ class Action:
         return len(x) == 1 and bool(((x >= 0) & (self._source[np.maximum(x, 0)] >= 0)).all())
 
     def _pass_scaled(self, node: Node) -> None:
-        """Components of an input that a matrix moves, scaled and shifted by constants: a layer may read these."""
+        """Components of an input that transforms by a matrix, scaled and shifted by constants, for a later layer."""
         fixed = node.x < 0
         summed = node.op == "linear" and node.weight is not None and len(node.weight) == 1
         if not (summed or node.function == "prod") or not (self._source >= 0).any():
@@ -264,7 +264,7 @@ class Action:
         self._offset[places] = factor[single] * self._offset[entry] + shift[single]
 
     def _weigh(self, node: Node, x: Ints) -> tuple[Weighed, Ints]:
-        """The rows of weights, with columns added up that all rows of arguments give the same entry."""
+        """The rows of weights, with columns added up if all rows of arguments hold the same entry there."""
         W = self.graph.numbers(node.weight)
         W = W.reshape(len(W), -1)
         b = np.zeros(len(W)) if node.bias is None else self.graph.numbers(node.bias)
@@ -284,7 +284,7 @@ class Action:
         return Weighed(rows, classes, first_places(classes, len(unique)), x[0]), x
 
     def _pass_matrix(self, node: Node, weighed: Weighed, motion: AffineMap, generator: int, match: Matcher) -> None:
-        """A layer on an input that a matrix moves, or on its components scaled and shifted."""
+        """A layer on an input that transforms by a matrix, or on its scaled and shifted components."""
         W, arguments = np.zeros((len(weighed.rows), len(motion.offset))), weighed.arguments
         np.add.at(W.T, self._source[arguments], (weighed.rows[:, :-1] * self._scale[arguments]).T)
         b = weighed.rows[:, -1] + weighed.rows[:, :-1] @ self._offset[arguments]
@@ -325,7 +325,7 @@ class Action:
         match: Matcher,
         noise: float,
     ) -> None:
-        """Match rows of [W R, b] with those of [W, b]; pairs are rows of arguments with those that they become."""
+        """Match rows of [W R, b] with those of [W, b]; pairs are rows of arguments and their images."""
         moved, usual = rows
         first, classes = weighed.first, weighed.classes
         found = match(generator, moved[first], usual[first])
@@ -381,13 +381,13 @@ def _as_it_is(rows: Ints, axis: int) -> Ints:
 
 
 def _is_negated_behind(sign: Ints, fixed: Bools) -> Bools:
-    """Rows of which all arguments but the first are negated."""
+    """The rows in which all arguments except the first are negated."""
     first = fixed[:, 0] | (sign[:, 0] == 1)
     return np.asarray(first & (fixed[:, 1:] | (sign[:, 1:] == -1)).all(axis=1))
 
 
 def _parity(node: Node) -> int:
-    """What becomes of a function if all its arguments change their sign: -1, 1, or 0 for something else."""
+    """The effect on a function of negating all its arguments: -1, 1, or 0 for neither."""
     if node.function == "place":
         return -1 if 2 * node.parameters[0] == node.x.shape[1] - 1 else 0
     if node.function == "pow":
@@ -401,7 +401,7 @@ def _judge_match(moved: Floats, rows: Floats, match: Match, noise: float) -> Jud
 
 
 def _turns_blocks(moved: Floats, rows: Floats) -> bool:
-    """Whether blocks of units are rotated, as the layers of a representation without signed permutations are."""
+    """Whether blocks of units rotate, as in layers of a representation without signed permutations."""
     scale = float(np.abs(rows).max(initial=0.0))
     for size in _BLOCKS:
         if len(rows) % size or len(rows) == size or not scale:

@@ -1,4 +1,4 @@
-"""How far u_e(L x) and the entry that it should be can be apart over a box of inputs, for weights that are rounded."""
+"""Bounds on the distance of u_e(L x) from the claimed entry over a box of inputs, for rounded weights."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Bounds:
 
     Args:
         graph: the nodes.
-        action: what the generators do to them.
-        gaps: by the start of a linear node, how far moved rows of [W, b] are from those that they become.
+        action: the action of the generators on them.
+        gaps: by the start of a linear node, the largest distance of transformed rows of [W, b] from their images.
         box: of the inputs.
 
     Attributes:
-        size: |u_e(x)| at most.
-        drift: |u_e(L x) - sign u_e'(x)| at most; infinite where nothing is known.
+        size: upper bound of |u_e(x)|.
+        drift: upper bound of |u_e(L x) - sign u_e'(x)|; infinite if unknown.
     """
 
     def __init__(self, graph: Graph, action: Action, gaps: Mapping[int, Floats], box: float) -> None:
@@ -61,7 +61,7 @@ class Bounds:
                 self._of_call(ends[place + 1])
 
     def of_rows(self, node: Node, units: Ints, gap: Floats) -> float:
-        """How far outputs of a layer with one row of arguments can be from what is claimed, by the gap of its rows."""
+        """Bound for the outputs of a layer with one row of arguments, from the gap of its rows."""
         size, drift = self._arguments(node)
         weights = np.abs(self._graph.numbers(node.weight))[units]
         return float((_times(weights, drift[0]) + _times(gap[:, :-1], size[0]) + gap[:, -1]).max(initial=0.0))
@@ -107,7 +107,7 @@ class Bounds:
         return _SLOPES.get(node.function, (np.inf, np.inf))
 
     def _of_call(self, step: Step) -> None:
-        """An operator of one tensor, entry by entry, by its slope."""
+        """Bound for an operator of one tensor, entry by entry, from its slope."""
         slope = _CALLS.get(operator_name(step.operator), 0.0)
         if operator_name(step.operator) == "leaky_relu":
             args = step.operator.args

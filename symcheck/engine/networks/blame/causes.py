@@ -1,4 +1,4 @@
-"""Why the entries that a call gives have no image although those that it reads have."""
+"""Why the outputs of a call have no image although its inputs have."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Axis:
 
     @property
     def rest(self) -> int:
-        """Entries of the padded axis that no window reaches."""
+        """The entries of the padded axis that no window covers."""
         return (self.size + 2 * self.pad - self.dilation * (self.kernel - 1) - 1) % self.stride
 
     def problem(self, square: str) -> Statement:
-        """Why a flip of the input is no flip of the output, and at which sizes it would be."""
+        """Why flipping the input does not flip the output, and the sizes for which it would."""
         window = self.dilation * (self.kernel - 1) + 1
         smaller = self.size - self.rest
         return state(
@@ -55,7 +55,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is to blame.
+    """The place and cause of a violation.
 
     Attributes:
         place: the call.
@@ -67,16 +67,16 @@ class Fault:
 
 
 def why_no_image(graph: Graph, action: Action, steps: Sequence[Step], place: Place) -> Fault:
-    """What is to blame for entries without an image.
+    """The cause of entries without an image.
 
     Args:
         graph: the nodes.
-        action: what the generators do to them.
-        steps: the operators of the call, the last of which gives entries without an image.
+        action: the action of the generators on them.
+        steps: the operators of the call; outputs of the last one have no image.
         place: the call.
 
     Returns:
-        The call itself, or one before it that moved an image in a way that its symmetries do not.
+        The call itself, or an earlier one that rearranges an image incompatibly with its symmetry.
     """
     moved = _misplaced_before(graph, action, steps)
     if moved is not None:
@@ -89,7 +89,7 @@ def why_no_image(graph: Graph, action: Action, steps: Sequence[Step], place: Pla
 
 
 def _misplaced_before(graph: Graph, action: Action, steps: Sequence[Step]) -> Fault | None:
-    """The first operator that only moves entries and takes an image to something that its symmetry does not carry."""
+    """The first operator that only rearranges entries and turns an image into something its symmetry does not map."""
     known = {step.operator: step for step in graph.steps}
     node = steps[0].operator if steps else None
     chain: list[Step] = [step for step in steps if step.first == step.last]
@@ -140,7 +140,7 @@ def _sizes_that_commute(shapes: dict[str, list[int]], square: Square) -> list[in
 
 
 def _carries(action: Action, ids: Floats, square: Square) -> bool:
-    """Whether a symmetry of the square, with channels exchanged, is what the action makes of an image."""
+    """Whether a symmetry of the square, with a permutation of channels, is the action on an image."""
     usual = action.canonical(_first_sample(ids))
     if square.transpose and usual.shape[-2] != usual.shape[-1]:
         return False
@@ -195,13 +195,13 @@ def operator_name(node: fx.Node) -> str:
 
 
 def _square_of(action: Action, given: Sequence[Floats]) -> Square | None:
-    """The symmetry of the square by which some generator moves the first tensor; None where it is no image."""
+    """The symmetry of the square by which some generator acts on the first tensor; None if it is not an image."""
     squares = squares_of(action, given)
     return next((square for square in squares if square is not None and square.name != "the identity"), None)
 
 
 def squares_of(action: Action, given: Sequence[Floats]) -> list[Square | None]:
-    """By which symmetry of the square each generator moves the first tensor, if that is an image."""
+    """The symmetry of the square by which each generator acts on the first tensor, if that is an image."""
     if not given or given[0].ndim != 4:  # samples, channels, height, width
         return []
     entries = _first_sample(given[0])
@@ -253,7 +253,7 @@ def _of_entries(graph: Graph, action: Action, steps: Sequence[Step], place: Plac
 
 
 def flattened_before(action: Action, steps: Sequence[Step]) -> dict[str, list[int]]:
-    """The shape of the images that a layer reads flattened while the action still moves them, as a field; or none."""
+    """The shape of images that a layer reads flattened while the action still moves pixels; as a field, or none."""
     node = steps[-1].operator if steps else None
     for _ in range(_BEFORE):
         node = next((arg for arg in node.args if _has_rows(arg)), None) if node is not None else None

@@ -1,4 +1,4 @@
-"""Likely causes of a failure, by trying what would hold instead on fresh inputs."""
+"""Likely causes of a failure, found by testing alternative claims on fresh inputs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def diagnose(
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
-        proof: what the weights said.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
+        proof: the result from the weights.
         path: the output that failed.
         generator: the generator under which it failed.
-        x: inputs that tell alternatives apart, shape (n, *shape).
-        one_sided: whether an output was infinite on one side of the claim only.
+        x: inputs that distinguish alternatives, shape (n, *shape).
+        one_sided: whether an output was infinite on exactly one side of the claim.
 
     Returns:
-        Alternatives that hold on all inputs tried come before what the first failing layer says.
+        Alternatives that hold on all tested inputs, followed by the cause at the first failing layer.
     """
     claim = next(item for item in outputs if item.path == path)
     causes = [state("SYM152", infinite=True, output=path)] if one_sided else []
@@ -65,12 +65,12 @@ def diagnose(
 
 
 def of_layer(name: str, cause: Statement) -> Statement:
-    """The cause with the layer's name in the field `layer`; as it is where the layer has none."""
+    """The cause with the layer's name in the field `layer`; unchanged if the layer has no name."""
     return Statement(cause.code, {"layer": name, **cause.fields}) if name else cause
 
 
 def not_followed(end: Opaque) -> Statement:
-    """That following ended at a place, and why.
+    """The statement that following ended at a place, with the reason.
 
     Example:
         >>> not_followed(Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")).text
@@ -80,7 +80,7 @@ def not_followed(end: Opaque) -> Statement:
 
 
 def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
-    """That the draws of a seed drop units by their place, which the action exchanges; for networks in train mode."""
+    """The statement that a fixed seed drops units by position, which the action permutes; for train mode."""
     modules = subject.modules(exact=True).items()
     names = [name for name, module in modules if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0]
     return (state("SYM170", layers=names[:3]),) if names else ()
@@ -132,7 +132,7 @@ def _has_no_signs(motion: SignedPermutation) -> bool:
 
 
 def _declared_permutation(motion: object) -> list[int] | str:
-    """The declared permutation, one-based where it has signs; else the form in which it was given."""
+    """The declared permutation, one-based if it has signs; otherwise in the form in which it was given."""
     if isinstance(motion, SignedPermutation):
         images: list[int] = (motion.index if _has_no_signs(motion) else (motion.index + 1) * motion.sign).tolist()
         return images
@@ -140,7 +140,7 @@ def _declared_permutation(motion: object) -> list[int] | str:
 
 
 def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
-    """The p with z[p[a]] = y[a] on all inputs, where each column fits exactly one."""
+    """The p with z[p[a]] = y[a] on all inputs, if each column fits exactly one."""
     size = y.shape[1]
     if size > 64:
         return None
@@ -156,7 +156,7 @@ def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
 def _signs_that_hold(
     subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: Floats, y: Floats
 ) -> Iterator[Statement]:
-    """One observation component whose other sign would make the claim hold."""
+    """An observation component whose sign, flipped, would make the claim hold."""
     motion = inputs.motions[generator]
     size = int(np.prod(inputs.shape))
     if not isinstance(motion, SignedPermutation) or len(inputs.shape) != 1 or size > LARGEST_SIGN_SEARCH:

@@ -1,8 +1,8 @@
-"""The layers of a network under a group: what the weights of each say, and which one is to blame.
+"""The layers of a network under a group: the result from the weights of each, and the layer to blame.
 
-Calls of the network are passed in order. To blame is the first of which some entry has no image although all that it
-reads has, if what it spoils reaches an output that does not move as claimed: a part that is equivariant only in sum
-with others is not accused.
+Calls of the network are passed in order. A call is blamed if it is the first with an entry that has no image although
+all its inputs have one, and if that entry reaches an output that violates the claim. A part that is equivariant only in
+sum with others is therefore not blamed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PARAMETRISED = ".parametrizations."
 
 @dataclass(eq=False)
 class Head:
-    """A layer with weights whose units are, each by itself, entries of the network.
+    """A layer with weights each of whose units is an entry of the network.
 
     Attributes:
         node: of the graph.
-        weighed: what its weights say.
-        record: of the layer; None where none was kept.
+        weighed: the result from its weights.
+        record: of the layer; None if there is none.
     """
 
     node: Node
@@ -54,9 +54,9 @@ class LayerWalk:
 
     Args:
         graph: its nodes.
-        action: what the generators do to them, which grows with every node.
-        names: from a module's name in the network that was captured to the one that records should carry.
-        given: permutations to check instead of searching, by the place of the layer's record.
+        action: the action of the generators on them, extended node by node.
+        names: maps module names in the captured network to those for records.
+        given: permutations to check instead of searching, by the position of the layer's record.
         outputs: the entries of the outputs.
     """
 
@@ -146,7 +146,7 @@ class LayerWalk:
         self._spoiled[unknown] = len(self.records)
 
     def _record_at_fault(self, part: Part, records: list[LayerRecord], unknown: Ints) -> LayerRecord:
-        """The record of the first node of a call by which entries have no image; a new one where it has no weights."""
+        """The record of the first node of a call whose entries have no image; a new one if it has no weights."""
         first, wanted = None, unknown
         for node in reversed(self.graph.nodes[part.first : part.last]):
             own = wanted[(wanted >= node.start) & (wanted < node.start + node.size)]
@@ -162,7 +162,7 @@ class LayerWalk:
         return left[-1] if left else self._plain_record(part)
 
     def _matcher(self, place: int) -> Callable[[int, Floats, Floats], Match | None]:
-        """Rows matched by a search, or as a certificate gives it."""
+        """The matching of rows: by search, or as given by a certificate."""
         given = self._given.get(place, ())
 
         def match(generator: int, moved: Floats, rows: Floats) -> Match | None:
@@ -182,7 +182,7 @@ class LayerWalk:
         return named or f"{place.operation} at {place.source}"
 
     def _plain_record(self, part: Part) -> LayerRecord:
-        """The record of a call without weights; in the network's own code it is called by a parameter that it reads."""
+        """The record of a call without weights; in the network's own code, named after a parameter that it reads."""
         name = self._name(part.place, None)
         if not self._names(part.place.module):
             name = next((self._names(owner) for owner in self._parameters_of(part)), name)
@@ -237,7 +237,7 @@ class LayerWalk:
     # Outputs
 
     def judge_output(self, claim: OutputClaim, entries: Ints) -> None:
-        """Compare what an output becomes with what is claimed, and blame what is to blame."""
+        """Compare the action on an output with the claim, and find the call to blame."""
         if self._judge_head(claim, entries):
             return
         if all(self._moves(entries, generator, motion) for generator, motion in enumerate(claim.motions)):
@@ -263,7 +263,7 @@ class LayerWalk:
         return bool((difference(expected, at_image) <= NEAR * output_scale(expected, at_image)).all())
 
     def _blame_output(self, claim: OutputClaim, entries: Ints) -> None:
-        """An output all of whose entries have an image, but not the claimed one."""
+        """Blame for an output whose entries all have images, but not the claimed ones."""
         owner = entries[entries >= 0].max(initial=0)
         parts = [part for part in parts_of(self.graph) if owner in range(*span_of(self.graph, part))]
         place = parts[-1].place if parts else Place()
@@ -279,7 +279,7 @@ class LayerWalk:
         record.cause = state("SYM131", output=claim.path, role=claim.role, permuted=True)
 
     def _judge_head(self, claim: OutputClaim, entries: Ints) -> bool:
-        """Judge the last layer by the output's own action, [W R, b] = K [W, b]; whether the output is such a layer."""
+        """Judge the last layer by the output's own action, [W R, b] = K [W, b]; return whether that applies."""
         head = next((h for h in self._heads if _is_in(entries, h.node) and len(h.node.x) == 1), None)
         if head is None:
             return False
@@ -301,7 +301,7 @@ class LayerWalk:
         return True
 
     def _moved_rows(self, x: Ints, rows: Floats, generator: int) -> tuple[Floats, float] | None:
-        """[W R, b] of a layer that reads the given entries; None where these are not moved among each other."""
+        """[W R, b] of a layer with the given inputs; None if the action does not permute these among themselves."""
         motion = self.action.motions[generator]
         if isinstance(motion, AffineMap):
             if not (len(x) == len(motion.offset) and np.array_equal(x, np.arange(len(x)))):
@@ -340,7 +340,7 @@ class LayerWalk:
                 del self._suspects[key]
 
     def _blamed(self, head: Head, claim: OutputClaim, worst: Judgement, units: Ints) -> list[tuple[int, int]]:
-        """Rows and columns of [W, b] that a difference between moved rows is put down to."""
+        """The rows and columns of [W, b] that explain a difference between transformed rows."""
         row, column = worst.place
         motions = [motion for motion in claim.motions if isinstance(motion, SignedPermutation)]
         inputs = head.weighed.inputs
@@ -354,7 +354,7 @@ class LayerWalk:
         return [worst.place]
 
     def bound(self, outputs: Mapping[str, Ints], box: float) -> float | None:
-        """Largest |K f(x) - f(L x)| over a box of inputs, where it is known; that of every layer into its record."""
+        """Largest |K f(x) - f(L x)| over a box of inputs, if known; each layer's bound goes into its record."""
         gaps = {head.node.start: head.weighed.gap for head in self._heads if head.weighed.gap is not None}
         bounds = Bounds(self.graph, self.action, gaps, box)
         for head in self._heads:
@@ -374,7 +374,7 @@ class LayerWalk:
         return worst if np.isfinite(worst) else None
 
     def settle(self, *, ended: bool) -> None:
-        """Keep of the suspects those that spoil an output, or all of them where the network was not followed to it."""
+        """Keep the suspects that affect an output, or all of them if the network was not followed to it."""
         if ended:
             return
         innocent = [record for key, record in self._suspects.items() if key not in self._accused]
@@ -386,7 +386,7 @@ def _is_in(entries: Ints, node: Node) -> bool:
 
 
 def _moved_by_claim(motion: SignedPermutation | AffineMap, rows: Floats) -> tuple[Floats, float]:
-    """K [W, b] with the offset of K in the last column, and the rounding of this product."""
+    """K [W, b] with the offset of K in the last column, and the rounding error of this product."""
     if isinstance(motion, SignedPermutation):
         moved = np.empty_like(rows)
         moved[motion.index] = motion.sign[:, None] * rows

@@ -1,9 +1,9 @@
-"""The action on the units of a layer, found from its weights, and how far the weights are from obeying it.
+"""The action on the units of a layer, inferred from its weights, and the distance of the weights from obeying it.
 
-A layer y = W u + b whose input moves by R gives y(Lx) = W R u + b. If the rows of [W R, b] are the rows of [W, b] in
-another order (or with other signs), that order is the action on y, for every input, with nothing declared. Rows are
-matched exactly first; what is left over, by the assignment of least total distance, so that a layer with one wrong
-weight is still understood and the layers after it are judged on their own.
+A layer y = W u + b whose input transforms by R gives y(Lx) = W R u + b. If the rows of [W R, b] are the rows of [W, b]
+in another order (or with other signs), that order is the action on y, for every input, without any declaration. Rows
+are first matched exactly, and the remaining rows by the assignment with the least total distance. Thus a layer with one
+wrong weight is still matched, and later layers are judged independently.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLOSE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """The permutation of rows that fits best, and which rows it fits.
+    """The best-fitting permutation of rows, and the rows that it fits.
 
     Attributes:
         permutation: row i of B goes to row index[i] of T with its sign.
@@ -55,27 +55,27 @@ class Match:
 
     @property
     def found(self) -> bool:
-        """Whether at least half of the rows have an image, so that what follows can be judged."""
+        """Whether at least half of the rows have an image, so that later layers can be judged."""
         return bool(self.close.mean() >= 0.5) if len(self.close) else True
 
 
 def match_rows(moved: Floats, rows: Floats, *, signs: bool = True) -> Match | None:
-    """The signed permutation with moved[index[i]] = sign[i] * rows[i], as nearly as it gets.
+    """The signed permutation that best satisfies moved[index[i]] = sign[i] * rows[i].
 
     Args:
         moved: rows of [W R, b], shape (n, k).
         rows: rows of [W, b], all distinct, shape (n, k).
-        signs: whether a row may go to minus a row.
+        signs: whether a row may map to the negative of a row.
 
     Returns:
-        The match; None where too many rows are left over to search.
+        The match; None if too many rows remain to be searched.
 
     Example:
         >>> rows = np.array([[1.0, 2.0], [2.0, 1.0]])
         >>> match_rows(rows[:, ::-1], rows).permutation.index
         array([1, 0])
 
-    Cost: linear in the entries for exact matches; cubic in the number of rows left over.
+    Cost: linear in the entries for exact matches; cubic in the number of remaining rows.
     """
     n = len(rows)
     index = np.full(n, -1, dtype=np.int64)
@@ -137,7 +137,7 @@ def _assign(
 
 
 def _distances(a: Floats, b: Floats) -> Floats:
-    """Euclidean distances by the expanded square; only orders of magnitude matter to the assignment."""
+    """Euclidean distances by the expanded square; the assignment needs only orders of magnitude."""
     # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b; rounding may make it negative.
     square = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2 * (a @ b.T)
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
@@ -147,13 +147,13 @@ def judge(left: Floats, right: Floats, noise: float | Floats = 0.0) -> Judgement
     """Compare two weight arrays that should be equal, by the published levels.
 
     Args:
-        left: what was found, shape (rows, columns).
-        right: what it should equal, of the same shape.
-        noise: rounding that float64 arithmetic put into `left` or `right`; differences within it are exact.
+        left: the measured array, shape (rows, columns).
+        right: the required array, of the same shape.
+        noise: float64 rounding error in `left` or `right`; smaller differences count as exact.
 
     Returns:
         exact; rounded (each entry within 4 float32 ulps of the larger weight, or all within 4 ulps of the largest
-        weight, spread over most entries, none standing apart); else failed.
+        weight, spread over most entries, without outliers); otherwise failed.
 
     Example:
         >>> judge(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0 + 2e-9]])).level
@@ -192,12 +192,12 @@ def judge(left: Floats, right: Floats, noise: float | Floats = 0.0) -> Judgement
 
 @dataclass(frozen=True)
 class _Spread:
-    """How differences are distributed over a layer.
+    """The distribution of differences over a layer.
 
     Attributes:
-        share: fraction of its weights over which they are spread.
-        units: the largest, in float32 units in the last place of the largest weight.
-        isolated: whether some stand apart from the others.
+        share: fraction of its weights that differ.
+        units: the largest difference, in float32 units in the last place of the largest weight.
+        isolated: whether there are outliers.
     """
 
     share: float
@@ -206,12 +206,12 @@ class _Spread:
 
     @property
     def is_rounding(self) -> bool:
-        """The published level: small beside the largest weight, over most of the layer, and none stands apart."""
+        """The published level: small relative to the largest weight, over most of the layer, without outliers."""
         return self.units <= ULPS and self.share > SPREAD and not self.isolated
 
     @property
     def pattern(self) -> Statement | None:
-        """What rounded sums look like although they are not within that level; None for anything else."""
+        """The pattern of rounded sums beyond that level; None for anything else."""
         if self.isolated or self.units > SUMMED or not self.share > SPREAD:
             return None
         return state("SYM134", ulps=self.units, limit=ULPS)
@@ -223,11 +223,12 @@ def _describe_spread(
     beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
     larger: Floats,
 ) -> _Spread:
-    """How differences are distributed. Zeros of grouped convolutions are not weights.
+    """The distribution of differences. Zeros of grouped convolutions are not weights.
 
-    Of weights that are float32 numbers, rounding leaves some equal by chance. Its differences are as likely to be up as
-    down, and the likelier the smaller: so where k of them are of one unit or less (of sums as large as the largest
-    weight), at least k / 2 are zero, and these belong to them. That is said of `MANY` differences or more.
+    With float32 weights, rounding leaves some differences at zero by chance. Positive and negative differences are
+    equally likely, and small ones more likely than large ones. So if k differences are at most one unit (of sums as
+    large as the largest weight), at least k / 2 more are zero, and these count as rounded too. This is applied to
+    `MANY` differences or more.
     """
     weights = max(1, int(np.count_nonzero(larger)))
     unit = float(ulp32(larger.max()))

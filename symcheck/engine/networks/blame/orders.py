@@ -1,4 +1,4 @@
-"""Rows of entries before and after they were moved: which becomes which, and in what order its entries then stand."""
+"""Rows of entries before and after a transformation: the image of each row, and the order of its entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ORDERS = 64
 
 
 def rows_among(rows: Ints, table: Ints) -> Ints:
-    """Where each row stands in a table, the first place; -1 where it does not."""
+    """The first position of each row in a table; -1 if it is not there."""
     codes, known = codes_of_rows(rows, table)
     place = np.full(int(max(codes.max(initial=0), known.max(initial=0))) + 1, -1)
     place[known[::-1]] = np.arange(len(table))[::-1]
@@ -20,7 +20,7 @@ def rows_among(rows: Ints, table: Ints) -> Ints:
 
 
 def partners_alike(images: Ints, values: Ints) -> Ints:
-    """Where the image of each entry stands; the k-th of several equal ones goes to the k-th of its image."""
+    """The position of each entry's image; the k-th of several equal entries maps to the k-th equal image."""
     if len(np.unique(values)) == len(values):
         return rows_among(images[:, None], values[:, None])
     return rows_among(_numbered(images), _numbered(values))
@@ -36,10 +36,10 @@ def _numbered(entries: Ints) -> Ints:
 
 
 def orders_of_rows(images: Ints, sign: Ints, x: Ints) -> list[tuple[Ints, Ints, Ints]]:
-    """How moved rows are permuted beside the rows that they become: source columns, their signs, and the rows.
+    """The permutation of transformed rows relative to their images: source columns, signs, and the rows.
 
-    Rows in which an entry stands twice can be read in several orders: one that others have is preferred. Zeros, of
-    sign 0 here, have any sign.
+    Rows in which an entry occurs twice admit several orders; an order shared with other rows is preferred. Zeros, which
+    have sign 0 here, are compatible with any sign.
     """
     if not len(images):
         return []
@@ -70,7 +70,7 @@ def orders_of_rows(images: Ints, sign: Ints, x: Ints) -> list[tuple[Ints, Ints, 
 
 
 def _joint_order(images: Ints, sign: Ints, x: Ints) -> tuple[Ints, Ints] | None:
-    """The one order in which all rows can be read, and its signs; None where there is none, or more than one."""
+    """The unique order that fits all rows, and its signs; None if there is none, or more than one."""
     moved, usual = codes_of_rows(images.T.copy(), x.T.copy())
     source = np.argsort(moved, kind="stable")[np.argsort(np.argsort(usual, kind="stable"), kind="stable")]
     if len(np.unique(usual)) < len(usual) or not np.array_equal(moved[source], usual):

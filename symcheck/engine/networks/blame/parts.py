@@ -1,4 +1,4 @@
-"""The calls of a network: operators at one place, one after the other, with their nodes."""
+"""The calls of a network: consecutive operators at one place, with their nodes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from symcheck.engine.networks.graph.nodes import BATCH, Graph, Step
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one call of the network computes.
+    """The computation of one call of the network.
 
     Attributes:
         place: the call.
         steps: its operators.
-        first: of its nodes.
-        last: place after the last of them.
+        first: index of its first node.
+        last: index after its last node.
     """
 
     place: Place
@@ -31,12 +31,12 @@ class Part:
 
     @property
     def reads(self) -> Ints:
-        """The entries that it is computed from."""
+        """Its input entries."""
         return _entries([ids for step in self.steps for ids in step.given])
 
 
 def parts_of(graph: Graph) -> list[Part]:
-    """The calls of a network in order; those at one place, one after the other, are one."""
+    """The calls of a network in order; consecutive operators at one place form one call."""
     parts: list[Part] = []
     reached = 0
     for step in graph.steps:
@@ -52,7 +52,7 @@ def parts_of(graph: Graph) -> list[Part]:
 
 
 def span_of(graph: Graph, part: Part) -> tuple[int, int]:
-    """The first of the entries that a call makes, and the one after the last."""
+    """The first entry that a call computes, and the one after the last."""
     nodes = graph.nodes[part.first : part.last]
     return (nodes[0].start, nodes[-1].start + nodes[-1].size) if nodes else (0, 0)
 
@@ -64,6 +64,6 @@ def _entries(tensors: Sequence[Floats]) -> Ints:
 
 
 def are_answers(part: Part) -> bool:
-    """Whether the result is boolean: an answer can turn into its opposite, which what reads it may make up for."""
+    """Whether the result is boolean: the action may negate it, which later operators may compensate."""
     value = part.steps[-1].operator.meta.get("val") if part.steps else None
     return isinstance(value, torch.Tensor) and value.dtype == torch.bool

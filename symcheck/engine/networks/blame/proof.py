@@ -1,7 +1,8 @@
-"""What the weights say: the graph followed node by node, a record of each layer, and what is claimed of every output.
+"""The result from the weights: the graph followed node by node, a record per layer, and the claim on every output.
 
-For all x and every generator g: f(L_g x) = K_g f(x). Elements under which this holds form a group, so generators
-suffice. What is said here tells where a network fails and what is rounded; it is a proof only with a certificate.
+For all x and every generator g: f(L_g x) = K_g f(x). The elements for which this holds form a group, so generators
+suffice. The result shows where a network fails and which weights are rounded; it is a proof only together with a
+certificate.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ AGREEMENT = 1e-9
 
 @dataclass(frozen=True)
 class Compared:
-    """That f(L x) and K f(x) are the same as wholes, where layers did not show it.
+    """The comparison of f(L x) and K f(x) as a whole, if the layers did not decide.
 
     Attributes:
-        terms: how many were compared.
-        ties: equations of input entries; where one holds, nothing was shown.
-        kind: "terms", or "matrices" where polynomials in terms were compared.
+        terms: the number of terms compared.
+        ties: equations of input entries; nothing was shown for inputs that satisfy one.
+        kind: "terms", or "matrices" if polynomials in terms were compared.
     """
 
     terms: int
@@ -45,19 +46,20 @@ class Compared:
 
 @dataclass
 class Proof:
-    """What the weights say.
+    """The result from the weights.
 
     Attributes:
-        level: exact or rounded if every layer and output is certified; failed if some is not; None if not followed to
-            the end.
+        level: exact or rounded if every layer and output is certified; failed if one is not; None if the graph was not
+            followed to the end.
         records: one per layer, in order of execution.
-        reason: where following ended, and why; None where it did not.
-        bound: largest |K f(x) - f(Lx)| over the box of inputs, where it is known.
+        reason: where following ended, and why; None if it did not.
+        bound: largest |K f(x) - f(Lx)| over the box of inputs, if known.
         box: the box: |x| at most this, entry by entry.
-        compared: what the graphs of f(Lx) and K f(x) showed where layers did not; None where they were not asked.
-        certificate: the document that the checker accepted; without it nothing is proved.
-        missing: why the graph has no certificate; None where it has one, or where there is no graph.
-        by_values: whether the image of some entry was found by running the network, and not by weights.
+        compared: the comparison of the graphs of f(Lx) and K f(x), if the layers did not decide; None if it was not
+            made.
+        certificate: the document that the checker accepted; without it, nothing is proved.
+        missing: why the graph has no certificate; None if it has one, or if there is no graph.
+        by_values: whether the image of some entry was found by running the network instead of from weights.
     """
 
     level: Level | None
@@ -72,7 +74,7 @@ class Proof:
 
     @property
     def is_by_comparison(self) -> bool:
-        """Whether graphs were compared as wholes, so that nothing is said of layers."""
+        """Whether graphs were compared as a whole, so that nothing is known about layers."""
         return self.level == "exact" and self.compared is not None
 
     @property
@@ -82,10 +84,10 @@ class Proof:
 
 
 def units_at_fault(proof: Proof | None) -> list[list[tuple[str, int]]]:
-    """Sets of units, as (layer, unit), that must be active at once for the first fault to show.
+    """Sets of units, as (layer, unit), that must be active together for the first fault to show.
 
-    A wrong weight shows where its own unit is active and its input is not zero: the input is a unit of the nearest
-    layer before that has as many outputs as this one has inputs.
+    A wrong weight has an effect if its own unit is active and its input is not zero. The input is a unit of the nearest
+    earlier layer that has as many outputs as this layer has inputs.
     """
     failure = None if proof is None else proof.first_failure
     if proof is None or failure is None:
@@ -114,16 +116,15 @@ def follow_action(
 
     Args:
         captured: the graph of the float64 copy.
-        inputs: how the input moves; data only.
-        outputs: how each output should move.
+        inputs: the action on the input; data only.
+        outputs: the claimed action on each output.
         example: inputs at which the network is run, shape (n, *shape).
         box: inputs for which bounds are computed: |x| <= box, entry by entry.
-        names: from a module's name in the network that was captured to the one that records should carry.
-        given: permutations to check instead of searching, by the place of the layer's record.
+        names: maps module names in the captured network to those for records.
+        given: permutations to check instead of searching, by the position of the layer's record.
 
     Returns:
-        What the weights say; its level is None where an operation was not understood, and never says that anything is
-        proved.
+        The result from the weights. Its level is None if an operation is not supported; it never states a proof.
     """
     graph = Graph()
     followed: Followed | None = None
@@ -156,7 +157,7 @@ def follow_action(
 
 
 def _judge(walk: LayerWalk, graph: Graph, claim: OutputClaim, entries: Any) -> Opaque | None:
-    """Judge one output; why that was not possible."""
+    """Judge one output; return why that was not possible."""
     if any(callable(motion) for motion in claim.motions):
         return Opaque(state("SYM162"), output=claim.path)
     if (entries < 0).all():
@@ -175,5 +176,5 @@ def _judge_constant(walk: LayerWalk, y: Floats, claim: OutputClaim) -> None:
 
 
 def same_numbers(left: Floats, right: Floats) -> bool:
-    """Equal up to float64 rounding in a deep network."""
+    """Whether numbers are equal up to float64 rounding in a deep network."""
     return left.shape == right.shape and bool((difference(left, right) <= AGREEMENT * output_scale(left)).all())

@@ -1,4 +1,4 @@
-"""What every entry of a network is at some inputs, and which entries are equal there."""
+"""The values of all entries of a network at some inputs, and which entries are equal there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEAR = 1e-9
 
 
 class Run:
-    """The entries of a graph at inputs x and at their images.
+    """The values of a graph's entries at inputs x and at their images.
 
     Args:
         graph: the nodes.
@@ -35,17 +35,17 @@ class Run:
 
     @cached_property
     def is_small(self) -> bool:
-        """Whether the network can be run entry by entry."""
+        """Whether the network is small enough to be run entry by entry."""
         return sum(node.x.size for node in self._graph.nodes) * len(self._inputs) <= MOST_NUMBERS
 
     @cached_property
     def at_x(self) -> Floats:
-        """What entries are at x, shape (entries, inputs)."""
+        """The values of entries at x, shape (entries, inputs)."""
         return entries_at(self._graph, self._inputs)
 
     @cached_property
     def at_images(self) -> list[Floats]:
-        """What entries are at L x, for each generator."""
+        """The values of entries at L x, for each generator."""
         return [entries_at(self._graph, image) for image in self._images]
 
     @cached_property
@@ -56,12 +56,12 @@ class Run:
         return cKDTree(self.at_x[finite]), finite
 
     def partners(self, generator: int, entries: Ints, near: float) -> tuple[Ints, Ints]:
-        """Entries that are at x what the given ones are at L x, with a sign; -1 where there is none.
+        """Entries whose values at x equal those of the given entries at L x, up to sign; -1 if there is none.
 
         Args:
-            generator: that acts.
+            generator: the generator.
             entries: at L x.
-            near: how far they may be apart, over their size.
+            near: the largest accepted distance, relative to their size.
         """
         tree, finite = self._tree
         wanted = self.at_images[generator][entries]
@@ -78,7 +78,7 @@ class Run:
 
 
 def entries_at(graph: Graph, inputs: Floats) -> Floats:
-    """What all entries of a graph are, shape (entries, inputs), at inputs of shape (inputs, size)."""
+    """The values of all entries of a graph, shape (entries, inputs), at inputs of shape (inputs, size)."""
     values = np.zeros((graph.entries, len(inputs)))
     with np.errstate(all="ignore"):
         for node in graph.nodes:
@@ -95,7 +95,7 @@ def entries_at(graph: Graph, inputs: Floats) -> Floats:
 
 
 def values_of(graph: Graph, x: Ints, values: Floats) -> Floats:
-    """What some ids are, of the shape of x with an axis of inputs behind, where entries are `values`."""
+    """The values of some ids, of the shape of x with a trailing axis of inputs, given the values of entries."""
     result = values[np.maximum(x, 0)]
     fixed = x < 0
     if fixed.any():

@@ -1,4 +1,4 @@
-"""The symmetries of a square, by the names that people give them."""
+"""The symmetries of a square, with their usual names."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Square:
-    """One of the eight symmetries of a square: transpose first (if asked), then flip rows, then flip columns."""
+    """One of the eight symmetries of a square: transpose first (if set), then flip rows, then flip columns."""
 
     transpose: bool
     flip_rows: bool
     flip_columns: bool
 
     def apply(self, images: Any) -> Any:
-        """The moved images, shape (..., H, W)."""
+        """The transformed images, shape (..., H, W)."""
         moved = np.swapaxes(images, -2, -1) if self.transpose else images
         moved = moved[..., ::-1, :] if self.flip_rows else moved
         return moved[..., ::-1] if self.flip_columns else moved
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its usual name."""
         return _NAMES[(self.transpose, self.flip_rows, self.flip_columns)]
 
 

@@ -1,4 +1,4 @@
-"""Which weight of a layer to blame: a claim ties the weights of an orbit, and their values tell which one is off."""
+"""The weight of a layer to blame: a claim ties the weights of an orbit, and their values show which one differs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TiedWeights:
     inputs: Sequence[SignedPermutation]
 
     def blame(self, unit: int, column: int) -> list[tuple[int, int]]:
-        """The weights to name for a difference that was seen at one of them.
+        """The weights to name for a difference observed at one of them.
 
-        The weight that the others of its orbit outvote; both where the orbit has two; none where their values tell
-        nothing.
+        The weight that differs from the majority of its orbit; both if the orbit has two weights; none if the values do
+        not decide.
 
         Args:
             unit: its row.
@@ -73,7 +73,7 @@ def name_weights(kind: str, places: Sequence[tuple[int, int]], inputs: int) -> s
     Args:
         kind: "unit" or "output".
         places: rows and columns of [W, b].
-        inputs: how many columns W has.
+        inputs: the number of columns of W.
 
     Example:
         >>> name_weights("unit", [(3, 5), (2, 4)], 8)

@@ -1,1 +1,1 @@
-"""The network captured as a graph, and what must hold before that graph stands for every input, batch and call."""
+"""Capturing a network as a graph, and the conditions under which the graph represents every input, batch and call."""

@@ -1,8 +1,8 @@
-"""Whether a captured network treats every sample of a batch alike and apart, followed operator by operator.
+"""Whether a captured network treats the samples of a batch independently and alike, checked operator by operator.
 
-One axis of every tensor that depends on the batch has the batch's symbol in its size. An operator that reads, reorders
-or sums along that axis makes the answer to one sample depend on the others, or on its place among them; a proof for one
-sample says nothing of such a network. What has no rule here is refused.
+In every tensor that depends on the batch, the size of one axis contains the batch symbol. If an operator reads,
+reorders or sums along that axis, the output for one sample depends on the others, or on its position; a proof for one
+sample then says nothing about the network. Operators without a rule here are rejected.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _MixedError(Exception):
 
 
 def why_samples_meet(captured: Capture) -> tuple[Statement, fx.Node] | None:
-    """The first operator that does not treat samples alike and apart, or that has no rule; None where there is none.
+    """The first operator that mixes samples or treats them differently, or has no rule; None if there is none.
 
     Args:
         captured: the graph.
@@ -61,7 +61,7 @@ def why_samples_meet(captured: Capture) -> tuple[Statement, fx.Node] | None:
 
 
 class _Follower:
-    """Which axis is the batch's, node by node, and how many entries run outside the samples within it."""
+    """The batch axis, node by node, and how many entries within it lie outside the samples."""
 
     def __init__(self, size: Any) -> None:
         self.size = size
@@ -132,7 +132,7 @@ class _Follower:
     # Where the batch is
 
     def axes(self, value: Any) -> list[int]:
-        """The axes of a tensor whose size has the batch's symbol."""
+        """The axes whose size contains the batch symbol."""
         if not isinstance(value, torch.Tensor) or self.size is None:
             return []
         return [axis for axis, size in enumerate(value.shape) if self.size in _symbols_of(size)]
@@ -150,7 +150,7 @@ class _Follower:
         return next((axes for item in outputs if (axes := self.axes(item))), [])
 
     def _written_into(self, node: fx.Node) -> list[fx.Node]:
-        """What an operator writes into."""
+        """The tensor that an operator writes into."""
         schema = node.target._schema  # type: ignore[union-attr]
         if "batch_norm" in schema.name:  # writes its statistics only where it has some, and trains
             if "no_training" in schema.name:
@@ -176,7 +176,7 @@ class _Follower:
         return node
 
     def _write_into(self, node: fx.Node, writer: fx.Node) -> None:
-        """A tensor whose rows were alike has, once written into, rows in the order of what was written."""
+        """After a write, a tensor with identical rows has rows in the order of the written values."""
         while True:
             if self.outside.get(node) is None and self.outside[writer] is not None:
                 if self.outside[writer] != 1:
@@ -269,7 +269,7 @@ class _Follower:
         return self._same_outside(node)
 
     def _in_whole_batches(self, name: str, given: dict[str, Any], axis: int, node: fx.Node) -> int:
-        """How many batches stand one after the other where batches are joined, or some of them taken apart again."""
+        """The number of consecutive batches after batches are concatenated, or some of them split off again."""
         joined = given["tensors"] if name == "aten::cat" else [given.get("self")]
         pieces = [item for item in tree_flatten(node.meta["val"])[0] if isinstance(item, torch.Tensor)]
         made = {self._whole(item.shape[axis]) for item in pieces}
@@ -281,14 +281,14 @@ class _Follower:
         return made.pop() or 1
 
     def _batches(self, item: Any, axis: int) -> int | None:
-        """How many whole batches an axis holds, one after the other; None where it holds anything else."""
+        """The number of whole batches along an axis, one after the other; None if it holds anything else."""
         if not isinstance(item, fx.Node) or self.axes(item.meta["val"]) != [axis]:
             return None
         count = self._whole(item.meta["val"].shape[axis])
         return count if count is not None and self.outside.get(item) == count else None
 
     def _whole(self, size: Any) -> int | None:
-        """K of a size k * n; None for any other size."""
+        """The k of a size k * n; None for any other size."""
         size = size.meta["val"] if isinstance(size, fx.Node) else size or 0
         if isinstance(size, int):
             return 0 if size == 0 else None
@@ -378,7 +378,7 @@ class _Follower:
         return self._same_outside(node)
 
     def _spares(self, count: int) -> Callable[[fx.Node], int | None]:
-        """A rule that reads and mixes the last axes only."""
+        """A rule for operators that read and mix only the last axes."""
 
         def rule(node: fx.Node) -> int | None:
             for item in self._batched(node):
@@ -426,7 +426,7 @@ def _symbols_of(size: Any) -> set[Any]:
 
 
 def _multiple_of(size: Any, symbol: Any) -> int:
-    """K of an axis of size k * n."""
+    """The k of an axis of size k * n."""
     if not isinstance(size, torch.SymInt):
         return 1
     quotient = size.node.expr / symbol

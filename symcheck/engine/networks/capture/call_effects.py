@@ -1,8 +1,8 @@
-"""What a call of a network changes outside its result, and what it reads beside its input.
+"""Side effects of a network's call, and what it reads besides its input.
 
-A counter, a list that grows, a global variable or a default argument leaves no operator in a graph. So everything that
-the network and its own code hold is compared before and after calls, and the functions that this code calls are
-watched: those that read a clock, the environment, files or memory addresses can answer otherwise next time.
+A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore all state of
+the network and its own code is compared before and after calls, and the functions that this code calls are monitored:
+those that read a clock, the environment, files or memory addresses may return something else next time.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Watched:
 
     Attributes:
         functions: the code that ran, with its globals.
-        asked: the first function that it called whose answer no input determines; "" where there is none.
+        asked: the first function called whose result no input determines; "" if there is none.
         source: file and line of that call.
     """
 
@@ -91,14 +91,14 @@ class Watched:
     source: str = ""
 
     def note(self, name: str, frame: types.FrameType) -> None:
-        """Keep the first function that was asked."""
+        """Record the first such function."""
         if not self.asked:
             self.asked, self.source = name, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 @contextmanager
 def watched_calls() -> Iterator[Watched]:
-    """While active, the network's own code is watched: which functions run, and what they call."""
+    """Monitor the network's own code while active: which functions run, and what they call."""
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
     outermost = sys._getframe(2)
@@ -138,7 +138,7 @@ def watched_calls() -> Iterator[Watched]:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """What others hook into garbage collection (timers of test frameworks) is no code of the network."""
+    """Pause garbage collection, because its hooks (timers of test frameworks) are not code of the network."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -153,7 +153,7 @@ def _is_package(file: str) -> bool:
 
 
 def asks_more_than_its_arguments(function: Any) -> bool:
-    """Whether a compiled function may answer by anything beside its arguments: any may that is not known not to."""
+    """Whether the result of a compiled function may depend on more than its arguments; True if not known."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if name in _ASKING or isinstance(owner, _CHANCE):
         return True
@@ -172,7 +172,7 @@ def asks_more_than_its_arguments(function: Any) -> bool:
 
 
 def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
-    """The frame that called, the standard library's own detours left out."""
+    """The calling frame, ignoring detours through the standard library."""
     caller = frame.f_back
     while caller is not None and caller.f_code.co_filename.startswith((LIBRARY[0], *GENERATED)):
         # packages of others lie below the same folder
@@ -187,11 +187,11 @@ _CHANCE = (random.Random, np.random.RandomState, np.random.Generator)
 
 @dataclass
 class Held:
-    """What a network and its own code hold at one time.
+    """The state of a network and its own code at one time.
 
     Attributes:
-        parts: by name, what is held beside tensors, as bytes that can be compared.
-        tensors: by name, the tensors in the order in which they are reached, and how often each was written to.
+        parts: by name, state other than tensors, as comparable bytes.
+        tensors: by name, the tensors in the order in which they are reached, with their version counters.
     """
 
     parts: dict[str, bytes]
@@ -199,7 +199,7 @@ class Held:
 
 
 def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]) -> Held:
-    """Everything that a call can change without a trace in its graph.
+    """All state that a call can change without a trace in its graph.
 
     Args:
         net: the network.
@@ -235,18 +235,18 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
 
 
 def settings_read(functions: Mapping[types.CodeType, dict[str, Any]]) -> bytes:
-    """What modules that the network's own code reads hold under the names that it uses, as bytes."""
+    """The settings that the network's own code may read from modules, as bytes."""
     words = sorted(set().union(*map(words_of, functions)))
     return _Writer().bytes_of([_read_of_modules(code, names, words) for code, names in functions.items()])
 
 
 def words_of(code: types.CodeType) -> set[str]:
-    """The names that a code uses, of variables and attributes, and the text in it that may be such a name."""
+    """The names that code uses, of variables and attributes, and strings in it that may be such names."""
     return _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
 
 
 def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """What own code may read, by such words, in the modules among a function's globals, by dotted name."""
+    """What own code may read, by these names, from the modules among a function's globals, by dotted name."""
     read: dict[str, Any] = {}
 
     def look(item: Any, prefix: str, depth: int) -> None:
@@ -272,7 +272,7 @@ def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequ
 
 
 def _brief(item: Any) -> Any:
-    """Numbers and text as they are; of containers what they hold, up to a thousand entries."""
+    """Numbers and text unchanged; for containers their entries, up to a thousand."""
     if isinstance(item, dict):
         return "dict", len(item), [(_entry_of(key), _entry_of(item[key])) for key in list(item)[:1000]]
     if isinstance(item, set | frozenset):
@@ -283,21 +283,21 @@ def _brief(item: Any) -> Any:
 
 
 def _entry_of(part: Any) -> Any:
-    """An entry of a container: a number or a text as it is, of others which one it is."""
+    """An entry of a container: numbers and text unchanged, other objects by identity."""
     return part if isinstance(part, _SCALARS) else id(part)
 
 
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
-    """What calls changed.
+    """The changes made by calls.
 
     Args:
-        before: what was held.
-        after: what is held after them.
-        stale: receives the identities of tensors that were replaced by others, which alone is no change: a result that
-            is kept counts only where it is read again.
+        before: the state before the calls.
+        after: the state after them.
+        stale: receives the identities of replaced tensors. Replacement alone is not a change; a stored result matters
+            only if it is read again.
 
     Returns:
-        The reason; None where nothing changed.
+        The reason; None if nothing changed.
     """
     for name, part in after.parts.items():
         if before.parts.get(name) != part:
@@ -311,7 +311,7 @@ def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) ->
 
 
 def lasting_change(reason: Statement) -> str:
-    """Where a call leaves something that a later one may read, by the reason that ended a proof; "" for other reasons.
+    """The state that a call leaves for later ones, from the reason that ended a proof; "" for other reasons.
 
     Args:
         reason: why there is no graph of every call.
@@ -321,7 +321,7 @@ def lasting_change(reason: Statement) -> str:
 
 
 def is_own_class(cls: type) -> bool:
-    """Whether a class is written by the network's own author."""
+    """Whether a class was written by the network's author."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     return file is not None and is_own_file(file)
@@ -341,7 +341,7 @@ def _slots_of(cls: type) -> list[str]:
 
 
 class _Writer(pickle.Pickler):
-    """Writes what an object holds: tensors by their shape, functions by what they close over."""
+    """Serialises an object's state: tensors by their shape, functions by their closures."""
 
     def __init__(self) -> None:
         self._stream = io.BytesIO()
@@ -349,12 +349,12 @@ class _Writer(pickle.Pickler):
         self.tensors: list[tuple[torch.Tensor, int]] = []
 
     def bytes_of(self, item: Any) -> bytes:
-        """What the object holds, as bytes that are equal where it holds the same."""
+        """The state as bytes, equal for equal states."""
         self.dump(item)
         return self._stream.getvalue()
 
     def persistent_id(self, item: Any) -> Any:
-        """Name what is not looked into."""
+        """Name objects that are not inspected."""
         if isinstance(item, _PLAIN):
             return None
         if isinstance(item, torch.Tensor):
@@ -380,7 +380,7 @@ class _Writer(pickle.Pickler):
         return None
 
     def reducer_override(self, item: Any) -> Any:
-        """How functions, classes and what refuses to be written are looked into."""
+        """How functions, classes and objects that cannot be pickled are inspected."""
         if isinstance(item, types.FunctionType):
             if not is_own_code(item.__code__.co_filename, item.__globals__):
                 return tuple, ((id(item),),)
@@ -422,7 +422,7 @@ class _Writer(pickle.Pickler):
 
 
 def called_twice(run: Callable[[], Any]) -> Watched:
-    """Call twice; of the second call what was watched."""
+    """Call the network twice; return what was recorded in the second call."""
     run()
     with watched_calls() as watched:
         run()

@@ -1,8 +1,8 @@
 """A network as a graph of core operators, captured without values.
 
-Tensors inside carry shapes and no numbers, and the batch has a symbol for its size: nothing that depends on a value can
-run, and what depends on the size of the batch leaves a guard. Parameters and buffers are inputs, so that writes to them
-stand in the graph.
+During the capture, tensors have shapes but no values, and the batch size is a symbol. Nothing that depends on a value
+can run, and a dependence on the batch size leaves a guard. Parameters and buffers are inputs, so writes to them appear
+in the graph.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ class Capture:
     """A network's graph.
 
     Attributes:
-        module: runs the graph: on the state as a dictionary, then one batch.
-        state: parameters and buffers by name, as the graph takes them.
+        module: runs the graph: takes the state as a dictionary, then one batch.
+        state: parameters and buffers by name, as the graph expects them.
         outputs: the paths of the outputs, in the order in which the graph returns them.
-        size: the symbol of the batch's size; None where the network takes one sample only.
-        asks_dtype: whether the network's own code asks for a dtype.
-        assumptions: how many boolean tensors the graph returns behind the outputs: each passed for true throughout
-            where torch's distributions check their arguments.
+        size: the symbol of the batch size; None if the network takes one sample only.
+        asks_dtype: whether the network's own code reads a dtype.
+        assumptions: number of boolean tensors that the graph returns after the outputs, each assumed true throughout:
+            checks of arguments in torch's distributions.
         path: the instructions of the network's own code that ran.
-        settings: what modules told this code of their settings, as bytes.
+        settings: settings that this code read from modules, as bytes.
     """
 
     module: fx.GraphModule
@@ -99,7 +99,7 @@ class Capture:
 
 
 class RefusedCaptureError(Exception):
-    """A network that is not a graph; carries the reason, and where in its own code it shows."""
+    """The network cannot be captured as a graph; carries the reason, and the line of its own code."""
 
     def __init__(self, reason: Statement, source: str = "") -> None:
         self.reason = reason
@@ -115,21 +115,21 @@ def capture_network(
     exact: bool = True,
     functions: Mapping[types.CodeType, dict[str, Any]] | None = None,
 ) -> Capture:
-    """The graph of a network, whatever the numbers and the size of the batch.
+    """The graph of a network, valid for all values and batch sizes.
 
     Args:
-        net: the network; it may keep tensors without numbers afterwards, so give a copy that nobody runs again.
+        net: the network. It may hold tensors without values afterwards, so pass a copy that is not used again.
         shape: of one input, without the batch axis.
-        alone: whether it takes one input at a time, so that the batch has no symbol.
-        exact: whether casts are taken for the identity, as in the float64 copy; else it is captured as deployed.
-        functions: the network's own code that runs in a call, with its globals, in which `len` of a batch is its
-            symbol for the time being.
+        alone: whether it takes one input at a time, so that there is no batch symbol.
+        exact: whether casts count as the identity, as in the float64 copy; otherwise it is captured as deployed.
+        functions: the network's own code that runs in a call, with its globals; `len` of a batch returns the symbol
+            there during the capture.
 
     Returns:
         The graph.
 
     Raises:
-        RefusedCaptureError: what runs depends on numbers, on the size of the batch, or cannot be captured.
+        RefusedCaptureError: the computation depends on values or on the batch size, or cannot be captured.
     """
     sizes = _Sizes()
     fakes = FakeTensorMode(shape_env=sizes, allow_non_fake_inputs=True)
@@ -175,12 +175,12 @@ def capture_network(
 
 
 def tensors_of(net: nn.Module) -> dict[str, torch.Tensor]:
-    """The parameters and buffers of a network by name; what stands under two names has the first."""
+    """The parameters and buffers of a network by name; shared ones appear under their first name."""
     return {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
 
 
 def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
-    """The operators that run on tensors of numbers, parameters as they are, in the float64 copy of a network."""
+    """The operators that run on tensors with values, parameters unchanged, in the float64 copy of a network."""
     watch = _Watch(_Sizes(), PlaceMarks(net))
 
     def run(x: torch.Tensor) -> list[torch.Tensor]:
@@ -193,16 +193,16 @@ def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
 
 
 class _Sizes(ShapeEnv):
-    """Sizes that remember what the network's code asks of them, and whether one of them depends on values.
+    """A shape environment that records questions by the network's code, and sizes that depend on values.
 
-    Operators ask, too, how large a batch is, and choose a kernel by it; what they compute is the same.
+    Operators also read the batch size, to select a kernel; their result is the same.
     """
 
     depends_on_values = False
     guarded = ""
 
     def evaluate_expr(self, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
-        """Answer a question about sizes; the first one that the answer decides outside of operators is kept."""
+        """Answer a question about sizes; record the first one outside of operators that the answer decides."""
         before = len(self.guards)
         answer = super().evaluate_expr(orig_expr, *args, **kwargs)
         if len(self.guards) > before and _is_asked_by_own_code():
@@ -216,7 +216,7 @@ class _Sizes(ShapeEnv):
         return answer
 
     def _get_user_frame(self) -> None:
-        """Nothing: nobody reads where a guard was made, and to tell torch's files apart costs 0.5 s of imports."""
+        """Nothing: the origin of a guard is not used, and finding it would cost 0.5 s of imports."""
 
     def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
         """A size that depends on values."""
@@ -235,9 +235,9 @@ class _Sizes(ShapeEnv):
 
 
 def _is_asked_by_own_code() -> bool:
-    """Whether the network, or torch's Python code outside of operators, asks; inside of operators kernels are chosen.
+    """Whether the network, or torch's Python code outside of operators, asks; inside, kernels are selected.
 
-    Functions that torch's own call, as `vmap` does, are the network's own again.
+    Functions that torch calls in turn, as `vmap` does, count as the network's own.
     """
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
@@ -254,7 +254,7 @@ def _is_own(frame: types.FrameType) -> bool:
 
 
 class _Watch(torch.overrides.TorchFunctionMode):
-    """Answers what is read of parameters, and notes what is read of tensors that depend on the input."""
+    """Answers reads of parameters, and records reads of tensors that depend on the input."""
 
     def __init__(self, sizes: _Sizes, marks: PlaceMarks) -> None:
         super().__init__()
@@ -308,7 +308,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether a tensor has numbers: one made of Python numbers, which no input reaches."""
+    """Whether a tensor has values: one built from Python numbers, independent of the input."""
     return not isinstance(item, FakeTensor) or item.constant is not None
 
 
@@ -325,7 +325,7 @@ def _as_it_is() -> Iterator[None]:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Torch warns and logs about its own internals while it captures."""
+    """Suppress torch's warnings and logs about its internals during a capture."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -338,7 +338,7 @@ def _without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _in_plain_operators() -> Iterator[None]:
-    """Attention by products and sums in every dtype, and code that is compiled elsewhere by what it computes."""
+    """Decompose attention into products and sums in every dtype, and run compiled code uncompiled."""
     dynamo = sys.modules.get("torch._dynamo")
     refuses = None if dynamo is None else dynamo.config.error_on_nested_fx_trace
     if dynamo is not None:
@@ -354,7 +354,7 @@ def _in_plain_operators() -> Iterator[None]:
 
 @contextmanager
 def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
-    """A size that is written out, as text or as a key, decides without a guard."""
+    """Record sizes that are converted to text or used as keys, which decide without a guard."""
     shown = {name: getattr(torch.SymInt, name) for name in ("__repr__", "__hash__")}
 
     def noting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -393,7 +393,7 @@ def _refuse_values(watch: _Watch, sizes: _Sizes) -> None:
 
 
 def _symbol_of(size: Any) -> Any:
-    """The symbol of the batch's size.
+    """The symbol of the batch size.
 
     Raises:
         RefusedCaptureError: it is a number.
@@ -418,13 +418,13 @@ def _own_line(error: BaseException) -> str:
 
 
 def constants_without_numbers(captured: Capture) -> bool:
-    """Whether the graph holds a tensor whose origin was not seen: it has a shape and no numbers."""
+    """Whether the graph holds a tensor of unknown origin, which has a shape and no values."""
     held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
     return any(isinstance(item, FakeTensor) for item in held)
 
 
 def answers(captured: Capture, x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the graph answers to a batch of numbers."""
+    """The graph's output for a batch with values."""
     with torch.no_grad(), float64_default():
         # the graph writes into what it is given where the network does
         given = tree_map(lambda tensor: tensor.clone(), dict(captured.state))

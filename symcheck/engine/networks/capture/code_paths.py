@@ -1,7 +1,7 @@
-"""Which instructions of the network's own code run in a call, so that two calls can be told apart.
+"""The instructions of the network's own code that run in a call, for comparing two calls.
 
-A graph shows what was computed while it was captured. Code that recognises the capture, by the type of a tensor or of a
-size, takes another way through its instructions in a plain call, whatever it computes there.
+A graph shows the computation during the capture. Code that detects the capture, by the type of a tensor or of a size,
+executes other instructions in a plain call.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ LONGEST = 2_000_000
 
 @dataclass
 class CodePath:
-    """The instructions that the network's own code ran, in order.
+    """The instructions executed by the network's own code, in order.
 
     Attributes:
         steps: pairs of a code object and the offset of an instruction in it.
-        complete: whether there were no more than are kept.
+        complete: whether all instructions were recorded, below the limit.
     """
 
     steps: list[tuple[types.CodeType, int]] = field(default_factory=list)
     complete: bool = True
 
     def where_it_leaves(self, other: CodePath) -> str | None:
-        """File and line of the last instruction that both ran, where they part; None where they do not."""
+        """File and line of the last common instruction before two paths diverge; None if they do not."""
         if self.steps == other.steps and self.complete and other.complete:
             return None
         pairs = enumerate(zip(self.steps, other.steps, strict=False))
@@ -48,7 +48,7 @@ class CodePath:
 
 @contextmanager
 def path_taken(path: CodePath) -> Iterator[None]:
-    """While active, the instructions of the network's own code are kept."""
+    """Record the instructions of the network's own code while active."""
     steps = path.steps
     kinds: dict[types.CodeType, bool] = {}
     outermost = sys._getframe(2)

@@ -1,7 +1,7 @@
-"""What must hold before a proof from one traced run may speak of every input, every batch and every call.
+"""The conditions under which a proof from one traced run holds for every input, batch and call.
 
-The proof watches one run. That the network runs alike for all values and all sizes of a batch, treats samples apart,
-changes nothing that a later call reads and asks nothing but its input is shown here, on a graph that has no values.
+The proof follows one run. This module shows, on a graph without values, that the network runs alike for all values and
+batch sizes, treats samples independently, changes no state that a later call reads, and reads nothing but its input.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ FAR = 1e3
 def capture_every_call(
     net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
 ) -> Capture | Opaque:
-    """The graph that every call of the network runs, whatever the values, the batch and the calls before.
+    """The graph of every call of the network, for all values, batches and earlier calls.
 
     Args:
         net: the float64 copy that is followed.
-        deployed: the network as deployed, to compare what it computes; None where that is not torch's own code.
+        deployed: the network as deployed, for comparison; None if it is not torch's own code.
         shape: of one input, without the batch axis.
-        seed: of the inputs of the calls.
+        seed: for the inputs of the calls.
         alone: whether it takes one input at a time.
 
     Returns:
-        The graph, whose `assumptions` are left to show; else the first reason why there is none, with its place in the
-        network's code where that is known.
+        The graph, whose `assumptions` remain to be shown; otherwise the first reason why there is none, with its place
+        in the network's code if known.
     """
     try:
         return _captured_or_reason(net, deployed, shape, seed, alone=alone)
@@ -135,7 +135,7 @@ def answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, tor
 
 
 def _reads_stale(captured: Capture, stale: set[int]) -> bool:
-    """Whether the graph reads a tensor that each call replaces, among attributes or parameters and buffers."""
+    """Whether the graph reads a tensor that each call replaces (an attribute, parameter or buffer)."""
     held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
     return any(id(item) in stale for item in (*held, *captured.state.values()))
 
@@ -162,7 +162,7 @@ def _why_deployed_differs(
     *,
     alone: bool,
 ) -> Opaque | None:
-    """A branch on the dtype runs other operators, or holds other constants, than the float64 copy that was followed."""
+    """A branch on the dtype that runs other operators, or has other constants, than the float64 copy."""
     try:
         used = capture_network(
             copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, functions=functions
@@ -181,7 +181,7 @@ _LIMIT, _TINY = 1e30, 1e-5
 
 
 def _operations_of(captured: Capture) -> list[tuple[str, ...]]:
-    """The operators in order with the numbers that they are given, casts apart."""
+    """The operators in order with their numeric arguments, without casts."""
     computed: list[tuple[str, ...]] = []
     for node in captured.graph.nodes:
         name = str(node.target)
@@ -201,7 +201,7 @@ def _operations_of(captured: Capture) -> list[tuple[str, ...]]:
 
 
 def _in_single_precision(number: float) -> str:
-    """A number as far as single precision tells it."""
+    """A number rounded to single precision."""
     if math.isnan(number) or abs(number) >= _LIMIT:
         return f"{np.sign(number):+.0f} limit"
     return "tiny" if abs(number) < _TINY else f"{number:.5g}"

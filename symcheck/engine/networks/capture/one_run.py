@@ -1,4 +1,4 @@
-"""The graph of one run, for networks that have none of every call: it says what to blame, and proves nothing."""
+"""The graph of a single run, for networks without a graph of every call: it locates faults, and proves nothing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from symcheck.engine.networks.subject.precision import Float64Mode, copy_network
 
 
 def capture_one_run(net: nn.Module, x: Floats) -> Capture | None:
-    """What a float64 network computes of one input, branches as that input takes them.
+    """The computation of a float64 network on one input, with the branches that this input takes.
 
     Args:
         net: the network.
         x: the input, shape (1, *shape).
 
     Returns:
-        The graph; None where it does not run while it is watched, or computes outside torch.
+        The graph; None if it does not run under observation, or computes outside torch.
     """
     ours = copy_network(net, device=torch.device("cpu"))
     held = tensors_of(ours)
@@ -64,7 +64,7 @@ class _Marking(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one torch function, and note its place."""
+        """Run one torch function, and record its place."""
         name = getattr(func, "__name__", "")
         if name in _LEAVING:
             raise _LeftError

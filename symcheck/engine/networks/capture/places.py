@@ -1,4 +1,4 @@
-"""Where in a network's code an operator of its graph was called: noted while the graph is captured."""
+"""The place in a network's code from which an operator was called, recorded during the capture."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OUTERMOST = tuple(str(Path(__file__).with_name(name)) for name in ("capture.py"
 
 @dataclass(frozen=True)
 class Place:
-    """The call that an operator came from.
+    """The call from which an operator comes.
 
     Attributes:
-        module: the module whose forward ran, as in `named_modules()`; "" for the network's own.
-        kind: its class where it is a layer without parts; else "".
-        operation: the function that was called.
-        source: file and line of the innermost frame of the network's own code; "torch" where all of it is torch's.
+        module: the module whose forward ran, as in `named_modules()`; "" for the network itself.
+        kind: its class if it is a layer without submodules; otherwise "".
+        operation: the called function.
+        source: file and line of the innermost frame of the network's own code; "torch" if all of it is torch's.
     """
 
     module: str = ""
@@ -39,15 +39,15 @@ class Place:
 
     @property
     def text(self) -> str:
-        """What does it: the kind of layer, else the function."""
+        """The kind of layer, or the function."""
         return self.kind or self.operation
 
 
 class PlaceMarks:
-    """Marks the nodes of a graph in the making with their places.
+    """Attaches places to the nodes of a graph during its construction.
 
     Args:
-        net: the network that is captured.
+        net: the captured network.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -55,7 +55,7 @@ class PlaceMarks:
         self._running: list[tuple[str, str]] = []
 
     def mark(self, operation: str) -> None:
-        """Give every node that was added since the last call its place."""
+        """Attach the place to every node that was added since the last call."""
         mode = get_proxy_mode()
         if mode is None:
             return
@@ -70,7 +70,7 @@ class PlaceMarks:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While active, it is known which module runs."""
+        """Track which module runs, while active."""
 
         def entering(name: str, kind: str) -> Callable[..., None]:
             return lambda module, inputs: self._running.append((name, kind))
@@ -94,7 +94,7 @@ class PlaceMarks:
 
 
 def _is_layer(name: str, module: nn.Module) -> bool:
-    """Whether a module is one layer: it has no parts, and as a network alone the parameters of a layer."""
+    """Whether a module is a single layer: no submodules, and if it is the network, the parameters of a layer."""
     if next(module.children(), None) is not None:
         return False
     parameters = {parameter for parameter, _ in module.named_parameters(recurse=False)}
@@ -103,7 +103,7 @@ def _is_layer(name: str, module: nn.Module) -> bool:
 
 
 def place_of(node: fx.Node) -> Place | None:
-    """The place of a node of a captured graph; None where none was noted."""
+    """The place of a node of a captured graph; None if none was recorded."""
     place = node.meta.get(KEY)
     return place if isinstance(place, Place) else None
 

@@ -1,8 +1,9 @@
-"""Whether plain calls compute what the captured graph says, by whatever the network's code may tell them apart.
+"""Whether plain calls compute the captured graph, or the network's code distinguishes them from the capture.
 
-While a graph is captured, tensors have no numbers and sizes are symbols. Code that looks at that, and not at what its
-input holds, computes something else in a plain call. So the instructions of the network's own code are compared between
-calls of several kinds and sizes, and the operators of the graph with those that run on tensors of numbers.
+During a capture, tensors have no values and sizes are symbols. Code that depends on this, instead of on its input,
+computes something else in a plain call. Therefore the executed instructions of the network's own code are compared
+between calls of several kinds and sizes, and the operators of the graph are compared with those that run on tensors
+with values.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ def why_calls_differ(
     *,
     alone: bool,
 ) -> Opaque | None:
-    """What a plain call does otherwise than the captured graph.
+    """The difference between a plain call and the captured graph.
 
     Args:
-        net: the float64 copy that was captured.
-        deployed: the network as deployed, where torch runs it and the code asks for no dtype; else None.
+        net: the captured float64 copy.
+        deployed: the network as deployed, if torch runs it and the code reads no dtype; otherwise None.
         captured: its graph.
         x: a batch.
         functions: the network's own code that runs in a call.
         alone: whether it takes one input at a time.
 
     Returns:
-        The reason, with the line after which the code takes another way; None where all calls agree.
+        The reason, with the line after which the paths diverge; None if all calls agree.
     """
     if any(hasattr(module, "_orig_mod") or module._compiled_call_impl is not None for module in net.modules()):
         return None  # compiled code runs no instructions of its own to compare
@@ -86,11 +87,11 @@ def why_calls_differ(
 
 
 def _no_weight() -> None:
-    """Stands for a layer that keeps no weight between calls."""
+    """Placeholder for a layer that stores no weight between calls."""
 
 
 def with_gradients(net: nn.Module) -> nn.Module:
-    """A copy whose gradients are recorded, as in training."""
+    """A copy that records gradients, as in training."""
     trained = copy_network(net, device=torch.device("cpu"))
     for parameter in trained.parameters():
         parameter.requires_grad_(parameter.is_floating_point())
@@ -98,7 +99,7 @@ def with_gradients(net: nn.Module) -> nn.Module:
 
 
 def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
-    """The instructions of the network's own code in one call."""
+    """The instructions executed by the network's own code in one call."""
     net(x)  # what is kept from call to call is there now
     path = CodePath()
     with path_taken(path):
@@ -109,13 +110,13 @@ def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
 def operators_in(
     module: fx.GraphModule, state: Mapping[str, torch.Tensor], symbol: Any, samples: int
 ) -> list[tuple[Any, ...]]:
-    """The operators of a graph in order, with all that they are given, for a batch of some size.
+    """The operators of a graph in order, with all their arguments, for a given batch size.
 
     Args:
         module: the graph.
-        state: the parameters and buffers of the network that it is of, by name.
-        symbol: the size of the batch; None where it has a number.
-        samples: that number.
+        state: the parameters and buffers of its network, by name.
+        symbol: the batch size symbol; None if the size is a number.
+        samples: the batch size.
     """
     names = {id(tensor): name for name, tensor in state.items()}
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -158,13 +159,13 @@ def _number_of(size: Any, symbol: Any, samples: int) -> int:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """What is computed of parameters and numbers alone, by what they are."""
+    """A value computed from parameters and numbers alone, identified by these."""
 
     leaves: tuple[str, ...]
 
 
 def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
-    """The parameters, constants and fractional numbers that a node is computed of, in no order."""
+    """The parameters, constants and fractional numbers from which a node is computed, unordered."""
     leaves: set[str] = set()
     for item in tree_flatten((node.args, dict(node.kwargs)))[0]:
         known = token(item)
@@ -176,7 +177,7 @@ def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
 
 
 def _keeps_all(node: fx.Node) -> bool:
-    """Whether it is a slice from the first entry to the last, or another name for the same numbers."""
+    """Whether it is a slice from the first entry to the last, or an alias of the same numbers."""
     if str(node.target) in ("aten.detach.default", "aten.alias.default"):
         return True
     if str(node.target) != "aten.slice.Tensor":

@@ -1,1 +1,1 @@
-"""Samples: inputs to run a network on, residuals of the claim there, rounding that explains them, counterexamples."""
+"""Samples: inputs for a network, residuals of the claim on them, the rounding that explains them, counterexamples."""

@@ -1,4 +1,4 @@
-"""A few steps of gradient ascent on the residual: inputs that random draws do not reach."""
+"""Gradient ascent on the residual, for inputs that random draws do not reach."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def climb_residual(
     domain: Domain | None = None,
     deadline: float | None = None,
 ) -> list[Family]:
-    """Inputs moved uphill on the squared residual, one family per generator; none where gradients do not exist.
+    """Inputs after ascent on the squared residual, one family per generator; none if gradients do not exist.
 
     Args:
         subject: the network.
-        inputs: how inputs move; callables are left out.
-        outputs: how outputs should move.
-        starts: where to start, shape (n, *shape).
-        domain: in which inputs lie; None where none is known.
-        deadline: `time.monotonic()` after which no further generator is climbed for.
+        inputs: the action on inputs; callables are left out.
+        outputs: the claimed action on outputs.
+        starts: starting points, shape (n, *shape).
+        domain: the domain of inputs; None if unknown.
+        deadline: `time.monotonic()` after which no further ascent starts.
 
     Returns:
-        Families of inputs whose entries stay within the starts' largest entry.
+        Families of inputs whose entries are bounded by the largest entry of the starts.
     """
     # Callables cannot be differentiated.
     if not inputs.is_data or any(callable(motion) for claim in outputs for motion in claim.motions):
@@ -74,17 +74,17 @@ def activate_units(
     rng: np.random.Generator,
     domain: Domain | None = None,
 ) -> list[Family]:
-    """Inputs that make given units active together, as far as a climb can: a fault in silent units shows nowhere else.
+    """Inputs that make given units active together, because a fault in inactive units has no effect elsewhere.
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        units: to be active at once; those in no module are left out.
-        rng: where to start.
-        domain: in which inputs lie; None where none is known.
+        inputs: the action on inputs.
+        units: units to activate together; those outside of modules are left out.
+        rng: draws the starting points.
+        domain: the domain of inputs; None if unknown.
 
     Returns:
-        Families of every step of the climbs, from small and large starts.
+        Families with every step of the ascents, from small and large starts.
     """
     modules = subject.modules(exact=True)
     known = [(modules[layer], unit) for layer, unit in units if layer in modules]
@@ -131,21 +131,21 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Torch warns of numbers read from tensors that take gradients; the network was not written for these runs."""
+    """Suppress torch's warnings about numbers read from tensors that require gradients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
 def _activation(output: torch.Tensor, unit: int) -> torch.Tensor:
-    """Of one unit, or of a channel at its most active place; shape (n,)."""
+    """The activation of one unit, or of a channel at its most active position; shape (n,)."""
     spatial = output.ndim >= 4 and unit < output.shape[1]
     active: torch.Tensor = output[:, unit].flatten(1).amax(1) if spatial else output.flatten(1)[:, unit]
     return active
 
 
 def _step_uphill(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    """A step of a quarter of the input's norm uphill."""
+    """An ascent step of a quarter of the input's norm."""
     norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
     step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
     moved: torch.Tensor = x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient

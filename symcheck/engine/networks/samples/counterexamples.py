@@ -1,4 +1,4 @@
-"""A failing input made small, and both sides of the claim on it."""
+"""Shrinking a failing input, and both sides of the claim on it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ is then the same fault and no rounding."""
 
 @dataclass(frozen=True, eq=False)
 class ClaimedNetwork:
-    """A network with what is claimed of it.
+    """A network with its claims.
 
     Attributes:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
         elements: a readable name of each generator.
-        domain: in which inputs and their images lie; None where no observation space is known.
+        domain: the domain of inputs and their images; None if no observation space is known.
     """
 
     subject: Subject
@@ -43,11 +43,11 @@ class ClaimedNetwork:
     domain: Domain | None = None
 
     def output(self, path: str) -> OutputClaim:
-        """The claim on the output of that path."""
+        """The claim on the output with that path."""
         return next(claim for claim in self.outputs if claim.path == path)
 
     def shrink(self, x: Floats, fails: Fails) -> Floats:
-        """A plainer input that fails, with its images inside the observation space; x itself where none is found."""
+        """A simpler failing input, with its images inside the observation space; x itself if there is none."""
         if self.domain is None:
             return shrink(x, fails)
         keeps = self.domain.keeps
@@ -69,12 +69,12 @@ def shrink_worst(
 
     Args:
         claimed: the network with the claims.
-        measured: what the samples showed.
-        tolerance: what relative residuals were compared with.
+        measured: the result from samples.
+        tolerance: the limit for relative residuals.
         scales: of the outputs on ordinary inputs.
 
     Returns:
-        The counterexample; None where no input was tested.
+        The counterexample; None if no input was tested.
     """
     if measured.nan is not None:
         # NaN has no residual to keep: what counts is that it stays NaN.
@@ -102,7 +102,7 @@ def shrink_worst(
 
 
 def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
-    """The input of a clear decision that does not transform with it, shrunk, at the precision at which it does not."""
+    """The input of a clear decision that violates the claim, shrunk, at the precision at which it does."""
     claim = claimed.output(flip.path)
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
@@ -114,7 +114,7 @@ def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Countere
 
 
 def relative_to_entries(wanted: Floats, actual: Floats, scales: EntryScales) -> Floats:
-    """Residuals over the entries' own size on these inputs, never below a part (`KEEP`) of their usual scale.
+    """Residuals relative to the entries' size on these inputs, at least a fraction (`KEEP`) of their usual scale.
 
     Args:
         wanted: K f(x), shape (n, size).
@@ -155,9 +155,9 @@ def describe_input(
     Args:
         claimed: the network with the claims.
         x: the input, shape (*shape,).
-        generator: which one.
-        path: which output.
-        exact: whether in float64.
+        generator: index of the generator.
+        path: path of the output.
+        exact: whether to use the float64 copy.
     """
     claim = claimed.output(path)
     expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None], exact=exact))

@@ -1,8 +1,8 @@
-"""Outputs that are read as decisions: does the preferred action move along?
+"""Outputs that are read as decisions: does the preferred action transform as claimed?
 
-An agent takes the action with the largest logit. Of an output whose entries the claim permutes, a decision is clear
-where the best two entries differ by more than a thousandth of the output's spread; a clear decision that does not move
-along is another action, however small the residual is beside the largest number.
+An agent takes the action with the largest logit. If the claim permutes the entries of an output, a decision is clear if
+the best two entries differ by more than one thousandth of the output's spread. A clear decision that does not transform
+as claimed is another action, however small the residual is relative to the largest entry.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FLIPPED = 0.01
 
 @dataclass
 class Decisions:
-    """Clear decisions that were compared.
+    """Counts of clear decisions.
 
     Attributes:
-        compared: how many.
-        flipped: of these, how many did not move along.
-        rounded: of those, how many are so close that rounding explains them.
+        compared: the number compared.
+        flipped: the number of these that violate the claim.
+        rounded: the number of those that are close enough for rounding to explain them.
     """
 
     compared: int = 0
@@ -38,21 +38,21 @@ class Decisions:
 
     @property
     def too_many(self) -> bool:
-        """Whether more of them stayed behind, beyond what rounding explains, than may."""
+        """Whether more decisions violate the claim than allowed, not counting those explained by rounding."""
         return self.flipped - self.rounded > FLIPPED * self.compared
 
     @property
     def in_doubt(self) -> bool:
-        """Whether more of them stayed behind, rounding or not, than may."""
+        """Whether more decisions violate the claim than allowed, counting those explained by rounding."""
         return self.flipped > FLIPPED * self.compared
 
 
 def is_decision(claim: OutputClaim, outputs: Sequence[OutputClaim]) -> bool:
-    """Whether an output is read as logits: the claim permutes its entries and no output is its deviation.
+    """Whether an output is read as logits: the claim permutes its entries, and no output is its deviation.
 
     Args:
         claim: of the output.
-        outputs: the claims of all outputs; means of a Gaussian policy stand beside its deviations.
+        outputs: the claims of all outputs; means of a Gaussian policy are returned with its deviations.
     """
     if claim.role != "action" or claim.size < 2 or any(item.role == "action_scale" for item in outputs):
         return False
@@ -60,7 +60,7 @@ def is_decision(claim: OutputClaim, outputs: Sequence[OutputClaim]) -> bool:
 
 
 def margins(values: Floats) -> Floats:
-    """By how much the best entry exceeds the next, shape (n,); 0 where both are infinite or one is NaN."""
+    """The margin between the best and the next entry, shape (n,); 0 if both are infinite or one is NaN."""
     best = np.partition(values, -2, axis=1)[:, -2:]
     with np.errstate(invalid="ignore"):
         margin = best[:, 1] - best[:, 0]
@@ -68,7 +68,7 @@ def margins(values: Floats) -> Floats:
 
 
 def staying_behind(wanted: Floats, actual: Floats, spread: float) -> tuple[Bools, Bools]:
-    """Which decisions are clear, and which of these do not transform with it.
+    """Which decisions are clear, and which of these violate the claim.
 
     Args:
         wanted: K f(x), shape (n, actions).

@@ -1,9 +1,9 @@
-"""The scale of each entry of an output: how far it spreads over the inputs, whatever other entries and marks do.
+"""The scale of each entry of an output: its spread over the inputs, independent of other entries and of marks.
 
-The largest value of an output is not a scale of it. A mask puts -1e8 in place of the logits of forbidden actions, an
-offset adds 1e6 to all of them, and a second head returns numbers of another unit: beside these a wrong policy is
-rounding. So each entry has a scale of its own, the spread of its ordinary values. Marks (a number that stands for
-"forbidden") are far beyond them and close to each other; they are compared among themselves.
+The largest value of an output is not its scale. A mask replaces the logits of forbidden actions with -1e8, an offset
+adds 1e6 to all of them, and a second head may have another unit. Relative to these, a wrong policy would look like
+rounding. Therefore each entry has its own scale, the spread of its ordinary values. Marks (numbers that mean
+"forbidden") are far from ordinary values and close to each other; they are compared among themselves.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SAME_MARK = 1e-6  # relative difference: eight units in the last place of a flo
 
 @dataclass(frozen=True, eq=False)
 class EntryScales:
-    """Of one output, entry by entry.
+    """The scales of one output, entry by entry.
 
     Attributes:
-        spread: how far ordinary values lie to either side of their middle; 0 where constant; shape (size,).
+        spread: the spread of ordinary values on either side of their middle; 0 if constant; shape (size,).
         size: largest ordinary |value|, shape (size,).
-        limit: beyond it in size a value is a mark; infinite where there is none; shape (size,).
+        limit: values larger than this in magnitude are marks; infinite if there are none; shape (size,).
     """
 
     spread: Floats
@@ -43,26 +43,26 @@ class EntryScales:
 
     @property
     def filled(self) -> Floats:
-        """Scales to compare with: the spread; of a constant entry its size, else the largest of its output."""
+        """Scales for comparisons: the spread; for a constant entry its size, otherwise the largest of its output."""
         own = np.where(self.spread > STILL * self.size, self.spread, self.size)
         return np.maximum(np.where(own > 0, own, own.max(initial=0.0)), TINY)
 
     @property
     def largest(self) -> float:
-        """The spread of the output: that of its widest entry."""
+        """The spread of the output: the largest of its entries."""
         return float(self.spread.max(initial=0.0))
 
     def beside(self, ordinary: EntryScales) -> EntryScales:
-        """Of inputs that are smaller or larger than ordinary ones: their own scale, and not far below the ordinary one.
+        """For inputs smaller or larger than ordinary ones: their own scale, not far below the ordinary one.
 
-        Where values barely vary among them, their size counts, as far as ordinary inputs spread.
+        If values barely vary among them, their size is used, up to the spread on ordinary inputs.
         """
         own = np.maximum(self.spread, np.minimum(self.size, ordinary.spread))
         floor = EntryScales(_CANCELLED * ordinary.spread, _CANCELLED * ordinary.size, ordinary.limit)
         return EntryScales(own, self.size, self.limit).joined(floor)
 
     def joined(self, other: EntryScales) -> EntryScales:
-        """The larger of both, entry by entry; a mark is one where both call it so."""
+        """The larger of both, entry by entry; a value is a mark only if both agree."""
         return EntryScales(
             np.maximum(self.spread, other.spread),
             np.maximum(self.size, other.size),
@@ -105,7 +105,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
 
 
 def _ordinary_values(column: Floats) -> Floats | None:
-    """The values that are not marks; None where none can be distinguished."""
+    """The values that are not marks; None if they cannot be separated."""
     kept = column
     for _ in range(_MARKS):
         sizes = np.sort(np.abs(kept[kept != 0]))
@@ -124,7 +124,7 @@ def _ordinary_values(column: Floats) -> Floats | None:
 
 
 def entry_gaps(wanted: Floats, actual: Floats, scales: EntryScales) -> Floats:
-    """|wanted - actual|, entry by entry, shape (n, size): 0 between two marks alike, infinite where one is NaN.
+    """|wanted - actual|, entry by entry, shape (n, size): 0 between two equal marks, infinite if one is NaN.
 
     Example:
         >>> scales = EntryScales(np.ones(1), np.ones(1), np.full(1, 1e4))

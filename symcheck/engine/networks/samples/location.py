@@ -1,4 +1,4 @@
-"""Where in a network something first goes wrong, by running it and watching its modules."""
+"""The first place in a network that produces a bad value, found by running it and watching its modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symcheck.errors import SymcheckError
 
 
 def first_nonfinite_module(subject: Subject, x: Floats) -> str | None:
-    """The first module whose output is NaN or infinite although its inputs are finite; None if none is.
+    """The first module with NaN or infinite output although its inputs are finite; None if there is none.
 
     Args:
         subject: the network.

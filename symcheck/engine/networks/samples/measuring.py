@@ -23,16 +23,16 @@ _CLOSE = 4.0  # times the rounding that moves a decision: a margin below it is r
 
 @dataclass
 class Worst:
-    """The input with the largest residual over the scale of its output entry.
+    """The input with the largest residual relative to the scale of its output entry.
 
     Attributes:
-        relative: the residual over that scale.
+        relative: the residual relative to that scale.
         residual: |K f(x) - f(Lx)| of the entry.
         scale: of the entry.
-        generator: which one.
-        path: which output.
+        generator: index of the generator.
+        path: path of the output.
         x: the input, shape (*shape,).
-        family: where it was drawn.
+        family: the family from which it was drawn.
     """
 
     relative: float
@@ -46,7 +46,7 @@ class Worst:
 
 @dataclass
 class Spread:
-    """Over all inputs: the smallest and largest value of each entry of one output."""
+    """The smallest and largest value of each entry of one output over all inputs."""
 
     low: Floats
     high: Floats
@@ -59,20 +59,20 @@ class Spread:
 
 @dataclass
 class Deployed:
-    """How the network as deployed behaves beside its float64 copy, over output scale.
+    """Figures of the deployed network, relative to its float64 copy, in units of the output scale.
 
-    Of a network deployed in other arithmetic than torch's, on inputs of the first family only: integers saturate
-    outside the range that they were calibrated for.
+    For a network that is not deployed in torch, on inputs of the first family only, because integers saturate outside
+    their calibrated range.
 
     Attributes:
         residual: largest |K f(x) - f(Lx)|.
         noise: largest |f - f64| of any output.
-        unexplained: the same, where rounding of its own dtype does not explain it.
-        flips: clear decisions that do not transform with it.
+        unexplained: the largest noise that rounding of its own dtype does not explain.
+        flips: clear decisions that violate the claim.
         decisions: clear decisions that were compared.
-        rounded: of `flips`, those that rounding explains.
-        coarser: whether its own code rounds more than its dtype does, alike on both sides of the claim.
-        beyond: largest residual over what rounding of its own dtype explains; 0 where that is other arithmetic.
+        rounded: the number of `flips` that rounding explains.
+        coarser: whether its own code rounds more than its dtype does, equally on both sides of the claim.
+        beyond: largest residual relative to what rounding of its own dtype explains; 0 if it is not deployed in torch.
     """
 
     residual: float = 0.0
@@ -86,20 +86,20 @@ class Deployed:
 
     @property
     def clear(self) -> Decisions:
-        """The decisions that were compared."""
+        """The decisions compared."""
         return Decisions(self.decisions, self.flips, self.rounded)
 
 
 @dataclass
 class Flip:
-    """An input with a clear decision that does not transform with it.
+    """An input with a clear decision that violates the claim.
 
     Attributes:
         x: the input, shape (*shape,).
-        generator: under which one.
+        generator: index of the generator.
         path: of the output.
-        margin: by which the best entry exceeds the next.
-        exact: whether the float64 copy decides so; else the network as deployed.
+        margin: the margin between the best and the next entry.
+        exact: whether the float64 copy makes this decision; otherwise the deployed network.
     """
 
     x: Floats
@@ -111,25 +111,25 @@ class Flip:
 
 @dataclass
 class Measured:
-    """What the samples show.
+    """The result from samples.
 
     Attributes:
         pairs: (input, generator) pairs examined.
-        violations: those beyond 1e-5 of the output scale.
+        violations: the number of those beyond 1e-5 of the output scale.
         relative: largest residual over output scale, float64 copy.
-        worst: where it was; None if nothing was tested.
-        nan: an input on which some output is NaN, else None.
-        nan_path: which output.
+        worst: the input where it occurred; None if nothing was tested.
+        nan: an input for which some output is NaN, else None.
+        nan_path: path of that output.
         spreads: per output.
-        deployed: the deployed network's own figures.
+        deployed: figures of the deployed network.
         decisions: clear decisions of the float64 copy.
-        flip: the clearest decision that did not move along; None where all did.
-        swamped: pairs in which rounding is as large as a violation.
-        vanishing: outputs of which nothing but rounding is left, where that was asked.
-        left_out: inputs whose image lies outside the observation space.
+        flip: the clearest decision that violates the claim; None if there is none.
+        swamped: the number of pairs in which rounding is as large as a violation.
+        vanishing: outputs of which only rounding remains, if that was examined.
+        left_out: the number of inputs whose image lies outside the observation space.
         moved: whether any input differed from its image.
         families: names of the families tested.
-        searched: inputs tried beside the pairs, in search of one that shows a fault of the weights.
+        searched: the number of further inputs tried in the search for one that shows a fault of the weights.
         time_up: whether the time budget ended before every input was tested.
     """
 
@@ -173,16 +173,16 @@ def measure(
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
         groups: inputs to test.
         ruler: the scales of outputs.
         deadline: `time.monotonic()` after which no further block starts; the first block is always tested.
         tick: called with the number of pairs examined so far.
-        into: figures to add to.
+        into: figures to be updated.
 
     Returns:
-        What was found.
+        The result.
     """
     result = into or Measured()
     for family in groups:
@@ -197,7 +197,7 @@ def measure(
 
 
 def _blocks(family: Family, subject: Subject) -> list[Family]:
-    """Blocks of a family small enough that a deadline is met within a few passes."""
+    """Blocks of a family, small enough to meet a deadline within a few passes."""
     size = max(1, int(np.prod(subject.shape)))
     # At most about 4 million entries in a pass, at least 32 inputs.
     rows = max(32, 4_000_000 // size)
@@ -210,7 +210,7 @@ class _Pair:
 
     Attributes:
         claim: of the output.
-        generator: which one.
+        generator: index of the generator.
         decides: whether the output is read as a decision.
         scales: of the output.
         wanted: K f(x) of the float64 copy (True) and as deployed (False), shape (n, size).
@@ -271,7 +271,7 @@ def _measure_block(
 
 
 def _is_nan(*sides: Floats) -> Bools:
-    """Rows in which some side is not a number; an infinity on one side only is a residual as any other."""
+    """Rows in which either side is NaN; an infinity on one side only is an ordinary residual."""
     return np.asarray(np.any([np.isnan(side).any(axis=1) for side in sides], axis=0))
 
 

@@ -1,4 +1,4 @@
-"""Determinism checks: the same input gets the same answer, from call to call, from copy to copy and in any batch."""
+"""Determinism checks: the same input gives the same output in every call, copy and batch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ they are one answer: far above rounding, far below what another sample or call w
 
 @dataclass(frozen=True)
 class Repeatability:
-    """Whether two answers of a network can be compared.
+    """Whether two outputs of a network can be compared.
 
     Attributes:
-        stochastic: whether it answers twice differently because it draws something.
-        remembers: whether its answer depends on the calls before.
+        stochastic: whether two outputs for one input differ because random numbers are drawn.
+        remembers: whether the output depends on earlier calls.
     """
 
     stochastic: bool
@@ -31,14 +31,14 @@ class Repeatability:
 
 
 def check_repeatability(subject: Subject, draw: Callable[[int, int], Floats]) -> Repeatability:
-    """Ask the same inputs again, of the same copy and of a fresh one.
+    """Run the same inputs again, on the same copy and on a fresh one.
 
     Args:
         subject: the network.
-        draw: from the number of a stream and how many to inputs.
+        draw: maps a stream index and a count to inputs.
 
     Returns:
-        What makes it another function from call to call: at most one of the two.
+        Why the function changes from call to call: at most one of the two.
     """
     differs = _answers_twice_differently(subject, draw(4, 4))
     remembers = _has_memory(subject, draw(6, 4), differs)
@@ -53,7 +53,7 @@ def _answers_twice_differently(subject: Subject, x: Floats) -> bool:
 
 
 def _has_memory(subject: Subject, x: Floats, differs: bool) -> bool:
-    """Whether what was asked before changes the answer: a copy's first one is another, and is not drawn."""
+    """Whether earlier inputs change the output: a copy's first output differs, and not by chance."""
     first = subject.run_afresh(x)
     # Asked twice: what is kept from the first call may show from the second on only.
     if not any(_are_different(first, subject.run(x, exact=True)) for _ in range(2)):
@@ -65,16 +65,16 @@ def _has_memory(subject: Subject, x: Floats, differs: bool) -> bool:
 def residual_of_mixed_batch(
     subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], x: Floats
 ) -> float | None:
-    """How far a batch of three is from moving as claimed, where its samples influence each other.
+    """The residual of a batch of three, if its samples affect each other.
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
         x: the batch, shape (3, *shape).
 
     Returns:
-        The largest residual over the output's scale; None where the answer to one input does not depend on the others.
+        The largest residual relative to the output's scale; None if samples do not affect each other.
     """
     whole, single = subject.run(x, exact=True), subject.run(x[:1], exact=True)
     # Alone and as the first of three: the same input.
@@ -91,7 +91,7 @@ def residual_of_mixed_batch(
 
 
 def _are_different(usual: dict[str, Floats], other: dict[str, Floats]) -> bool:
-    """Whether some answer is another one, by more than rounding; answers that are NaN all over tell nothing."""
+    """Whether any outputs differ by more than rounding; outputs that are entirely NaN do not count."""
     for path, answers in usual.items():
         gap = difference(other[path], answers)
         gap[np.isnan(other[path]) & np.isnan(answers)] = 0.0

@@ -1,8 +1,8 @@
-"""How much rounding moves an output: the same network with weights and inputs shaken in their last places.
+"""The effect of rounding on an output: the same network with weights and inputs perturbed in their last places.
 
-A residual is a violation only where rounding cannot explain it. What a sum leaves after its terms have cancelled is
-rounded as the terms are, and a recurrence may double a difference at each step: neither shows in the size of the
-output, both show when the last places of weights and inputs are changed at random.
+A residual is a violation only if rounding cannot explain it. If the terms of a sum cancel, the rounding error is that
+of the terms, and a recurrence may double a difference at each step. The size of the output shows neither effect; random
+changes in the last places of weights and inputs show both.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MOST_BENT = 1e3  # sensitivity to inputs over spread: beyond it a small change 
 
 
 class Rounding:
-    """Shaken copies of a network's float64 copy, made when first requested.
+    """Perturbed copies of a network's float64 copy, created on first use.
 
     Args:
         subject: the network.
-        seed: of the shakes.
+        seed: of the perturbations.
     """
 
     def __init__(self, subject: Subject, seed: int) -> None:
@@ -47,16 +47,16 @@ class Rounding:
         self._copies: dict[tuple[float, int], nn.Module | None] = {}
 
     def noise(self, x: Floats, usual: dict[str, Floats], epsilon: float = EPSILON, draw: int = 0) -> dict[str, Floats]:
-        """How far outputs move when weights and inputs are shaken by a unit in the last place, shape (n, size) each.
+        """The change of outputs when weights and inputs are perturbed by one ulp, shape (n, size) each.
 
         Args:
             x: shape (n, *shape).
-            usual: what the float64 copy answers to them.
-            epsilon: the unit, relative: of the dtype whose rounding is asked about.
-            draw: which of several independent shakes.
+            usual: the outputs of the float64 copy.
+            epsilon: the relative unit of the dtype whose rounding is estimated.
+            draw: index of the independent perturbation.
 
         Returns:
-            Nothing where no shaken copy runs.
+            Nothing if no perturbed copy runs.
         """
         sizes: dict[str, Floats] = {}
         for path, values in self._run(self._shake(x, epsilon, draw), epsilon, draw).items():
@@ -67,15 +67,15 @@ class Rounding:
         return sizes
 
     def terms(self, x: Floats, scales: Mapping[str, EntryScales]) -> dict[str, Floats]:
-        """The spread of the terms that each output entry sums, shape (size,) each; 0 where they do not cancel.
+        """The spread of the terms that each output entry sums, shape (size,) each; 0 if they do not cancel.
 
-        Weights are changed by a small relative amount: what the output changes by, over that amount, is the size of its
-        terms, less what is the same for every input. Where a change of the inputs does as much, the network amplifies
-        and nothing cancels.
+        Weights are changed by a small relative amount. The change of the output divided by that amount is the size of
+        its terms, without the part that is the same for every input. If a change of the inputs has the same effect, the
+        network amplifies and nothing cancels.
 
         Args:
             x: shape (n, *shape); some of them are used.
-            scales: of the outputs; marks do not count.
+            scales: of the outputs; marks are ignored.
         """
         # statistics of a batch need the whole batch
         some = x if self._subject.training else x[:_FEW]
@@ -99,7 +99,7 @@ class Rounding:
 
     @cached_property
     def deployed_epsilon(self) -> float:
-        """The unit in the last place of the coarsest floating dtype that the deployed network computes in."""
+        """The unit in the last place of the coarsest floating dtype used by the deployed network."""
         subject = self._subject
         watch = _WatchDtypes()
         with watch:
@@ -126,7 +126,7 @@ class Rounding:
 
 
 def _spread_of(values: Floats) -> Floats:
-    """The range of nine tenths of each column, shape (size,)."""
+    """The range of the middle nine tenths of each column, shape (size,)."""
     finite = np.where(np.isfinite(values), values, np.nan)
     finite[:, np.isnan(finite).all(axis=0)] = 0.0
     low, high = np.nanquantile(finite, (0.05, 0.95), axis=0)
@@ -134,7 +134,7 @@ def _spread_of(values: Floats) -> Floats:
 
 
 def _shaken_copy(net: nn.Module, epsilon: float, seed: tuple[int, ...]) -> nn.Module | None:
-    """A copy whose floating tensors are off by a relative epsilon either way; None where it cannot be made."""
+    """A copy whose floating tensors differ by a relative epsilon in either direction; None if impossible."""
     if not epsilon:
         return net
     rng = np.random.default_rng(seed)
@@ -152,14 +152,14 @@ def _shaken_copy(net: nn.Module, epsilon: float, seed: tuple[int, ...]) -> nn.Mo
 
 
 class _WatchDtypes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is active, collects the floating dtypes of results."""
+    """Collects the floating dtypes of results, while active."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.dtypes: set[torch.dtype] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run one operator and look at what it returns."""
+        """Run one operator and record the dtype of its result."""
         result = func(*args, **(kwargs or {}))
         self.dtypes |= {
             item.dtype for item in tree_leaves(result) if isinstance(item, torch.Tensor) and item.is_floating_point()

@@ -1,8 +1,8 @@
-"""What residuals are measured with: scales of output entries, and the rounding that explains a difference.
+"""The reference for residuals: scales of output entries, and the rounding that explains a difference.
 
-Scales come from ordinary inputs and from the inputs at hand. Where a residual is beyond float64's precision of them,
-it is asked what else could explain it, in this order: terms that cancelled, rounding amplified on the way, and weights
-that were rounded to float32 where the weights say so.
+Scales come from ordinary inputs and from the current inputs. If a residual exceeds float64 precision at these scales,
+other explanations are tested in this order: cancelled terms, amplified rounding, and weights rounded to float32 if
+matching found such weights.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Ruler:
     Args:
         subject: the network.
         typical: ordinary inputs, shape (n, *shape).
-        seed: of the shakes that measure rounding.
-        weights_rounded: whether the weights were matched up to rounding to float32.
+        seed: of the perturbations that measure rounding.
+        weights_rounded: whether the weights matched up to rounding to float32.
     """
 
     def __init__(self, subject: Subject, typical: Floats, seed: int, *, weights_rounded: bool = False) -> None:
@@ -53,7 +53,7 @@ class Ruler:
 
     @cached_property
     def typical_outputs(self) -> dict[str, Floats]:
-        """What the float64 copy answers to the ordinary inputs."""
+        """The outputs of the float64 copy for the ordinary inputs."""
         return self.subject.run(self._typical, exact=True)
 
     @cached_property
@@ -66,14 +66,14 @@ class Ruler:
 
         Args:
             x: shape (n, *shape).
-            before: what the float64 copy answers to them.
+            before: the outputs of the float64 copy.
             borrows: as in `Family`.
         """
         return Block(self, x, before, borrows=borrows)
 
 
 class Block:
-    """Inputs of one kind with their answers, and the rounding of these."""
+    """Inputs of one kind with their outputs, and the rounding of these."""
 
     def __init__(self, ruler: Ruler, x: Floats, before: dict[str, Floats], *, borrows: bool) -> None:
         self._ruler = ruler
@@ -84,7 +84,7 @@ class Block:
         self._scales: dict[str, EntryScales] = {}
 
     def scales(self, path: str, *others: Floats) -> EntryScales:
-        """Of one output: over these inputs, their images (`others`), and ordinary inputs."""
+        """The scales of one output: over these inputs, their images (`others`), and ordinary inputs."""
         if len(self._x) < ENOUGH:
             # few inputs say little of how far an output spreads, and how far they lie from ordinary ones counts
             return entry_scales(self._before[path], *others, self._ruler.typical_outputs[path])
@@ -94,18 +94,18 @@ class Block:
     def relative_gaps(
         self, claim: OutputClaim, generator: int, wanted: Floats, actual: Floats, scales: EntryScales
     ) -> tuple[Floats, Floats, int]:
-        """Residuals over scale.
+        """Residuals relative to the scale.
 
         Args:
             claim: of the output.
-            generator: which one.
+            generator: index of the generator.
             wanted: K f(x), shape (n, size).
             actual: f(Lx).
             scales: of the output.
 
         Returns:
-            Residual over scale, entry by entry, shape (n, size), at most `EXACT` where rounding explains it; the scales
-            that were used, shape (size,); and of how many inputs rounding is as large as a violation.
+            Residual relative to scale, entry by entry, shape (n, size), at most `EXACT` if rounding explains it; the
+            scales used, shape (size,); and the number of inputs for which rounding is as large as a violation.
         """
         gap, sizes = entry_gaps(wanted, actual, scales), scales.filled
         relative = gap / sizes
@@ -133,7 +133,7 @@ class Block:
         return relative, sizes, swamped
 
     def sizes_where_it_cancels(self, path: str, scales: EntryScales) -> Floats:
-        """The scales of an output, that of its terms where these cancel, shape (size,)."""
+        """The scales of an output; if terms cancel, those of the terms, shape (size,)."""
         sizes = scales.filled
         terms = self._terms.get(path)
         if terms is None:
@@ -151,7 +151,7 @@ class Block:
         return sizes
 
     def noise(self, claim: OutputClaim, generator: int, epsilon: float = EPSILON) -> Floats:
-        """How far a unit in the last place moves K f(x), shape (n, size); 0 where it is not known."""
+        """The change of K f(x) by one unit in the last place, shape (n, size); 0 if unknown."""
         noise = self._noise_of(epsilon).get(claim.path)
         if noise is None:
             return np.zeros((len(self._x), claim.size))
@@ -160,21 +160,21 @@ class Block:
 
     @property
     def deployed_epsilon(self) -> float:
-        """The unit in the last place of what the deployed network computes in; 0 for other arithmetic than torch's."""
+        """The unit in the last place of the deployed network's arithmetic; 0 if it is not torch's."""
         subject = self._ruler.subject
         return 0.0 if subject.artefact or subject.coarse else self._ruler.rounding.deployed_epsilon
 
     def deployed_rounding(
         self, claim: OutputClaim, generator: int, wanted: Floats, sizes: Floats, *gaps: Floats
     ) -> Floats:
-        """What rounding of the deployed dtype may do to an output, shape (n, size).
+        """The possible effect of rounding in the deployed dtype on an output, shape (n, size).
 
         Args:
             claim: of the output.
-            generator: which one.
+            generator: index of the generator.
             wanted: K f(x) as deployed, shape (n, size).
             sizes: the scales, shape (size,).
-            gaps: differences, shape (n, size): only beyond some units in the last place is anything measured.
+            gaps: differences, shape (n, size); rounding is measured only if they exceed a few ulps.
         """
         own = np.maximum(np.where(np.isfinite(wanted), np.abs(wanted), 0.0), sizes)
         plain = MARGIN * float(torch.finfo(self._ruler.subject.dtype).eps) * own
@@ -194,7 +194,7 @@ class Block:
         return self._noises[epsilon]
 
     def _draw_again(self, epsilon: float) -> None:
-        """Where differences double at each step, draws differ by orders of magnitude: the largest of several counts."""
+        """The largest of several draws, which differ by orders of magnitude if differences double at each step."""
         for draw in range(1, 3):
             for path, noise in self._ruler.rounding.noise(self._x, self._before, epsilon, draw).items():
                 self._noises[epsilon][path] = np.maximum(self._noises[epsilon][path], noise)
@@ -205,7 +205,7 @@ class Block:
 
 
 def move_sizes(motion: Motion, sizes: Floats) -> Floats:
-    """What a motion makes of sizes of rounding errors, shape (n, size): signs do not matter, sums add up."""
+    """The sizes of rounding errors after the action, shape (n, size): signs are ignored, sums add up."""
     if isinstance(motion, SignedPermutation):
         moved = np.empty_like(sizes)
         moved[:, motion.index] = sizes

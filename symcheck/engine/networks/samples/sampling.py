@@ -1,4 +1,4 @@
-"""Inputs to test a network on: several scales, edges, fixed points, observations, and the worst that ascent finds."""
+"""Inputs for testing a network: several scales, edges, fixed points, observations, the worst from gradient ascent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Family:
     """Inputs of one kind.
 
     Attributes:
-        name: in words.
+        name: its description.
         inputs: shape (n, *shape), float64.
-        borrows: whether the scale of its outputs is at least that of ordinary inputs, which have the same size: at a
-            fixed point a signed output must vanish, and what is left of it is rounding.
+        borrows: whether its outputs are scaled at least like those of ordinary inputs, which have the same size: at a
+            fixed point a signed output must vanish, so only rounding remains.
     """
 
     name: str
@@ -40,17 +40,17 @@ def families(
     observations: Floats | None = None,
     domain: Domain | None = None,
 ) -> list[Family]:
-    """About `count` inputs, in families of their own scale.
+    """About `count` inputs, in families with separate scales.
 
     Args:
-        claim: how inputs move; its shape decides between vectors and images.
-        count: how many inputs in all, at least 1.
+        claim: the action on inputs; its shape distinguishes vectors from images.
+        count: the total number of inputs, at least 1.
         rng: the source of randomness.
-        observations: inputs that were really seen, shape (n, *shape); they come first.
-        domain: in which inputs lie; None where no observation space is known.
+        observations: observed inputs, shape (n, *shape), placed first.
+        domain: the domain of inputs; None if no observation space is known.
 
     Returns:
-        Families, none empty; `count` inputs unless that is less than the few edges.
+        Non-empty families; `count` inputs, or at least the edge inputs.
     """
     shape = claim.shape
     drawn: list[Family] = []
@@ -78,7 +78,7 @@ def families(
 def typical_inputs(
     shape: tuple[int, ...], count: int, rng: np.random.Generator, domain: Domain | None = None
 ) -> Floats:
-    """Inputs of the first kind that is drawn, shape (count, *shape)."""
+    """Inputs of the first random family, shape (count, *shape)."""
     return _makers(shape, domain)[0][1](rng, (count, *shape))
 
 
@@ -133,7 +133,7 @@ def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -
 
 
 def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int, domain: Domain | None) -> Floats:
-    """Means over the orbit of the first generator that moves anything, where that orbit is short and linear."""
+    """Means over the orbit of the first generator that acts non-trivially, if that orbit is short and linear."""
     start = rng.normal(size=(count, *claim.shape)) if domain is None else domain.draw(rng, count)
     # the mean of whole numbers is none
     if domain is not None and domain.whole.any():

@@ -1,4 +1,4 @@
-"""Many plain inputs in search of one that shows a fault which the weights already know of."""
+"""A search over many simple inputs for one that shows a fault known from the weights."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def revealing_inputs(
     most: int | None = None,
     deadline: float | None = None,
 ) -> tuple[list[Family], int]:
-    """Inputs whose outputs do not move as claimed, from a long search over directions and scales in float64.
+    """Inputs whose outputs violate the claim, from a long search over directions and scales in float64.
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
         rng: the source of randomness.
-        threshold: residual over output scale from which an input shows the fault.
+        threshold: residual relative to output scale from which an input shows the fault.
         ruler: the scales of outputs.
-        domain: in which inputs lie; None where none is known.
-        most: inputs to try at most; None for as many as the budget affords.
+        domain: the domain of inputs; None if unknown.
+        most: maximum number of inputs; None for as many as the budget allows.
         deadline: `time.monotonic()` after which no further block starts.
 
     Returns:
-        The worst inputs of the first block that shows it, or nothing; and how many inputs were tried.
+        The worst inputs of the first block that shows it, or nothing; and the number of inputs tried.
     """
     size = max(1, int(np.prod(inputs.shape)))
     cost = max(subject.products(), size, 1)
@@ -76,7 +76,7 @@ def _residuals(
     x: Floats,
     ruler: Ruler,
 ) -> Floats:
-    """The largest residual over output scale of each input, shape (n,)."""
+    """The largest residual relative to output scale of each input, shape (n,)."""
     before = subject.run(x, exact=True)
     block = ruler.block(x, before)
     worst = np.zeros(len(x))

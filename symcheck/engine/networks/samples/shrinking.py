@@ -1,4 +1,4 @@
-"""Smaller inputs that still fail: zero out blocks, then snap entries to small whole numbers, all in batches."""
+"""Shrinking a failing input: set blocks to zero, then round entries to small whole numbers, all in batches."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROUNDS = 40
 
 
 def shrink(x: Floats, fails: Fails) -> Floats:
-    """An input as plain as the search could make it, on which the claim still fails.
+    """The simplest input found on which the claim still fails.
 
     Args:
         x: a failing input, shape (*shape,).
-        fails: from stacked inputs, shape (n, *shape), to whether each fails, shape (n,).
+        fails: maps stacked inputs, shape (n, *shape), to whether each fails, shape (n,).
 
     Returns:
-        A failing input with few non-zero entries, whole numbers where possible; x itself where nothing plainer fails.
+        A failing input with few non-zero entries, whole numbers if possible; x itself if nothing simpler fails.
 
     Example:
         >>> shrink(np.array([3.7, -0.2, 8.1]), lambda batch: batch[:, 2] > 0.5)
@@ -40,7 +40,7 @@ def shrink(x: Floats, fails: Fails) -> Floats:
 
 
 def _try(candidates: list[Floats], shape: tuple[int, ...], fails: Fails) -> Floats | None:
-    """The first candidate that fails; batches grow, as the first candidates are the likeliest."""
+    """The first candidate that fails; batches grow, because early candidates are the most likely."""
     start, size = 0, SMALLEST_BATCH
     while start < len(candidates):
         batch = np.stack(candidates[start : start + size])
@@ -53,7 +53,7 @@ def _try(candidates: list[Floats], shape: tuple[int, ...], fails: Fails) -> Floa
 
 
 def _first_plain(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
-    """Single unit vectors at the largest entries, the constant one, and the input rounded: the plainest of all."""
+    """The simplest candidates: unit vectors at the largest entries, a constant vector, and the rounded input."""
     order = np.argsort(-np.abs(flat))[:BATCH]
     units = []
     for size in (1.0, 2.0, 10.0):
@@ -71,7 +71,7 @@ def _first_plain(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
 
 
 def _zero_blocks(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
-    """Zero ever smaller blocks of the remaining non-zero entries, keeping at least one of them."""
+    """Set ever smaller blocks of the remaining non-zero entries to zero, keeping at least one entry."""
     blocks = 2
     for _ in range(ROUNDS):
         support = np.flatnonzero(flat)
@@ -98,7 +98,7 @@ def _zero_blocks(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
 
 
 def _snap_entries(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
-    """Replace entries, largest first, by the plainest number with which it still fails."""
+    """Replace entries, largest first, by the simplest number for which the claim still fails."""
     for place in np.argsort(-np.abs(flat))[:BATCH]:
         value = flat[place]
         if value == 0.0 or value in (1.0, -1.0):

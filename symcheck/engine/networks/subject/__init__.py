@@ -1,1 +1,1 @@
-"""The network under test: as it came, as a function of one flat input, and what a claim says of it."""
+"""The network under test: as given, as a function of one flat input, and with its claims."""

@@ -1,7 +1,7 @@
 """Agents of other libraries as modules of one input: observations in, distribution parameters and values out.
 
-Wrappers keep the agent under an attribute whose name `Subject` leaves out, so that layers are called what they are
-called in the agent. Each says in `roles` how its outputs transform.
+Wrappers store the agent under an attribute whose name `Subject` omits, so layers keep their names. The attribute
+`roles` of a wrapper states how its outputs transform.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ DEVIATIONS = ("log_std", "actor_logstd", "logstd", "std")
 
 
 class SeparateHeads(nn.Module):
-    """An agent without a forward of its own: an actor and a critic, each a network of the observation.
+    """An agent without its own forward: an actor and a critic, each a network of the observation.
 
     Args:
-        agent: has the two as attributes.
+        agent: holds the two as attributes.
         actor: name of the actor.
-        critic: name of the critic, "" where there is none.
+        critic: name of the critic, "" if there is none.
     """
 
     def __init__(self, agent: nn.Module, actor: str, critic: str) -> None:
@@ -38,7 +38,7 @@ class SeparateHeads(nn.Module):
         self.roles = _roles(agent, critic)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Logits or means, log-deviations where the agent has them, and values."""
+        """Logits or means, log-deviations if the agent has them, and values."""
         agent, (actor, critic) = self.structured_input, self._names
         mean = getattr(agent, actor)(observations)
         values = (getattr(agent, critic)(observations),) if critic else ()
@@ -46,7 +46,7 @@ class SeparateHeads(nn.Module):
 
 
 class PolicyParameters(nn.Module):
-    """A Stable-Baselines3 actor-critic policy: logits or means, log-deviations where it has them, and the value.
+    """A Stable-Baselines3 actor-critic policy: logits or means, log-deviations if it has them, and the value.
 
     Args:
         policy: an `ActorCriticPolicy`.
@@ -58,7 +58,7 @@ class PolicyParameters(nn.Module):
         self.roles = _roles(policy, "value_net")
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """(logits or means, shape (n, actions); perhaps log-deviations; values, shape (n, 1))."""
+        """(logits or means, shape (n, actions); possibly log-deviations; values, shape (n, 1))."""
         policy: Any = self.structured_input
         features = policy.extract_features(observations)
         # A features extractor of its own for actor and critic gives two sets of features.
@@ -72,16 +72,16 @@ class PolicyParameters(nn.Module):
 
 
 def adapt_agent(net: nn.Module) -> nn.Module:
-    """A module whose forward takes observations and returns tensors, of an agent that has none.
+    """A module whose forward maps observations to tensors, for an agent that has none.
 
     Args:
         net: any module.
 
     Returns:
-        The module itself where its forward serves, else a wrapper with `roles`.
+        The module itself if its forward is usable, otherwise a wrapper with `roles`.
 
     Raises:
-        TargetError: no forward, and no actor that could be called instead.
+        TargetError: no forward, and no actor to call instead.
     """
     agent = getattr(net, "_orig_mod", net)  # torch.compile compiles a forward; an agent's parts are called past it
     part = deterministic_part(agent) or computing_part(agent)
@@ -106,7 +106,7 @@ def adapt_agent(net: nn.Module) -> nn.Module:
 
 
 def _takes_an_input(agent: nn.Module) -> bool:
-    """Whether its forward is one: some agents inherit none, or only raise in one that takes nothing."""
+    """Whether its forward is usable: some agents inherit none, or one without arguments that only raises."""
     if getattr(agent.forward, "__func__", None) is nn.Module.forward:
         return False
     try:

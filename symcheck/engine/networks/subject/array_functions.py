@@ -1,6 +1,6 @@
-"""Functions of arrays as networks: modules of Equinox and Flax, bound `apply` functions, anything that takes one array.
+"""Functions of arrays as networks: modules of Equinox and Flax, bound `apply` functions, any function of one array.
 
-Nothing in them can be followed, so samples judge: in float64 where the code computes in it, else as deployed.
+They cannot be followed, so samples decide: in float64 if the code supports it, otherwise as deployed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BATCHES = (5, 7)
 
 
 class ArrayFunction(nn.Module):
-    """A function of an array, of a whole batch or of one input, as a module of tensors.
+    """A function of an array, for a batch or for one input, as a module of tensors.
 
     Args:
-        function: takes an array; returns arrays, or tuples, lists and mappings of them.
+        function: maps an array to arrays, or to tuples, lists and mappings of them.
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
@@ -32,10 +32,10 @@ class ArrayFunction(nn.Module):
         self._takes_batches: bool | None = None
 
     def forward(self, inputs: torch.Tensor) -> Any:
-        """What the function returns on inputs of shape (n, *shape), as tensors.
+        """The function's outputs on inputs of shape (n, *shape), as tensors.
 
         Raises:
-            TypeError: it returns float32 of float64: there is no exact copy of it.
+            TypeError: it returns float32 for float64 input, so it has no exact copy.
         """
         x = inputs.detach().cpu().numpy()
         with _jax_in_float64() if x.dtype == np.float64 else nullcontext():
@@ -68,7 +68,7 @@ class ArrayFunction(nn.Module):
 
 
 def _jax_in_float64() -> AbstractContextManager[Any]:
-    """While it is active, JAX computes with float64 inputs in float64, whatever the weights' dtype."""
+    """While active, JAX computes with float64 inputs in float64, whatever the dtype of the weights."""
     jax = sys.modules.get("jax")
     if hasattr(jax, "enable_x64"):
         return cast(AbstractContextManager[Any], cast(Any, jax).enable_x64(True))
@@ -77,7 +77,7 @@ def _jax_in_float64() -> AbstractContextManager[Any]:
 
 
 def is_array_function(item: Any) -> bool:
-    """Whether it is called with one array: not a class, and one argument has no default.
+    """Whether it can be called with one array: not a class, and one argument has no default.
 
     Example:
         >>> is_array_function(lambda x: -x), is_array_function(lambda: None), is_array_function(nn.Linear)
@@ -95,7 +95,7 @@ def is_array_function(item: Any) -> bool:
 
 
 def _as_tensors(result: Any) -> Any:
-    """Arrays in tuples, lists and mappings as tensors; what is no array stays as it is, and is refused as an output."""
+    """Arrays in tuples, lists and mappings as tensors; other values are unchanged, and rejected as outputs."""
     if isinstance(result, Mapping):
         return {key: _as_tensors(item) for key, item in result.items()}
     if isinstance(result, tuple | list):
@@ -106,7 +106,7 @@ def _as_tensors(result: Any) -> Any:
 
 
 def _dtypes(result: Any) -> set[str]:
-    """Of the function's own arrays: as tensors they may have been cast already."""
+    """The dtypes of the function's own arrays, before any conversion to tensors."""
     if isinstance(result, Mapping):
         result = list(result.values())
     if isinstance(result, tuple | list):
@@ -123,7 +123,7 @@ def _leaves(outputs: Any) -> list[torch.Tensor]:
 
 
 def _stack_rows(rows: list[Any]) -> Any:
-    """Outputs of single inputs as those of a batch."""
+    """Outputs of single inputs, stacked as a batch."""
     first = rows[0]
     if isinstance(first, Mapping):
         return {key: _stack_rows([row[key] for row in rows]) for key in first}

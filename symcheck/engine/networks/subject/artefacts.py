@@ -1,9 +1,9 @@
-"""Networks that are deployed as something else than floating-point torch: what runs, and what its structure is.
+"""Networks that are not deployed as floating-point torch: the code that runs, and its structure.
 
-An ONNX file is run by ONNX Runtime, a quantised network in 8-bit integers. Neither runs in float64, so that structure
-is judged on a counterpart that does: the translated graph, or layers with the dequantised weights. Quantising
-activations counts as the identity there, as casts do; what it costs shows in the deployed network's own noise and in
-the decisions that flip.
+An ONNX file is run by ONNX Runtime, a quantised network in 8-bit integers. Neither runs in float64, so structure is
+judged on a counterpart that does: the translated graph, or layers with dequantised weights. There, quantisation of
+activations counts as the identity, like casts. Its effect is visible in the deployed network's noise and in flipped
+decisions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ counts as -127. Otherwise the largest weights of a signed pair would differ alth
 
 
 class LinearReLU(nn.Linear):
-    """A linear layer and a ReLU: what quantisers fuse into one module."""
+    """A linear layer and a ReLU, which quantisers fuse into one module."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """max(0, W x + b)."""
@@ -30,7 +30,7 @@ class LinearReLU(nn.Linear):
 
 
 class ConvReLU2d(nn.Conv2d):
-    """A convolution and a ReLU: what quantisers fuse into one module."""
+    """A convolution and a ReLU, which quantisers fuse into one module."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """max(0, W * x + b)."""
@@ -38,7 +38,7 @@ class ConvReLU2d(nn.Conv2d):
 
 
 def artefact_of(net: nn.Module) -> str:
-    """How a network runs as deployed, in a word or two; "" for floating-point torch.
+    """The deployed form of a network, in a word or two; "" for floating-point torch.
 
     Example:
         >>> artefact_of(nn.Linear(2, 2))
@@ -50,13 +50,13 @@ def artefact_of(net: nn.Module) -> str:
 
 
 def runtime_problem(net: nn.Module) -> Statement | None:
-    """Why the translation of an ONNX file had to run in place of the file; None where it had not."""
+    """Why the translation of an ONNX file ran instead of the file; None if the file ran."""
     problems = (getattr(module, "runtime_problem", None) for module in net.modules())
     return next((problem for problem in problems if isinstance(problem, Statement)), None)
 
 
 def without_runtime(net: nn.Module) -> nn.Module:
-    """The same network, changed in place: ONNX graphs are run by their translation."""
+    """The same network, modified in place so that ONNX graphs run by their translation."""
     for module in net.modules():
         if getattr(module, "runtime", None) is not None:
             cast(Any, module).runtime = None
@@ -64,7 +64,7 @@ def without_runtime(net: nn.Module) -> nn.Module:
 
 
 def structural(net: nn.Module) -> nn.Module:
-    """The floating-point counterpart of a copy, changed in place; the network itself where it is its own."""
+    """The floating-point counterpart of a copy, modified in place; the network itself if it is its own counterpart."""
     without_runtime(net)
     replacement = _dequantise_module(net)
     if replacement is not None:
@@ -82,7 +82,7 @@ def _is_quantised(module: nn.Module) -> bool:
 
 
 def _dequantise_module(module: nn.Module) -> nn.Module | None:
-    """A floating-point layer with the same weights, or None where there is no need or no counterpart."""
+    """A floating-point layer with the same weights; None if there is no need or no counterpart."""
     if not _is_quantised(module):
         return None
     import torch.ao.nn.quantized as quantised
@@ -127,10 +127,10 @@ def _fill_layer(layer: Any, weight: torch.Tensor, bias: torch.Tensor | None) -> 
 
 
 def dequantise(weight: torch.Tensor) -> torch.Tensor:
-    """The numbers that the codes of a quantised weight stand for.
+    """The numbers represented by a quantised weight.
 
     Args:
-        weight: a quantised tensor, per tensor or per channel; others are cast.
+        weight: a quantised tensor, per tensor or per channel; other tensors are cast.
 
     Returns:
         (code - zero point) * scale in float64, the same shape.

@@ -1,4 +1,4 @@
-"""What a symmetry says about one network: how its input and each of its outputs are moved by every generator.
+"""The claims of a symmetry about one network: the action of every generator on its input and on each output.
 
 The claim on each output is f(L x) = K f(x). K is the action's representation on policy vectors and on means, the
 identity on values, or the observation's own on predictions of observations.
@@ -34,27 +34,27 @@ ROLES = ("action", "invariant", "observation", "action_scale")
 
 @dataclass(frozen=True, eq=False)
 class InputClaim:
-    """How the generators move an input of one shape (without a batch axis)."""
+    """The action of the generators on inputs of one shape (without a batch axis)."""
 
     shape: tuple[int, ...]
     motions: tuple[Motion, ...]
 
     @property
     def is_data(self) -> bool:
-        """Whether every motion is known as numbers, not only as a callable."""
+        """Whether every map is given as data, none only as a callable."""
         return not any(callable(motion) for motion in self.motions)
 
     def apply(self, generator: int, inputs: Array) -> Array:
-        """L x for stacked inputs, shape (n, *shape); the dtype is kept."""
+        """L x for stacked inputs, shape (n, *shape); the dtype is preserved."""
         return move(self.motions[generator], inputs, inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class OutputClaim:
-    """How the generators move one output.
+    """The action of the generators on one output.
 
     Attributes:
-        path: where it is in what the network returns ("output", "output[1]", "output['value']").
+        path: its path in the network's return value ("output", "output[1]", "output['value']").
         role: action, invariant, observation, action_scale or given.
         size: entries per sample.
         motions: one per generator.
@@ -87,14 +87,14 @@ def move(motion: Motion, values: Array, inputs: Array) -> Array:
 
 
 def input_claim(symmetry: Symmetry, shape: tuple[int, ...]) -> InputClaim:
-    """The symmetry's observation entries on network inputs of a shape.
+    """The symmetry's observation entries on network inputs of a given shape.
 
     Args:
         symmetry: the claim.
         shape: of one input, without the batch axis.
 
     Returns:
-        One motion per generator.
+        One map per generator.
 
     Raises:
         SpecError: an entry does not fit the shape; the message gives both sizes.
@@ -111,11 +111,11 @@ def output_claims(
     outputs: Sequence[Any] | None,
     constant: Collection[str] = (),
 ) -> tuple[OutputClaim, ...]:
-    """What the symmetry claims of each output.
+    """The symmetry's claims on each output.
 
     Args:
         symmetry: the claim.
-        sizes: path of each output to its shape without the batch axis, in order.
+        sizes: maps the path of each output to its shape without the batch axis, in order.
         outputs: a role or entries per output; None to infer roles from sizes.
         constant: paths of outputs that are the same for every input: beside a mean, those are deviations.
 
@@ -139,7 +139,7 @@ def output_claims(
 
 
 def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) -> Motion:
-    """How one entry moves a tensor of a shape (without the batch axis).
+    """The action of one entry on tensors of a given shape (without the batch axis).
 
     Raises:
         SpecError: it does not fit; `what` names the tensor and `where` the entry in the message.
@@ -148,7 +148,7 @@ def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) ->
 
 
 def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
-    """Motions of several tensors as one motion of their entries one after the other.
+    """Maps of several tensors as one map of their concatenated entries.
 
     Raises:
         SpecError: one of them is a callable.
@@ -173,10 +173,10 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
 
 
 def as_affine(motion: Motion) -> AffineMap:
-    """A motion that is data as a matrix and an offset.
+    """A map given as data, as a matrix and an offset.
 
     Raises:
-        TypeError: it is a callable, which is tested and never written out.
+        TypeError: it is a callable.
     """
     if isinstance(motion, AffineMap):
         return motion
@@ -189,7 +189,7 @@ def as_affine(motion: Motion) -> AffineMap:
 
 
 def action_dim(symmetry: Symmetry) -> int | None:
-    """Dimension of the action representation; None where the entries do not say."""
+    """Dimension of the action representation; None if the entries do not determine it."""
     # Entries that are callables say nothing; several dimensions leave it open.
     dims = {
         entry.dim if isinstance(entry, AffineEntry) else entry.least
@@ -354,7 +354,7 @@ def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
 
 
 def _moved_output(entry: FunctionEntry, output: Floats, obs: Array) -> Floats:
-    """K on one output vector: of policies, by the images of all discrete actions; of continuous actions, directly."""
+    """K on one output vector: for policies, by the images of all discrete actions; for continuous actions, directly."""
     images = _discrete_images(entry, len(output), obs)
     if images is None:
         return np.asarray(entry.function(output.copy(), obs.copy()), dtype=output.dtype)

@@ -1,7 +1,7 @@
-"""Networks with parts under `torch.compile`: compiled as deployed, and never where they are followed or in float64.
+"""Networks with parts under `torch.compile`: run compiled only in the deployed copy.
 
-Compiled code cannot be watched one torch function at a time, and compiling it again for float64 would take long and
-show nothing about the weights. So a run takes the network's own Python code everywhere but in its deployed copy.
+Compiled code cannot be observed function by function, and compiling it again for float64 would take long and show
+nothing about the weights. Therefore a run uses the network's own Python code everywhere except in its deployed copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DECORATED = "_torchdynamo_orig_callable"
 
 
 def is_compiled(net: nn.Module) -> bool:
-    """Whether some part of a network runs under `torch.compile`: a module, a module in place, or a forward method.
+    """Whether any part of a network runs under `torch.compile`: a module, or a module's forward method.
 
     Example:
         >>> is_compiled(nn.Linear(2, 2))
@@ -33,7 +33,7 @@ def is_compiled(net: nn.Module) -> bool:
 
 
 def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
-    """The copy, with what was compiled in place compiled in place: copying leaves that out."""
+    """The copy, with the modules compiled in place compiled again; copying does not preserve that."""
     # Both copies list their modules in the same order.
     for own, other in zip(net.modules(), copy.modules(), strict=False):
         if _in_place(own) and not _in_place(other):
@@ -47,14 +47,14 @@ def _in_place(module: nn.Module) -> bool:
 
 @contextmanager
 def eager_stance() -> Iterator[None]:
-    """Inside, compiled networks run their own Python code."""
+    """Run compiled networks by their own Python code inside this block."""
     with _stance("force_eager"):
         yield
 
 
 @contextmanager
 def compiled_stance() -> Iterator[None]:
-    """Inside, compiled networks run compiled although the code around is in `eager_stance`."""
+    """Run compiled networks compiled inside this block, even within `eager_stance`."""
     with _stance("default"):
         yield
 

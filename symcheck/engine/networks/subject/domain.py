@@ -1,7 +1,8 @@
-"""Where inputs of a network lie: the observation space, where one is known.
+"""The domain of a network's inputs: the observation space, if it is known.
 
-A logarithm of a distance and the square root of a speed are defined on every observation and not on every number. So
-inputs are drawn inside the space, searches stay inside, and an input whose image lies outside is left out and counted.
+The logarithm of a distance and the square root of a speed are defined for every observation, but not for every number.
+Therefore inputs are drawn inside the space, searches stay inside, and inputs whose image lies outside are left out and
+counted.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Domain:
     """A box of inputs.
 
     Attributes:
-        low: shape (*shape,); -inf where there is no bound.
-        high: the same; inf where there is none.
-        whole: which entries are whole numbers, shape (*shape,).
+        low: shape (*shape,); -inf if there is no bound.
+        high: the same; inf if there is none.
+        whole: True for whole-number entries, shape (*shape,).
     """
 
     low: Floats
@@ -39,7 +40,7 @@ class Domain:
         return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
 
     def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
-        """Inputs, shape (count, *shape): uniform between bounds, normal at a scale where there are none."""
+        """Inputs, shape (count, *shape): uniform between bounds, normal at a scale if there are none."""
         shape = (count, *self.low.shape)
         normal = scale * rng.normal(size=shape)
         has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
@@ -48,7 +49,7 @@ class Domain:
         return self.clip(np.where(has_low & has_high, low + (high - low) * rng.random(shape), x))
 
     def corners(self, rng: np.random.Generator, count: int) -> Floats:
-        """Inputs with every entry at a bound or between both, shape (count, *shape); near 0 where it has none."""
+        """Inputs with every entry at a bound or halfway between, shape (count, *shape); near 0 if unbounded."""
         picks = rng.integers(0, 3, size=(count, *self.low.shape))
         # Edges of an image are black, white and grey as a whole.
         picks[: min(3, count)] = np.arange(3).reshape(-1, *[1] * self.low.ndim)[:count]
@@ -62,14 +63,14 @@ class Domain:
         return np.where(self.whole, np.round(inside), inside)
 
     def contains(self, x: Floats) -> Bools:
-        """Which inputs lie inside, shape (n,)."""
+        """Whether each input lies inside, shape (n,)."""
         with np.errstate(invalid="ignore"):
             room = np.where(np.isfinite(self.high - self.low), _AT_THE_EDGE * (self.high - self.low), 0.0)
         inside = (x >= self.low - room) & (x <= self.high + room)
         return np.asarray(inside.all(axis=tuple(range(1, inside.ndim))))
 
     def keeps(self, claim: InputClaim, x: Floats) -> Bools:
-        """Which inputs have all their images inside, shape (n,)."""
+        """Whether each input has all its images inside, shape (n,)."""
         inside = self.contains(x)
         if not len(x):  # a family of which nothing was drawn
             return inside
@@ -80,10 +81,10 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class OneHot(Domain):
-    """The one-hot vectors of one length."""
+    """The one-hot vectors of a given length."""
 
     def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
-        """One-hot vectors, shape (count, n), every value alike."""
+        """One-hot vectors, shape (count, n), uniformly distributed."""
         return self._vectors(rng.integers(0, self.low.size, size=count))
 
     def corners(self, rng: np.random.Generator, count: int) -> Floats:
@@ -95,7 +96,7 @@ class OneHot(Domain):
         return self._vectors(np.argmax(x, axis=1))
 
     def contains(self, x: Floats) -> Bools:
-        """Which inputs are one-hot, shape (count,)."""
+        """Whether each input is one-hot, shape (count,)."""
         return np.asarray((self._vectors(np.argmax(x, axis=1)) == x).all(axis=1))
 
     def _vectors(self, values: Any) -> Floats:
@@ -103,14 +104,14 @@ class OneHot(Domain):
 
 
 def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
-    """The box of a Gymnasium space whose values are inputs of a shape.
+    """The box of a Gymnasium space whose values are inputs of a given shape.
 
     Args:
-        space: a Gymnasium space; of a `Dict` or `Tuple` the parts stand one after the other in a flat input.
+        space: a Gymnasium space; the parts of a `Dict` or `Tuple` are concatenated in a flat input.
         shape: of one input, without the batch axis.
 
     Returns:
-        None where the space has another shape, or no bounds that say anything.
+        None if the space has another shape, or no informative bounds.
 
     Example:
         >>> import gymnasium as gym
@@ -138,7 +139,7 @@ def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
 
 
 def _parts(space: Any) -> list[tuple[Array, Array]] | None:
-    """Lowest and highest values of each box that a space consists of; None where it has others."""
+    """Lowest and highest values of each box that a space consists of; None if it has parts of other kinds."""
     children = getattr(space, "spaces", None)
     if children is not None:
         inner = [_parts(child) for child in (children.values() if hasattr(children, "values") else children)]

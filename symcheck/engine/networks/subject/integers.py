@@ -1,6 +1,6 @@
-"""Networks of whole numbers: a Discrete observation as the one-hot vector on which a permutation of values acts.
+"""Networks of whole numbers: a Discrete observation as a one-hot vector, on which a permutation of values acts.
 
-The network is fed the numbers themselves.
+The network itself receives the numbers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from symcheck.engine.networks.subject.precision import copy_network
 
 
 class WholeNumbers(nn.Module):
-    """A network of whole numbers, fed from vectors.
+    """A network of whole numbers, as a network of vectors.
 
     Args:
-        net: the network; it gets integers of shape (n,), or (n, k) of several numbers.
-        start: the lowest value of a Discrete space, whose vectors are one-hot; None of several numbers, which stand in
-            the vector as they are.
+        net: the network; it receives integers of shape (n,), or (n, k) for several numbers.
+        start: the lowest value of a Discrete space, whose vectors are one-hot; None for several numbers, which the
+            vector contains unchanged.
     """
 
     def __init__(self, net: nn.Module, start: int | None) -> None:
@@ -29,16 +29,16 @@ class WholeNumbers(nn.Module):
         self._start = start
 
     def forward(self, inputs: torch.Tensor) -> Any:
-        """What the network returns, on inputs of shape (n, values) or (n, k)."""
+        """The network's output, on inputs of shape (n, values) or (n, k)."""
         whole = inputs.round().long() if self._start is None else inputs.argmax(dim=1) + self._start
         return self.structured_input(whole)
 
 
 def of_whole_numbers(net: nn.Module, space: Any) -> nn.Module:
-    """A network of vectors: the network itself, or one that takes observations of a space of whole numbers as they are.
+    """A network of vectors: the network itself, or a wrapper if its observation space consists of whole numbers.
 
     Args:
-        net: the network; copied before it is run.
+        net: the network; copied before any run.
         space: its observation space, or None.
     """
     if hasattr(space, "n") and hasattr(space, "start"):

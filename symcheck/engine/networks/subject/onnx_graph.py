@@ -1,7 +1,7 @@
-"""An ONNX file as a torch module: nodes run one after the other through torch functions, so that they can be followed.
+"""An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be followed.
 
-Only what policies and value networks are made of is read; a node of another kind is refused by name. Exporters write
-arithmetic on shapes as nodes too: whole numbers stay NumPy arrays on the host (`onnx_shapes`) and are never followed.
+The supported nodes are those of common policies and value networks; any other kind is rejected by name. Exporters also
+write shape arithmetic as nodes: whole numbers stay NumPy arrays on the host (`onnx_shapes`) and are not followed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def load_onnx(path: Path) -> nn.Module:
 
     Raises:
         MissingExtraError: the package onnx is not installed.
-        TargetError: the file is corrupt, or has a node of a kind that is not read.
+        TargetError: the file is corrupt, or contains a node of an unsupported kind.
     """
     try:
         import onnx
@@ -67,8 +67,8 @@ class OnnxModule(nn.Module):
 
     Args:
         graph: an `onnx.GraphProto`.
-        runtime: what runs the file as it is deployed; None to run the nodes here, which is how structure is judged.
-        runtime_problem: why there is no runtime, where one was looked for.
+        runtime: runs the file as deployed; None to run the nodes here, for judging the structure.
+        runtime_problem: why there is no runtime, if one was requested.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class OnnxModule(nn.Module):
         self._float(name, array)
 
     def _stored_constant(self, name: str) -> np.ndarray[Any, Any] | None:
-        """A constant by name; None where it is computed."""
+        """A constant by name; None if it is computed."""
         if name in self.constants:
             return np.asarray(getattr(self, self.constants[name]).numpy())
         return self.whole.get(name)
@@ -122,7 +122,7 @@ class OnnxModule(nn.Module):
         self.register_buffer(key, torch.from_numpy(np.array(array)))
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """Run every node, or the runtime; one output stands alone, several come as a tuple."""
+        """Run every node, or the runtime; a single output is returned alone, several as a tuple."""
         if self.runtime is not None:
             made = self.runtime(inputs)
             return made[0] if len(made) == 1 else made
@@ -139,7 +139,7 @@ class OnnxModule(nn.Module):
 
 
 class OnnxNode(nn.Module):
-    """One node: its kind, the names of what it reads and writes, and its attributes."""
+    """One node: its kind, the names of its inputs and outputs, and its attributes."""
 
     def __init__(self, kind: str, inputs: list[str], outputs: list[str], attributes: dict[str, Any]) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def _gemm(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor |
 
 
 def _symmetric(pads: Sequence[int] | None, axes: int) -> tuple[list[int], bool]:
-    """Torch's pads per axis, and whether both sides are alike; ONNX lists all beginnings, then all ends."""
+    """Torch's padding per axis, and whether both sides are equal; ONNX lists all beginnings, then all ends."""
     pads = list(pads or [0] * (2 * axes))
     return pads[:axes], pads[:axes] == pads[axes:]
 

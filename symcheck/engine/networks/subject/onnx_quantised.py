@@ -1,9 +1,9 @@
 """Quantised nodes of ONNX graphs as the floating-point functions that they approximate.
 
-Structure is judged as if numbers were not rounded: quantising an activation counts as the identity, as casts do, and
-integer products are those of the numbers that the codes stand for. One thing is more than rounding: exporters drop a
-ReLU in front of codes that start at zero, because saturation then does its work. What rounding and saturation cost
-shows where the file itself is run.
+Structure is judged without rounding: quantising an activation counts as the identity, like casts, and integer products
+are products of the represented numbers. One effect is more than rounding: exporters drop a ReLU before codes that start
+at zero, because saturation has the same effect. The effect of rounding and saturation is measured by running the file
+itself.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def fold_constants(
     stored: Callable[[str], Array | None],
     store: Callable[[str, Array], None],
 ) -> bool:
-    """Works out the weights that codes stand for, once; whether that was all that the node did.
+    """Replace quantised weights by the numbers they represent, once; return whether the node is done.
 
     Args:
         kind: of the node.
-        inputs: names of what it reads.
-        output: name of what it writes.
+        inputs: names of its inputs.
+        output: name of its output.
         attributes: of the node.
-        stored: a constant by name, None where it is computed.
-        store: keeps a floating-point constant under a name.
+        stored: a constant by name, None if it is computed.
+        store: stores a floating-point constant under a name.
     """
     if kind == "DequantizeLinear":
         codes, scale = stored(inputs[0]), stored(inputs[1])
@@ -91,7 +91,7 @@ def fold_constants(
 
 
 def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) -> torch.Tensor:
-    """The identity; a ReLU (or its mirror image) where the codes start or end at zero."""
+    """The identity; a ReLU (or its mirror image) if the codes start or end at zero."""
     if isinstance(zero, np.ndarray) and zero.size == 1 and zero.dtype.kind in "iu":
         limits = np.iinfo(zero.dtype)
         # With the zero point at the smallest code, negative numbers have no code.

@@ -1,4 +1,4 @@
-"""An ONNX file as it is deployed: run by ONNX Runtime, beside the torch translation whose structure is judged."""
+"""An ONNX file as deployed, run by ONNX Runtime; its torch translation is used to judge the structure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SILENT = 4
 class OnnxRuntime:
     """A session of ONNX Runtime on one thread, so that the same input gives the same bits.
 
-    Copies share the session, which keeps no state between runs. A file exported for one batch size is fed batches of
+    Copies share the session, which keeps no state between runs. A file exported for one batch size receives batches of
     that size.
 
     Args:
@@ -36,7 +36,7 @@ class OnnxRuntime:
 
     Raises:
         ImportError: the package onnxruntime is not installed.
-        Exception: whatever onnxruntime raises where it cannot run the graph.
+        Exception: any error of onnxruntime if it cannot run the graph.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,19 +82,19 @@ class OnnxRuntime:
 
 
 def _pad_rows(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch.Tensor]:
-    """As many rows from `start` on, the last one repeated where too few are left."""
+    """A batch of rows beginning at `start`, with the last row repeated if too few are left."""
     parts = [tensor[start : start + rows] for tensor in inputs]
     return [torch.cat([part, part[-1:].expand(rows - len(part), *part.shape[1:])]) for part in parts]
 
 
 def open_runtime(path: Path) -> tuple[OnnxRuntime | None, Statement | None]:
-    """The runtime on a file, or why there is none.
+    """The runtime for a file, or why there is none.
 
     Args:
         path: the ONNX file.
 
     Returns:
-        The runtime and None; or None and the reason why the translation has to stand for it.
+        The runtime and None; or None and the reason why the translation is used instead.
     """
     try:
         return OnnxRuntime(path), None

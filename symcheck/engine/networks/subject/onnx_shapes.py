@@ -1,7 +1,7 @@
-"""Arithmetic on shapes, as exporters write it into ONNX graphs: NumPy on the host, on whole numbers only.
+"""Shape arithmetic in exported ONNX graphs: NumPy on the host, on whole numbers only.
 
-A `Reshape` to (batch, 64, 2) is exported as a dozen nodes that read the batch size and put the shape together. None of
-them depends on what the network computes, so none is followed.
+A `Reshape` to (batch, 64, 2) is exported as a dozen nodes that read the batch size and assemble the shape. None of them
+depends on the network's values, so none is followed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from symcheck.array_types import Ints
 
 
 def on_host(kind: str, operands: Sequence[Any]) -> bool:
-    """Whether a node is arithmetic on shapes: it reads one, or all that it reads are whole numbers on the host.
+    """Whether a node is shape arithmetic: it reads a shape, or all its inputs are whole numbers on the host.
 
     Example:
         >>> on_host("Add", [np.array([1]), np.array([2])]), on_host("Relu", [np.array([1])])

@@ -1,4 +1,4 @@
-"""What a network returns, as a list of named tensors."""
+"""The outputs of a network, as a list of named tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symcheck.errors import TargetError
 
 
 def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
-    """The floating tensors in what a network returned, with their paths.
+    """The floating-point tensors in a network's output, with their paths.
 
     Args:
         result: a tensor, or tuples, lists and mappings of them; None counts as absent.
@@ -21,7 +21,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         Path ("output", "output[1]", "output['value']") to tensor, in order.
 
     Raises:
-        TargetError: it holds a distribution, or something that is not a tensor.
+        TargetError: it contains a distribution, or something that is not a tensor.
 
     Example:
         >>> list(named_outputs((torch.zeros(1, 2), {"value": torch.zeros(1)})))
@@ -56,5 +56,5 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
 
 
 def is_tensordict(item: Any) -> bool:
-    """Whether it is a mapping of tensors with a batch size, as the package tensordict makes them."""
+    """Whether it is a mapping of tensors with a batch size, as in the package tensordict."""
     return all(hasattr(item, name) for name in ("batch_size", "items", "select"))

@@ -1,8 +1,8 @@
-"""Running a network in float64 as if its casts were not there.
+"""Running a network in float64 with casts ignored.
 
-Structure is judged on a float64 copy of the weights, where rounding is 1e-16 and a fault stays what it is. Casts inside
-`forward` (to bfloat16, to float32 and back) would bring the rounding back, so they count as the identity here; the
-deployed network, casts included, is judged apart, against its own rounding.
+Structure is judged on a float64 copy of the weights, in which rounding is 1e-16 and a fault keeps its size. Casts
+inside `forward` (to bfloat16, to float32 and back) would reintroduce rounding, so they count as the identity here. The
+deployed network, including its casts, is judged separately, against its own rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as
 
 
 class Float64Mode(TorchFunctionMode):
-    """While it is active, floating tensors are float64 and casts between floating dtypes do nothing."""
+    """While active, floating tensors are float64, and casts between floating dtypes do nothing."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -45,7 +45,7 @@ class Float64Mode(TorchFunctionMode):
 
 
 class ProductCounter(TorchFunctionMode):
-    """While it is active, counts the multiplications of linear layers and convolutions: what a pass costs."""
+    """While active, counts the multiplications of linear layers and convolutions, as the cost of a pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class ProductCounter(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one torch function; add what it multiplies."""
+        """Run one torch function; count its multiplications."""
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name in ("linear", "conv1d", "conv2d", "conv3d") and len(args) > 1 and isinstance(result, torch.Tensor):
@@ -64,7 +64,7 @@ class ProductCounter(TorchFunctionMode):
 
 
 def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One torch function with floating arguments and dtypes turned into float64; casts become the identity."""
+    """Run one torch function with floating arguments and dtypes converted to float64; casts become the identity."""
     if is_cast(func, args, kwargs):
         return to_float64(args[0])
     name = getattr(func, "__name__", "")
@@ -74,7 +74,7 @@ def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Random numbers drawn in float32, as the deployed network draws them, so that one seed gives the same noise."""
+    """Random numbers drawn in float32, like the deployed network's, so that one seed gives the same noise."""
     if name in DROPOUTS:
         x = args[0] if args else kwargs.pop("input")
         # Dropout of ones is the mask, already scaled by 1 / (1 - p).
@@ -109,7 +109,7 @@ def is_cast(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def to_float64(item: Any) -> Any:
-    """Floating tensors in float64, floating dtypes as float64, everything else as it is."""
+    """Floating tensors in float64, floating dtypes as float64, everything else unchanged."""
     if isinstance(item, torch.Tensor) and item.is_floating_point() and item.dtype != torch.float64:
         return item.double()
     if isinstance(item, torch.dtype) and item.is_floating_point:
@@ -119,7 +119,7 @@ def to_float64(item: Any) -> Any:
 
 @contextmanager
 def float64_default() -> Iterator[None]:
-    """Tensors made without a dtype are float64 inside; the default found is put back."""
+    """Make float64 the default dtype inside this block, and restore the previous default."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -129,10 +129,10 @@ def float64_default() -> Iterator[None]:
 
 
 class _CopyResultsDetached(TorchFunctionMode):
-    """Deep copies of tensors that hang in a graph are detached copies of their values.
+    """Deep copies of tensors inside an autograd graph become detached copies of their values.
 
-    Agents keep results of their last step among their attributes (the distribution of a policy, for one); torch refuses
-    to copy those, and nothing that a forward pass computes again depends on their history.
+    Agents may store results of their last step as attributes (for instance a policy's distribution). Torch refuses to
+    copy those, and no forward pass depends on their history.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -148,7 +148,7 @@ def copy_network(
     dtype: torch.dtype | None = None,
     change: Callable[[nn.Module], nn.Module] = lambda copy: copy,
 ) -> nn.Module:
-    """A deep copy, changed and put on a device, its floating parameters and buffers in a dtype if one is given.
+    """A deep copy on a device, modified in place, with floating parameters and buffers in the dtype given, if any.
 
     Raises:
         TargetError: the network cannot be copied.
@@ -169,14 +169,14 @@ def copy_network(
 
 
 def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
-    """A form of a float64 network whose torch functions can be followed: of TorchScript, its converted graph.
+    """A form of a float64 network whose torch functions can be followed; for TorchScript, its converted graph.
 
     Args:
         net: the network.
         shape: of one input, without the batch axis.
 
     Returns:
-        The network itself where it is not a TorchScript, or this torch cannot convert it.
+        The network itself if it is not TorchScript, or if this version of torch cannot convert it.
     """
     if not isinstance(net, torch.jit.ScriptModule):
         return net
@@ -200,7 +200,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 def in_float64(net: nn.Module) -> nn.Module:
     """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU.
 
-    Of what does not run in float64 (`artefacts`), its floating-point counterpart.
+    Networks that do not run in float64 (`artefacts`) are replaced by their floating-point counterpart.
     """
     double = copy_network(net, device=torch.device("cpu"), dtype=torch.float64, change=structural)
     for module in double.modules():

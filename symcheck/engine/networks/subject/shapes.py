@@ -1,4 +1,4 @@
-"""The shape of a network's input, where the user did not give it."""
+"""The shape of a network's input, if the user did not give it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
 
     Args:
         net: the network.
-        symmetry: the claim; a vector length in it settles the shape.
-        given: what the user gave, else None.
+        symmetry: the claim; a vector length in it determines the shape.
+        given: the user's value, or None.
 
     Returns:
-        The given shape, else the symmetry's vector length, else an `example_input` of the network, else the size of
-        its first linear layer.
+        The given shape; otherwise the symmetry's vector length, an `example_input` of the network, or the size of its
+        first linear layer.
 
     Raises:
-        SpecError: none of these says.
+        SpecError: none of these determines it.
     """
     if given is not None:
         return given
@@ -51,7 +51,7 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
 
 
 def mismatch(net: nn.Module, shape: tuple[int, ...]) -> SpecError | None:
-    """What to say of a network that did not run on inputs of a shape, where its first layer takes another size."""
+    """The message for a network that did not run on inputs of a shape, if its first layer expects another size."""
     first = _first_layer(net)
     if not isinstance(first, nn.Linear) or first.in_features == shape[-1]:
         return None
@@ -67,14 +67,14 @@ def _vector_length(symmetry: Symmetry) -> int | None:
 
 
 def example_shapes(net: nn.Module, symmetry: Symmetry) -> Any:
-    """Of a network whose `example_input` is a dictionary or tuple of tensors, their shapes without the batch axis.
+    """The shapes, without the batch axis, of an `example_input` that is a dictionary or tuple of tensors.
 
     Args:
         net: the network.
-        symmetry: the claim; only one with an entry per sub-space is about such inputs.
+        symmetry: the claim; only claims with one entry per sub-space concern such inputs.
 
     Returns:
-        A dictionary or tuple of shapes; None where there is no such example.
+        A dictionary or tuple of shapes; None if there is no such example.
     """
     if not any(isinstance(entry, TreeEntry) for entry in symmetry.observation):
         return None

@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3 and its contrib package, read from their files, as they act without noise."""
+"""Policies of Stable-Baselines3 and its contrib package, loaded from files, in their deterministic form."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class MeanQuantiles(nn.Module):
 
 
 class RepeatedObservation(nn.Module):
-    """Logits or means and the value of a recurrent policy that starts afresh and sees one observation `STEPS` times.
+    """Logits or means and the value of a recurrent policy after a fresh start and `STEPS` equal observations.
 
     Args:
         policy: a `RecurrentActorCriticPolicy`.
@@ -108,7 +108,7 @@ def _last_step(lstm: nn.Module, features: torch.Tensor) -> torch.Tensor:
 
 
 def deterministic_part(policy: Any) -> nn.Module | None:
-    """The part of a policy that acts when asked to be deterministic; None of other networks.
+    """The part of a policy that acts deterministically; None for other networks.
 
     Args:
         policy: any module.
@@ -129,11 +129,11 @@ def load_policy(path: Path, *, trust: bool) -> Any:
 
     Args:
         path: the file.
-        trust: whether a file whose loading may run code is loaded.
+        trust: whether to load a file that may run code.
 
     Raises:
         MissingExtraError: Stable-Baselines3 is not installed.
-        TargetError: it is not trusted, needs the contrib package, or was written by no known algorithm.
+        TargetError: it is not trusted, needs the contrib package, or comes from an unknown algorithm.
     """
     try:
         importlib.import_module("stable_baselines3")
@@ -162,7 +162,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
 
 
 def _algorithms(path: Path) -> Iterator[Any]:
-    """The algorithms that may have written a file, those of the package of its policy first."""
+    """The algorithms that may have written a file, those of its policy's package first."""
     contrib = _names_contrib(path)
     for package, names in sorted(_ALGORITHMS, key=lambda item: (item[0] == CONTRIB) != contrib):
         try:

@@ -1,7 +1,7 @@
-"""Networks that take dictionaries or tuples of tensors, seen as networks of one flat vector.
+"""Networks that take dictionaries or tuples of tensors, as networks of one flat vector.
 
-The leaves' entries stand one after the other in the flat vector; a wrapper cuts it up again. The action of a symmetry
-with one entry per sub-space becomes one action on the flat vector, block by block.
+The flat vector is the concatenation of the leaves; a wrapper splits it again. A symmetry with one entry per sub-space
+becomes one block-diagonal action on the flat vector.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Shapes: TypeAlias = Mapping[Any, tuple[int, ...]]
 
 
 class FlatInput(nn.Module):
-    """A network of a dictionary (or tuple, or `TensorDict`) of tensors, fed from one flat vector.
+    """A network of a dictionary (or tuple, or `TensorDict`) of tensors, as a network of one flat vector.
 
-    A network that takes a `TensorDict` often returns the same one with its results added; what was given is left out of
-    its outputs then.
+    A network that takes a `TensorDict` often returns the same one with its results added; its inputs are then not
+    counted as outputs.
 
     Args:
         net: the network; its module names get the prefix `subject.WRAPPED`.
-        shapes: key to the shape of one leaf, without the batch axis; keys 0, 1, ... for a tuple.
+        shapes: maps each key to the shape of its leaf, without the batch axis; keys 0, 1, ... for a tuple.
     """
 
     def __init__(self, net: nn.Module, shapes: Shapes) -> None:
@@ -42,7 +42,7 @@ class FlatInput(nn.Module):
         self._takes_tensordict: bool | None = None
 
     def forward(self, flat: torch.Tensor) -> Any:
-        """Cut (batch, size) into the leaves and run the network on them."""
+        """Split (batch, size) into the leaves and run the network on them."""
         leaves: dict[Any, torch.Tensor] = {}
         start = 0
         for key, shape in self.shapes.items():
@@ -69,9 +69,9 @@ def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
 
 
 def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:
-    """Whether a network takes a `TensorDict`: it names the keys that it reads, or does not run on a plain dictionary.
+    """Whether a network takes a `TensorDict`: it declares its keys, or does not run on a plain dictionary.
 
-    The package is only examined where the network's own code has loaded it.
+    The package is only considered if the network's own code has loaded it.
     """
     if "tensordict" not in sys.modules:
         return False
@@ -85,7 +85,7 @@ def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool
 
 
 def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
-    """Leaf shapes, where an input shape is a mapping or a sequence of shapes; None where it is one shape.
+    """Leaf shapes, if an input shape is a mapping or a sequence of shapes; None if it is one shape.
 
     Example:
         >>> shapes_of({"image": (1, 9, 9), "speed": (2,)})["speed"]
@@ -101,14 +101,14 @@ def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
 
 
 def claimed_shapes(net: nn.Module, symmetry: Symmetry) -> dict[Any, tuple[int, ...]] | None:
-    """The shapes of named vectors as the claim's entries have them, where the network runs on such a dictionary.
+    """The shapes of named vectors from the claim's entries, if the network runs on such a dictionary.
 
     Args:
-        net: the network; copied before it is run.
+        net: the network; copied before any run.
         symmetry: the claim.
 
     Returns:
-        None where an entry has no length of its own, or the network does not run.
+        None if an entry has no fixed length, or if the network does not run.
     """
     trees = [entry for entry in symmetry.observation if isinstance(entry, TreeEntry)]
     children = {key: child for entry in trees for key, child in entry.children.items()}
@@ -131,11 +131,11 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
     """The symmetry's observation entries on the flat vector of all leaves.
 
     Args:
-        symmetry: the claim, with one entry per sub-space; a missing one stays as it is.
-        shapes: of the leaves, in the order in which they stand in the flat vector.
+        symmetry: the claim, with one entry per sub-space; a missing entry is the identity.
+        shapes: of the leaves, in their order in the flat vector.
 
     Raises:
-        SpecError: an entry names a leaf that is not there, fits it badly, or is a callable.
+        SpecError: an entry names a missing leaf, does not fit its leaf, or is a callable.
     """
     motions: list[Motion] = []
     for i, entry in enumerate(symmetry.observation):

@@ -1,7 +1,7 @@
-"""The network under test: copies of it to run, in float64 and as deployed, on stacked inputs.
+"""The network under test: its copies, in float64 and as deployed, run on stacked inputs.
 
-The network that was given is never run and never changed: both copies are made first, and the state of torch's, NumPy's
-and Python's random generators is put back at the end.
+The given network is never run or modified. Both copies are made first, and the state of the random generators of torch,
+NumPy and Python is restored at the end.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Subject:
     """A network to run on stacked inputs.
 
     Args:
-        net: the network; copied, never changed.
+        net: the network; copied, never modified.
         shape: of one input, without the batch axis.
         mode: "eval" or "train".
-        dtype: deployed dtype by name; None for the parameters' own, else float32.
-        device: of the deployed copy.
-        noise_seed: seeds torch before every forward pass; None to leave its generator running.
+        dtype: name of the deployed dtype; None for the parameters' own dtype, or float32.
+        device: the device of the deployed copy.
+        noise_seed: seeds torch before every forward pass; None for no seeding.
 
     Attributes:
-        training: whether it is judged in train mode, in which a batch of one input is run twice over: its own
-            statistics need at least two.
-        artefact: what runs it as deployed, where that is not a floating-point torch; else "".
-        runtime_problem: why an ONNX file is run by its translation, or a compiled network without its compiler, where
-            it is; else None.
+        training: whether it is judged in train mode, in which a batch of one input is run as two equal inputs, because
+            batch statistics need at least two.
+        artefact: what runs it as deployed, if that is not floating-point torch; otherwise "".
+        runtime_problem: why an ONNX file runs by its translation, or a compiled network without its compiler; otherwise
+            None.
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
         not_judged: path and dtype of the outputs of the last pass that are not real numbers.
 
@@ -97,7 +97,7 @@ class Subject:
         self.exact = self._float64_copy(net, training)
 
     def _run_compiled_if_possible(self) -> None:
-        """Run the deployed copy compiled if that works here, else its own Python code, and say so."""
+        """Run the deployed copy compiled if possible; otherwise its own Python code, with a note."""
         # A batch of two: some layers refuse one sample in train mode.
         x = np.zeros((2, *self.shape))
         self._compiled = False
@@ -116,13 +116,13 @@ class Subject:
 
     @property
     def deployed_as(self) -> str:
-        """The deployed precision in words: its dtype, and what runs it where that is not torch's own functions."""
+        """The deployed precision in words: its dtype, and the runtime if it is not torch itself."""
         dtype = str(self.dtype).removeprefix("torch.")
         ran = self.artefact or ("torch.compile" if self._compiled else "")
         return {"": dtype, "int8": "int8"}.get(ran, f"{dtype}, {ran}")
 
     def _takes_only_one(self) -> bool:
-        """Whether batches of one input run and batches of two do not, as in graphs exported for one input."""
+        """Whether only batches of one input run, as in graphs exported for one input."""
         try:
             self._forward(np.zeros((2, *self.shape)), False)
         except TargetError:
@@ -134,7 +134,7 @@ class Subject:
         return False
 
     def _float64_copy(self, net: nn.Module, training: bool) -> nn.Module:
-        """A copy that runs in float64, without gradients of parameters; the deployed one where none does."""
+        """A float64 copy without gradients of parameters; the deployed copy if none runs."""
         try:
             exact = _without_gradients(in_float64(getattr(net, "_orig_mod", net)).train(training))
             with torch.no_grad():
@@ -146,18 +146,18 @@ class Subject:
 
     @property
     def runs_torch(self) -> nn.Module | None:
-        """The deployed copy, where plain torch runs it; None where that is other code, or no other dtype."""
+        """The deployed copy if plain torch runs it; None if other code does, or if its dtype is float64."""
         plain = not self.artefact and not self._compiled and not isinstance(self.deployed, torch.jit.ScriptModule)
         return self.deployed if plain and self.dtype != torch.float64 and not self.coarse else None
 
     def name(self, module: str) -> str:
-        """A module's name in the network as it was given: what this package wrapped around it does not show."""
+        """A module's name in the network as given, without the wrappers of symcheck."""
         while module.startswith((WRAPPED, COMPILED)):
             module = module.removeprefix(WRAPPED).removeprefix(COMPILED)
         return "" if module in (WRAPPED.rstrip("."), COMPILED.rstrip(".")) else module
 
     def modules(self, *, exact: bool) -> dict[str, nn.Module]:
-        """Every module by its name in the network as it was given."""
+        """Every module by its name in the network as given."""
         net = self.exact if exact else self.deployed
         return {self.name(name): module for name, module in net.named_modules() if name}
 
@@ -166,13 +166,13 @@ class Subject:
 
         Args:
             inputs: shape (n, *shape), n >= 1.
-            exact: whether the float64 copy runs (casts count as the identity), or the deployed one.
+            exact: whether to run the float64 copy (casts count as the identity) or the deployed one.
 
         Returns:
-            Path of each output to its flat values, shape (n, size), float64.
+            Maps the path of each output to its flat values, shape (n, size), float64.
 
         Raises:
-            TargetError: the network raises, returns no tensors, or does not keep the batch axis.
+            TargetError: the network raises, returns no tensors, or does not preserve the batch axis.
         """
         # Batch statistics of a single sample do not exist: it is run twice, and one row is kept.
         if self.training and len(inputs) == 1:
@@ -187,13 +187,13 @@ class Subject:
         return {path: np.concatenate(rows) for path, rows in parts.items()}
 
     def run_afresh(self, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
-        """As `run` with `exact`, by a copy that has not run before; by the used one where no float64 copy runs.
+        """Like `run` with `exact`, on a copy that has not run before; on the used one if no float64 copy runs.
 
         Args:
             inputs: shape (n, *shape), n >= 1.
 
         Returns:
-            Path of each output to its flat values, shape (n, size), float64.
+            Maps the path of each output to its flat values, shape (n, size), float64.
 
         Raises:
             TargetError: as `run`.
@@ -205,7 +205,7 @@ class Subject:
         return self.run_by(copy.train(self.training), inputs)
 
     def run_by(self, copy: nn.Module, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
-        """As `run` with `exact`, by another float64 copy.
+        """Like `run` with `exact`, on another float64 copy.
 
         Raises:
             TargetError: as `run`.
@@ -217,20 +217,20 @@ class Subject:
             self.exact = used
 
     def taking_one_by_one(self) -> Subject:
-        """The same network, with the same copies, that is run on one input at a time."""
+        """The same network with the same copies, run on one input at a time."""
         alone = copy.copy(self)
         alone.one_by_one = True
         return alone
 
     def products(self) -> int:
-        """Multiplications in the linear layers and convolutions that one input passes through."""
+        """The number of multiplications in linear layers and convolutions for one input."""
         counter = ProductCounter()
         with counter:
             self.run_uncompiled()
         return counter.products if self.one_by_one else counter.products // 2
 
     def run_uncompiled(self) -> None:
-        """Run the deployed copy once by its own Python code, for a mode to watch: compiled code tells it nothing."""
+        """Run the deployed copy once by its own Python code, which a mode can observe."""
         was_compiled, self._compiled = self._compiled, False
         try:
             self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
@@ -238,10 +238,10 @@ class Subject:
             self._compiled = was_compiled
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Path of each output to its shape without the batch axis.
+        """Maps the path of each output to its shape without the batch axis.
 
         Raises:
-            TargetError: as `run`; also when there is no floating output at all.
+            TargetError: as `run`; also if there is no floating-point output.
         """
         example = np.zeros((1 if self.one_by_one else 2, *self.shape))
         sizes = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
@@ -270,7 +270,7 @@ class Subject:
         return floating
 
     def _call_network(self, inputs: npt.NDArray[Any], exact: bool) -> Any:
-        """What the network returns, as it is."""
+        """The network's raw output."""
         if self.noise_seed is not None:
             torch.manual_seed(self.noise_seed)
         exact = exact and not self.coarse
@@ -288,7 +288,7 @@ class Subject:
     def _one_refused(
         self, inputs: npt.NDArray[Any], exact: bool, error: Exception
     ) -> tuple[npt.NDArray[Any], Exception]:
-        """One input on which the network raises, found by halving, and what; all of them where only company raises."""
+        """One input on which the network raises, found by bisection, and the error; all if only a batch raises."""
         shown = inputs
         while len(shown) > 1:
             # Whichever half raises is searched further; where neither does, only the whole batch raises.
@@ -319,7 +319,7 @@ class Subject:
 
 
 def _refuse_uninitialised(net: nn.Module) -> None:
-    """Lazy modules draw their weights at the first pass: every copy would be another network."""
+    """Reject lazy modules, which draw their weights in the first pass, so that every copy would differ."""
     lazy = [name for name, tensor in (*net.named_parameters(), *net.named_buffers()) if nn.parameter.is_lazy(tensor)]
     if lazy:
         raise TargetError(
@@ -330,7 +330,7 @@ def _refuse_uninitialised(net: nn.Module) -> None:
 
 
 def _without_gradients(net: nn.Module) -> nn.Module:
-    """The same copy, changed in place: its parameters take no gradients."""
+    """The same copy, modified in place, with gradients of its parameters disabled."""
     for parameter in net.parameters():
         parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
     return net
@@ -375,9 +375,9 @@ def _device(name: str) -> torch.device:
 
 @contextmanager
 def random_state_kept() -> Iterator[None]:
-    """Whatever is drawn inside, the random generators of torch, NumPy and Python are put back.
+    """Restore the random generators of torch, NumPy and Python on exit.
 
-    Compiled networks run their own code inside; only a deployed copy does not.
+    Inside, compiled networks run by their own Python code, except in a deployed copy.
     """
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (the user's global state)
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]

@@ -29,13 +29,13 @@ def resolve_network(
         target: a module; a function of one array (JAX); a zero-argument factory of either; or the name of any of them:
             `pkg.mod:attr`, `path/file.py:attr`, or a saved network (`.pt2` by torch.export, TorchScript).
         checkpoint: a state dict to load into it.
-        trust: whether files whose loading may run code are loaded.
+        trust: whether to load files that may run code.
 
     Returns:
         The network.
 
     Raises:
-        TargetError: it cannot be found, built or loaded; the message says why and what to do.
+        TargetError: it cannot be found, built or loaded; the message gives the reason and a remedy.
         MissingExtraError: the format needs an optional part.
     """
     net = _from_name(target, trust) if isinstance(target, str) else _build_network(target, type(target).__name__)
@@ -89,7 +89,7 @@ def _build_network(item: Any, name: str) -> nn.Module:
             where=name,
             remedy=None
             if isinstance(error, SymcheckError)  # it says itself what to do
-            else "It is called without arguments and returns a torch.nn.Module.",
+            else "It must work without arguments and return a torch.nn.Module.",
         ) from error
     if is_array_function(net):
         return ArrayFunction(net)
@@ -122,7 +122,7 @@ def _load_exported(path: Path) -> nn.Module:
 
 
 def _refuse_fixed_batch(program: Any, path: Path) -> None:
-    """An export for batches of one size above 1 runs on nothing else; one input at a time can be repeated."""
+    """Reject an export for a fixed batch size above 1; one for single inputs can be run repeatedly."""
     names = set(program.graph_signature.user_inputs)
     shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     # A size that may change is symbolic: no int, and without a hash.
@@ -163,10 +163,10 @@ def _is_torchscript(path: Path) -> bool:
 
 
 def load_file(path: Path, *, trust: bool) -> Any:
-    """What a file saved by torch.save holds; only tensors and plain containers unless trusted.
+    """The content of a file saved by torch.save; only tensors and plain containers unless trusted.
 
     Raises:
-        TargetError: no such file, corrupt, or loading it would run code and `trust` is not set.
+        TargetError: no such file, a corrupt file, or one that would run code while `trust` is not set.
     """
     if not path.is_file():
         raise TargetError(f"no such file (looked in {Path.cwd()}).", where=str(path), remedy="Check the path.")
@@ -203,13 +203,13 @@ def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:
     """Load a state dict into a network.
 
     Args:
-        net: changed in place; it is built for this run.
+        net: modified in place; it was built for this run.
         path: a file saved by torch.save: a state dict, or a dictionary with one under "state_dict", "model" and
             the like.
-        trust: whether a file that runs code when loaded is loaded.
+        trust: whether to load a file that may run code.
 
     Raises:
-        TargetError: the file cannot be used, or its names and shapes are not the network's.
+        TargetError: the file cannot be used, or its names and shapes do not match the network.
     """
     loaded = load_file(path, trust=trust)
     if isinstance(loaded, nn.Module):

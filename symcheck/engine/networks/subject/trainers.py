@@ -1,6 +1,6 @@
-"""Agents of rsl_rl, skrl and rl_games, whose forward takes dictionaries or draws actions, as functions of observations.
+"""Agents of rsl_rl, skrl and rl_games as functions of observations; their forward takes dictionaries or draws actions.
 
-They are known by their parts, and nothing of their packages is imported.
+They are recognised by their attributes; their packages are not imported.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _POLICIES = _GAUSSIAN | {"CategoricalMixin", "MultiCategoricalMixin"}
 
 
 class JoinedGroups(nn.Module):
-    """A model of rsl_rl that reads named groups of observations, fed from the one vector that it joins them to.
+    """A model of rsl_rl that reads named groups of observations, as a network of their concatenation.
 
     Args:
-        model: has `obs_groups`, the names in its order.
+        model: has `obs_groups`, the names in order.
     """
 
     def __init__(self, model: Any) -> None:
@@ -28,7 +28,7 @@ class JoinedGroups(nn.Module):
         self.structured_input = model
 
     def forward(self, observations: torch.Tensor) -> Any:
-        """What the model returns, on observations of shape (n, size of all groups)."""
+        """The model's output, on observations of shape (n, size of all groups)."""
         model: Any = self.structured_input
         first, *others = model.obs_groups
         # The model joins its groups, so that all entries may stand in the first one.
@@ -36,10 +36,10 @@ class JoinedGroups(nn.Module):
 
 
 class ComputedModel(nn.Module):
-    """A model of skrl: what it computes, without drawing an action.
+    """A model of skrl: its computation, without sampling an action.
 
     Args:
-        model: has `compute`; one that is policy and value at once is asked for both.
+        model: has `compute`; for a combined policy and value model, both are computed.
     """
 
     def __init__(self, model: Any) -> None:
@@ -54,7 +54,7 @@ class ComputedModel(nn.Module):
         self.roles = ("action", *deviations, *(("invariant",) if self._also_value else ())) if policy else None
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Logits or means, log-deviations of a Gaussian model, and values where it has them."""
+        """Logits or means, log-deviations of a Gaussian model, and values if it has them."""
         model: Any = self.structured_input
         # Older versions call observations states.
         inputs = {"observations": observations, "states": observations}
@@ -65,7 +65,7 @@ class ComputedModel(nn.Module):
 
 
 class NormalisedNetwork(nn.Module):
-    """A model of rl_games: its network on normalised observations, without drawing an action.
+    """A model of rl_games: its network on normalised observations, without sampling an action.
 
     Args:
         model: has `norm_obs` and `a2c_network`.
@@ -88,7 +88,7 @@ class NormalisedNetwork(nn.Module):
 
 
 def computing_part(agent: Any) -> nn.Module | None:
-    """What an agent of skrl or rl_games computes of observations; None of other networks.
+    """The computation of an agent of skrl or rl_games; None for other networks.
 
     Args:
         agent: any module.
@@ -101,7 +101,7 @@ def computing_part(agent: Any) -> nn.Module | None:
 
 
 def of_one_vector(net: nn.Module) -> nn.Module:
-    """A network of one vector: the network itself, or a model of rsl_rl with its groups joined.
+    """A network of one vector: the network itself, or a model of rsl_rl with concatenated groups.
 
     Args:
         net: the network.

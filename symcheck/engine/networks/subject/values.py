@@ -1,4 +1,4 @@
-"""What is said of places inside a network: permutations with signs, records of layers, and where following ended."""
+"""Data about places inside a network: signed permutations, records of layers, and where following ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SignedPermutation:
     """Entry j moves to index[j] and is multiplied by sign[j].
 
     Attributes:
-        index: where each entry goes, shape (n,), int64.
+        index: the image of each entry, shape (n,), int64.
         sign: +1 or -1, shape (n,), int64.
 
     Example:
@@ -33,22 +33,22 @@ class SignedPermutation:
 
     @staticmethod
     def identity(n: int) -> SignedPermutation:
-        """The permutation of n entries that moves nothing."""
+        """The identity permutation of n entries."""
         return SignedPermutation(np.arange(n), np.ones(n, dtype=np.int64))
 
     @property
     def size(self) -> int:
-        """How many entries it permutes."""
+        """The number of entries."""
         return len(self.index)
 
     @property
     def is_permutation(self) -> bool:
-        """Whether every entry is hit once, with a sign: data from outside may not be."""
+        """Whether every entry occurs exactly once, with a sign; external data may violate this."""
         return np.array_equal(np.sort(self.index), np.arange(self.size)) and bool((np.abs(self.sign) == 1).all())
 
     @property
     def is_identity(self) -> bool:
-        """Whether it moves and negates nothing."""
+        """Whether it is the identity."""
         return bool((self.index == np.arange(self.size)).all() and (self.sign == 1).all())
 
     def apply(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -58,12 +58,12 @@ class SignedPermutation:
         return moved
 
     def columns(self, matrix: Floats) -> Floats:
-        """The matrix times this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
+        """The matrix times this signed permutation: W for a transformed input; shape (rows, n)."""
         # (W R)[:, j] = sign[j] W[:, index[j]].
         return np.asarray(matrix[:, self.index] * self.sign)
 
     def signed_images(self) -> list[int]:
-        """One-based images with their signs: entry j is where j goes.
+        """One-based images with their signs: entry j is the image of j.
 
         Example:
             >>> SignedPermutation(np.array([1, 0]), np.array([1, -1])).signed_images()
@@ -73,12 +73,12 @@ class SignedPermutation:
 
     @staticmethod
     def from_signed_images(images: Sequence[int]) -> SignedPermutation:
-        """The permutation that `signed_images` wrote."""
+        """The inverse of `signed_images`."""
         signed = np.asarray(images, dtype=np.int64)
         return SignedPermutation(np.abs(signed) - 1, np.sign(signed))
 
     def text(self) -> str:
-        """A short description for reports: how many entries move, how many change sign."""
+        """A short description for reports: how many entries move, and how many change sign."""
         moved = int((self.index != np.arange(self.size)).sum())
         negated = int((self.sign < 0).sum())
         if not moved and not negated:
@@ -96,7 +96,7 @@ class AffineMap:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How far two weight arrays are apart.
+    """The difference of two weight arrays.
 
     Attributes:
         level: exact, rounded or failed, by the published levels.
@@ -104,10 +104,10 @@ class Judgement:
         ulps: largest difference in float32 units in the last place of the larger weight.
         relative: residual over the largest weight.
         place: (row, column) of the worst entry.
-        values: what that entry should be, and is.
-        rows: the first rows with an entry that is more than rounded.
-        columns: the first columns with one.
-        pattern: what else the differences look like where they failed; None where nothing is to be said.
+        values: the required and the actual value of that entry.
+        rows: the first rows with an entry that differs by more than rounding.
+        columns: the first such columns.
+        pattern: a known pattern in the differences if they failed; None if there is none.
     """
 
     level: Level
@@ -122,38 +122,38 @@ class Judgement:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Orders judgements from best to worst."""
+        """Sort key, from best to worst."""
         return ("exact", "rounded", "failed").index(self.level), self.residual
 
 
 @dataclass
 class LayerRecord:
-    """The certificate of one layer, or why there is none: plain data.
+    """The certificate of one layer, or why there is none, as plain data.
 
     Attributes:
-        name: as in `named_modules()`, or the operation and its source line where no module is involved.
+        name: as in `named_modules()`, or the operation and its source line if no module is involved.
         kind: the operation ("Linear", "Conv2d", "max_pool2d").
         level: exact (zero, or float64 rounding of a dense action), rounded (float32 ulps) or failed.
         residual: largest |R' W - W R| over entries of weights and bias; None for rules about geometry alone.
-        ulps: the same in float32 units in the last place of the larger weight; None where residual is None.
+        ulps: the same in float32 units in the last place of the larger weight; None if residual is None.
         relative: residual over the layer's largest weight.
-        place: which entry, in words.
+        place: the entry, in words.
         source: file and line of the call.
-        representation: how the generators act on the output, in words.
+        representation: the action of the generators on the output, in words.
         cause: why it fails; None otherwise.
-        bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
-        matched: whether a permutation was found, so that the layers after it were judged too.
-        certain: whether every unit has an image that is close: only then is a difference a wrong weight. Units that
-            have none (rescaled ones, symmetric accidents) leave the judgement to the outputs.
-        values: what the worst entry should be, and is; None where residual is None.
-        units: the first units (or channels) with an entry that is more than rounded.
-        inputs: the first of its inputs (or input channels) with one.
-        sizes: how many inputs and outputs (or channels) it has; (0, 0) where that does not matter.
-        pattern: what else its differences look like where they failed; None otherwise.
-        images: the permutation of its distinct units (or channels) found for each generator: with it the certificate
-            can be checked again without a search. Empty where none was found.
-        settled: whether some use of the layer's units made what the record says final; before, the layer may wait for
-            one that shows its action.
+        bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if unknown.
+        matched: whether a permutation was found, so that later layers were judged too.
+        certain: whether every unit has a close image; only then is a difference a wrong weight. If units have none
+            (rescaled units, coincidental symmetry), the outputs decide.
+        values: the required and the actual value of the worst entry; None if residual is None.
+        units: the first units (or channels) with an entry that differs by more than rounding.
+        inputs: the first such inputs (or input channels).
+        sizes: number of inputs and outputs (or channels); (0, 0) if that is irrelevant.
+        pattern: a known pattern in its differences if they failed; None otherwise.
+        images: the permutation of its distinct units (or channels) for each generator, with which the certificate can
+            be checked again without a search. Empty if none was found.
+        settled: whether some use of the layer's units made the record final; until then, the layer may wait for a use
+            that shows its action.
     """
 
     name: str
@@ -179,23 +179,23 @@ class LayerRecord:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Orders records from best to worst."""
+        """Sort key, from best to worst."""
         return ("exact", "rounded", "failed").index(self.level), self.residual or 0.0
 
     def settle(self, found: LayerRecord) -> None:
-        """Take what was found for one use of the layer's units, unless another use showed worse."""
+        """Adopt the result for one use of the layer's units, unless another use was worse."""
         # The worse of two uses stays in the record.
         if not self.settled or found.rank > self.rank:
             self.adopt(found)
         self.settled = True
 
     def adopt(self, found: LayerRecord) -> None:
-        """Say what another record says."""
+        """Copy the content of another record."""
         for item in fields(found):
             setattr(self, item.name, getattr(found, item.name))
 
     def take(self, judgement: Judgement, units: Ints | None = None) -> None:
-        """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
+        """Copy a judgement of the layer's weights into the record; `units` are the units of its rows."""
         self.level = judgement.level
         self.residual, self.ulps, self.relative = judgement.residual, judgement.ulps, judgement.relative
         self.values, self.pattern = judgement.values, judgement.pattern
@@ -204,14 +204,14 @@ class LayerRecord:
 
 @dataclass(eq=False)
 class Opaque:
-    """Nothing is known of this value.
+    """A value about which nothing is known.
 
     Attributes:
-        reason: which operation was not understood, and why.
-        module: the module that ran; "" where the network's own forward did.
-        source: file and line of the call; "" where no one call is at fault.
-        output: the path of the output, where the end of the network is at fault and no call in it.
-        record: the record of the layer that failed, where a failure (and not ignorance) is the reason.
+        reason: the operation that is not supported, and why.
+        module: the module that ran; "" for the network's own forward.
+        source: file and line of the call; "" if no single call is responsible.
+        output: the path of the output, if the end of the network is responsible, and no call in it.
+        record: the record of the layer that failed, if a failure is the reason.
     """
 
     reason: Statement
@@ -222,13 +222,13 @@ class Opaque:
 
     @property
     def where(self) -> str:
-        """The place, for people: "tail (net.py:3)", "forward", "output[1]"."""
+        """The place, in words: "tail (net.py:3)", "forward", "output[1]"."""
         place = self.output or self.module or "forward"
         return f"{place} ({self.source})" if self.source else place
 
     @property
     def location(self) -> str:
-        """The name of the module or output; the place where it is in neither."""
+        """The name of the module or output; the place if it is in neither."""
         return self.output or self.module or self.where
 
 
@@ -240,7 +240,7 @@ def distinct_rows(rows: Floats) -> tuple[Floats, Ints]:
 
 
 def first_places(cls: Ints, count: int) -> Ints:
-    """Where each of `count` classes appears first; shape (count,)."""
+    """The first position of each of `count` classes; shape (count,)."""
     first = np.empty(count, dtype=np.int64)
     # Assigned from the end, so that the first place of each class remains.
     first[cls[::-1]] = np.arange(len(cls))[::-1]
