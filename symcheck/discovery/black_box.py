@@ -24,6 +24,7 @@ from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
 from symcheck.discovery.structure import Structure, both_signs, probe_sizes
+from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import TargetError
 
 MOST_COORDINATES = 24
@@ -159,6 +160,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     proposals.forms[_FORM] = left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
+    witnesses = Witnesses(lab, lambda flat: flat, with_steps=True)
     for state_map in maps:
         action_maps = _list_action_maps(lab, state_map, effects, model)
         proposals.tried += 1
@@ -172,7 +174,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             guessed=True,
         )
         if candidate.residual <= _FITS:
-            proposals.candidates.append(candidate)
+            witnesses.hear(candidate, state_text(state_map, "o"), state_map.apply, proposals)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
             kind = "a model of the rollouts differs"
