@@ -10,34 +10,37 @@ that tie two parts of an observation together are told apart by a dozen of them.
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
-from symcheck.discovery.rollouts import Rollouts, action_features
+from symcheck.discovery.rollouts import SKEWED, Rollouts, action_features
 
-_STEPS, _MOST_STEPS = 4_000, 40_000
+_STEPS, _MOST_STEPS = 8_000, 60_000
 _MOST_NUMBERS = 8_000_000  # of all observations together: 64 MB
 _LENGTHS = (25, 100)  # of episodes in turn: many starts, and what happens late
-_TELLING = 96  # episodes with a rare reward: half of them teach
-FEWEST_TELLING = 40
+_TELLING = 240  # episodes with a rare reward: half of them teach
+FEWEST_TELLING = 32
 """Episodes with a rare reward below which nothing is known about it: n of half of them refute at no less than 2^-n."""
 _GATHERING = 0.25  # of the time budget
-_PATIENCE = 15.0  # seconds of playing on where rewards are rare
+_PATIENCE = 15.0  # seconds of computing, after which no more is played where rewards are rare
 _USUAL = 0.8  # of the steps: a value this frequent makes all others rare
 _FEWEST_ASKED = 8
-_TAUGHT, _ASKED = 500, 400  # steps that a model is fitted to, and steps of other episodes that it foretells
-_RIDGES = (1e-4, 1e-2, 1.0)
+_TAUGHT, _ASKED, _ASKED_AGAIN = 800, 3_000, 800  # steps a model is fitted to, and steps that it foretells
+_RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)  # of bumps, in squares of a typical distance
+_CHOOSING = 200  # steps on which both are chosen
 _FARTHEST = 9.0  # squared errors in units of the model's own, so that one wild step does not outweigh all others
-_LOUD = 2.5  # standard deviations below which no draw is made
-_MOST_DRAWS, _AT_ONCE = 20_000, 500
+_WILDEST = 3.0  # errors themselves, likewise
+_MOST_SIDES = 24  # features whose sides are told apart, and outputs whose errors are
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,10 @@ def play_episodes(lab: Laboratory, shrink: Callable[[Floats], Floats]) -> Played
     rewards: list[float] = []
     ended: list[bool] = []
     episode: list[int] = []
-    count, most, began = 0, _MOST_STEPS, time.monotonic()
+    count, most, began = 0, _MOST_STEPS, time.process_time()
     while len(rewards) < most and lab.in_time(_GATHERING):
         if len(rewards) >= _STEPS and (
-            time.monotonic() - began > _PATIENCE
-            or _count_telling(np.array(rewards), np.array(episode)) >= _TELLING
+            time.process_time() - began > _PATIENCE or _count_telling(np.array(rewards), np.array(episode)) >= _TELLING
         ):
             break
         played = lab.stepper.play(_LENGTHS[count % 2], lambda: lab.in_time(_GATHERING))
@@ -88,10 +90,10 @@ def play_episodes(lab: Laboratory, shrink: Callable[[Floats], Floats]) -> Played
     before, after, actions = (np.concatenate(part) for part in zip(*rows, strict=True))
     paid, numbers = np.array(rewards), np.array(episode)
     told = Rollouts(before, after, actions, paid, np.array(ended), numbers)
-    return Played(told, None if _is_usual(paid) is None else _count_telling(paid, numbers))
+    return Played(told, None if _is_usual(paid) is None else int(_count_telling(paid, numbers)))
 
 
-def _is_usual(values: Floats) -> npt.NDArray[np.bool_] | None:
+def _is_usual(values: Floats) -> Bools | None:
     """Which values are the frequent one; None where no single value is frequent, or all are the same."""
     different, counts = np.unique(values, return_counts=True)
     if len(different) < 2 or counts.max() < _USUAL * len(values):
@@ -141,6 +143,7 @@ class EpisodeOrbits:
         # Lengths take turns of two: halves are pairs of episodes.
         self._teaches = numbers // 2 % 2 == 0
         self._models: dict[tuple[str, bool], _Model] = {}
+        self._middles: dict[tuple[str, int], Floats] = {}
 
     @cached_property
     def _questions(self) -> list[_Question]:
@@ -161,23 +164,20 @@ class EpisodeOrbits:
             return
         others = self._question(f"where the {name} is not the usual one", ~usual, np.where(usual, -1.0, 1.0)[:, None])
         common = self._draw(usual & self._teaches, _TAUGHT)
-        yield _Question(others.name, np.concatenate([others.taught, common]), others.asked, others.targets, True)
+        taught = self._rng.permutation(np.concatenate([others.taught, common]))
+        yield _Question(others.name, taught, others.asked, others.targets, True)
         if len(np.unique(values[~usual])) > 1:
             yield self._question(name, ~usual, values[:, None])
 
-    def _question(
-        self, name: str, which: npt.NDArray[np.bool_], targets: Floats | None, *, sees_next: bool = True
-    ) -> _Question:
+    def _question(self, name: str, which: Bools, targets: Floats | None, *, sees_next: bool = True) -> _Question:
         taught, asked = self._draw(which & self._teaches, _TAUGHT), self._draw(which & ~self._teaches, _ASKED)
         return _Question(name, taught, asked, targets, sees_next=sees_next)
 
-    def _draw(self, which: npt.NDArray[np.bool_], most: int) -> npt.NDArray[np.int64]:
+    def _draw(self, which: Bools, most: int) -> npt.NDArray[np.int64]:
         rows = np.flatnonzero(which)
-        return np.asarray(rows if len(rows) <= most else self._rng.choice(rows, most, replace=False))
+        return np.asarray(self._rng.permutation(rows)[:most])  # the first of them are any of them
 
-    def refute(
-        self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float
-    ) -> str:
+    def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
         """What the learned law foretells better of episodes than of their images; "" for nothing.
 
         Args:
@@ -196,8 +196,11 @@ class EpisodeOrbits:
             if (action_map is None and not question.sees_next) or len(question.asked) < _FEWEST_ASKED:
                 continue
             model = self._model_of(question, with_actions=action_map is not None)
-            scores = self._score_orbits(question, model, move, order, action_map)
-            if self._is_louder(scores, self._rollouts.episode[question.asked], level):
+            # With actions it is mostly the step that tells: fewer steps do, as there are several action maps to ask.
+            asked = question.asked[: None if action_map is None else _ASKED_AGAIN]
+            scores, by_side = self._score_orbits(question, asked, model, move, order, action_map)
+            episode = self._rollouts.episode[asked]
+            if _exceeds(scores, episode, level / 2, sides=1) or _exceeds(by_side, episode, level / 2, sides=2):
                 return question.name
         return ""
 
@@ -206,7 +209,10 @@ class EpisodeOrbits:
         if key not in self._models:
             parts = self._parts(question.taught)
             inputs = _inputs(*parts, with_actions=with_actions, sees_next=question.sees_next)
-            self._models[key] = _Model(inputs, self._targets(question, question.taught, parts))
+            choices = [np.ones(inputs.shape[1], dtype=bool)]
+            if question.sees_next:  # what is paid often depends on where a step ends alone
+                choices.append(np.arange(inputs.shape[1]) >= parts[0].shape[1])
+            self._models[key] = _Model(inputs, self._targets(question, question.taught, parts), choices)
         return self._models[key]
 
     def _parts(self, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -220,45 +226,66 @@ class EpisodeOrbits:
     def _score_orbits(
         self,
         question: _Question,
+        asked: npt.NDArray[np.int64],
         model: _Model,
         move: Callable[[Floats], Floats],
         order: int,
         action_map: SignedMap | None,
-    ) -> Floats:
-        """How well every image of every step is foretold, shape (steps, order)."""
-        parts = self._parts(question.asked)
+    ) -> tuple[Floats, Floats]:
+        """How well every image of every step is foretold, and errors by their side; shape (steps, order, features)."""
+        parts = self._parts(asked)
         # Features of actions are about the middle of their box.
         turn = SignedMap.of(action_map.index, action_map.sign) if action_map is not None else None
-        scores = []
+        scores, by_side = [], []
         for _ in range(order):
             inputs = _inputs(*parts, with_actions=turn is not None, sees_next=question.sees_next)
-            scores.append(model.score(inputs, self._targets(question, question.asked, parts), rare=question.is_rare))
+            errors = model.errors(inputs, self._targets(question, asked, parts))
+            # Rare steps are all asked about, and where they are said to be likely they are foretold.
+            scores.append(-errors[:, 0] if question.is_rare else -np.minimum(errors**2, _FARTHEST).sum(axis=1))
+            sides = np.sign(inputs - self._middle_of(question, inputs))[:, :_MOST_SIDES]
+            limited = np.ones((len(errors), 1)) if question.is_rare else np.clip(errors, -_WILDEST, _WILDEST)
+            by_side.append((limited[:, :_MOST_SIDES, None] * sides[:, None, :]).reshape(len(errors), -1))
             before, actions, after = parts
             parts = move(before), actions if turn is None else turn.apply(actions), move(after)
-        return np.stack(scores, axis=1)
+        return np.stack(scores, axis=1)[:, :, None], np.stack(by_side, axis=1)
 
-    def _is_louder(self, scores: Floats, episode: npt.NDArray[np.int64], level: float) -> bool:
-        """Whether played episodes score higher than random members of their orbits."""
-        at = np.unique(episode, return_inverse=True)[1]
-        sums = np.zeros((at.max() + 1, scores.shape[1]))
-        np.add.at(sums, at, scores)
-        # So that an episode with many such steps does not outweigh all others.
-        sums /= np.sqrt(np.bincount(at))[:, None]
-        sums -= sums.mean(axis=1, keepdims=True)
-        deviation = np.sqrt((sums**2).mean(axis=1).sum())
-        statistic = sums[:, 0].sum()
-        # Images of a step that score alike but for rounding tell nothing.
-        if deviation <= 1e-9 * np.abs(scores).sum() or statistic < _LOUD * deviation:
-            return False
-        draws = min(_MOST_DRAWS, int(20 / level))
-        reached, rows = 0, np.arange(len(sums))
-        for _ in range(-(-draws // _AT_ONCE)):
-            members = self._rng.integers(sums.shape[1], size=(_AT_ONCE, len(sums)))
-            # Members that score the same but for the rounding of sums are as high.
-            reached += int((sums[rows, members].sum(axis=1) >= statistic * (1 - 1e-9)).sum())
-            if reached + 1 > level * (draws + 1):
-                return False
-        return True
+    def _middle_of(self, question: _Question, inputs: Floats) -> Floats:
+        """Between the sides of each feature: the median of the steps that teach."""
+        key = question.name, inputs.shape[1]
+        if key not in self._middles:
+            with_actions = inputs.shape[1] > (1 + question.sees_next) * self._rollouts.before.shape[1]
+            taught = _inputs(*self._parts(question.taught), with_actions=with_actions, sees_next=question.sees_next)
+            self._middles[key] = np.median(taught, axis=0)
+        return self._middles[key]
+
+
+def _average_episodes(scores: Floats, episode: npt.NDArray[np.int64]) -> Floats:
+    """Means over the steps of each episode, without what all members of its orbit have in common."""
+    at = np.unique(episode, return_inverse=True)[1]
+    sums = np.zeros((at.max() + 1, *scores.shape[1:]))
+    np.add.at(sums, at, scores)
+    # So that an episode with many such steps does not outweigh all others.
+    sums /= np.bincount(at).reshape(-1, *[1] * (scores.ndim - 1))
+    return np.asarray(sums - sums.mean(axis=1, keepdims=True))
+
+
+def _exceeds(scores: Floats, episode: npt.NDArray[np.int64], level: float, *, sides: int) -> bool:
+    """Whether played episodes score otherwise than random members of their orbits, in some feature.
+
+    Args:
+        scores: shape (steps, order, features), the played episode first.
+        episode: of each step.
+        level: probability at most of as much by chance.
+        sides: 1 if only higher scores tell, 2 if lower ones do too.
+    """
+    sums = _average_episodes(scores, episode)
+    size = np.sqrt((sums**2).mean(axis=1).sum(axis=0))
+    # Images that score alike but for rounding tell nothing.
+    real = size > 1e-9 * np.abs(scores).sum(axis=(0, 1))
+    leaning = sums[:, 0].sum(axis=0) / np.where(real, size, np.inf)
+    # A self-normalised sum of symmetric terms exceeds x with probability exp(-x^2 / 2) at most (Hoeffding).
+    largest = math.sqrt(2 * math.log(sides * scores.shape[2] / level)) * (SKEWED if scores.shape[1] > 2 else 1.0)
+    return bool((np.abs(leaning) if sides == 2 else leaning).max(initial=0.0) > largest)
 
 
 def _inputs(before: Floats, actions: Floats, after: Floats, *, with_actions: bool, sees_next: bool) -> Floats:
@@ -272,44 +299,44 @@ class _Model:
     Args:
         inputs: shape (n, features).
         targets: shape (n, outputs).
+        choices: sets of features, the best of which is used; shape (features,) each.
     """
 
-    def __init__(self, inputs: Floats, targets: Floats) -> None:
-        deviation = inputs.std(axis=0)
-        self._used = deviation > 1e-9 * np.maximum(1.0, np.abs(inputs).max(axis=0, initial=0.0))
-        self._mean, self._deviation = inputs.mean(axis=0)[self._used], deviation[self._used]
-        self._taught = self._standard(inputs)
+    def __init__(self, inputs: Floats, targets: Floats, choices: Sequence[Bools]) -> None:
+        varies = inputs.std(axis=0) > 1e-9 * np.maximum(1.0, np.abs(inputs).max(axis=0, initial=0.0))
         self._level = targets.mean(axis=0)
-        some = self._taught[: len(self._taught) // 4 + 1]
-        apart = _squared_distances(self._taught, some, self._taught @ some.T)
-        self._width = float(np.median(apart)) / 2 or 1.0
-        kernel, plain = self._kernel(self._taught), targets - self._level
+        plain = targets - self._level
         best = np.inf
-        for ridge in _RIDGES:
-            inverse = np.linalg.inv(kernel + ridge * np.eye(len(kernel)))
-            weights = inverse @ plain
-            # The error at a step of the fit to all others, in closed form.
-            errors = weights / np.diag(inverse)[:, None]
-            size = (errors**2).mean(axis=0)
-            if size.sum() < best:
-                best, self._weights, self._error = float(size.sum()), weights, size
+        for columns, width, ridge in itertools.product(choices, _WIDTHS, _RIDGES):
+            self._use(inputs, columns & varies, width)
+            some = self._taught[:_CHOOSING]
+            size = _fit_ridge(self._kernel(some, some), plain[:_CHOOSING], ridge)[1].sum()
+            if size < best:
+                best, chosen = float(size), (columns & varies, width, ridge)
+        columns, width, ridge = chosen
+        self._use(inputs, columns, width)
+        self._weights, self._error = _fit_ridge(self._kernel(self._taught, self._taught), plain, ridge)
         # Where the fit is exact but for rounding, errors are compared in that unit.
         self._error = np.maximum(self._error, 1e-12 * np.maximum(1e-300, (targets**2).mean(axis=0)))
 
-    def score(self, inputs: Floats, targets: Floats, *, rare: bool) -> Floats:
-        """How well each row is foretold: as a rare one by its value, else by its error; shape (n,)."""
-        foretold = self._level + self._kernel(self._standard(inputs)) @ self._weights
-        if rare:
-            return np.asarray(np.clip(foretold[:, 0], -1.0, 1.0))
-        errors = np.minimum((targets - foretold) ** 2 / self._error, _FARTHEST)
-        return np.asarray(-errors.sum(axis=1))
+    def errors(self, inputs: Floats, targets: Floats) -> Floats:
+        """What targets are beyond what is foretold, in units of the model's own error; shape (n, outputs)."""
+        foretold = self._level + self._kernel(self._standard(inputs), self._taught) @ self._weights
+        return np.asarray((targets - foretold) / np.sqrt(self._error))
+
+    def _use(self, inputs: Floats, columns: Bools, width: float) -> None:
+        self._used = columns
+        self._mean, self._deviation = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
+        self._taught = self._standard(inputs)
+        some = self._taught[:_CHOOSING]
+        self._width = width * (float(np.median(_squared_distances(some, some, some @ some.T))) or 1.0)
 
     def _standard(self, inputs: Floats) -> Floats:
         return np.asarray((inputs[:, self._used] - self._mean) / self._deviation)
 
-    def _kernel(self, rows: Floats) -> Floats:
-        products = rows @ self._taught.T
-        bumps = _squared_distances(rows, self._taught, products)
+    def _kernel(self, rows: Floats, others: Floats) -> Floats:
+        products = rows @ others.T
+        bumps = _squared_distances(rows, others, products)
         bumps /= -self._width
         np.exp(bumps, out=bumps)
         products /= max(1, rows.shape[1])
@@ -317,6 +344,14 @@ class _Model:
         products *= products
         products += bumps
         return products
+
+
+def _fit_ridge(kernel: Floats, targets: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """Weights, and the mean square of each output's errors at steps that the fit to all others foretells."""
+    inverse = np.linalg.inv(kernel + ridge * np.eye(len(kernel)))
+    weights = inverse @ targets
+    errors = weights / np.diag(inverse)[:, None]  # in closed form
+    return weights, (errors**2).mean(axis=0)
 
 
 def _squared_distances(rows: Floats, others: Floats, products: Floats) -> Floats:

@@ -39,9 +39,7 @@ class Witnesses:
             return None, None
         return EpisodeOrbits(played.rollouts, self._lab.rng, with_steps=self._with_steps), played.telling
 
-    def hear(
-        self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals
-    ) -> None:
+    def hear(self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals) -> None:
         """Add a candidate to the proposals with the action maps that episodes allow, or what speaks against it.
 
         Args:
@@ -70,14 +68,14 @@ class Witnesses:
             said = f"{_DIFFER} with every action map that was fitted: {why}"
             proposals.refused.append(_trial(candidate, moves, "refused", said, _DIFFER, another=True))
         elif telling is not None and telling < FEWEST_TELLING:
-            said = f"a reward other than the usual one came in {telling} episodes only, too few to tell what it depends on"
+            said = (
+                f"a reward other than the usual one came in {telling} episodes only, too few to tell what it depends on"
+            )
             proposals.refused.append(_trial(candidate, moves, "undecided", said, _FEW))
         else:
             proposals.candidates.append(replace(candidate, action=kept[0], others=tuple(kept[1:])))
 
 
-def _trial(
-    candidate: Candidate, moves: str, fate: Fate, why: str, kind: str, *, another: bool = False
-) -> Trial:
+def _trial(candidate: Candidate, moves: str, fate: Fate, why: str, kind: str, *, another: bool = False) -> Trial:
     order, residual, form = candidate.state.order, candidate.residual, candidate.form
     return Trial(moves, "", order, fate, why, residual, kind=kind, form=form, another=another)
