@@ -291,13 +291,17 @@ class Stepper:
         """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
         if self.access is None or self.access.get is None:
             return None
-        return numeric(self.access.get(self.base))
+        return numeric(self.read_raw())
 
     def read_raw(self) -> Any:
         """The internal state as `get` returns it (a copy)."""
         if self.access is None or self.access.get is None:
             raise TargetError("the state cannot be read.", where=self.label)
-        return copy_value(self.access.get(self.base))
+        try:
+            return copy_value(self.access.get(self.base))
+        except STOPPED as error:
+            where = f"{self.label}, state access ({self.access.source})"
+            raise refusals.of_reading(error, where) from error
 
     def outcome(self, state: Any, action: Any) -> Step:
         """Put the environment into a state, then step it."""
