@@ -240,7 +240,7 @@ KINDS = [
         PLAIN,
     ),
     Kind("6 products", "the same, black box", kind(step=_correlated), PLAIN),
-    Kind("7 long vectors", "a wind of two deviations on one of 60, black box", Wide, mirror(60)),
+    Kind("7 long vectors", "a wind of two deviations on one of 60, black box", Wide, mirror(60), 10_000),
     Kind("9 lossy setters", "memory of 1e-12 not restored, a wind of 0.01", settable(kind(force=_remembers)), PLAIN),
     Kind(
         "10 ends by chance",
