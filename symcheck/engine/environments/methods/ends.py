@@ -30,8 +30,10 @@ class EndsOfEpisodes:
         return getattr(self._evidence, name)
 
     def _is_asked(self, part: Part) -> bool:
-        cuts, ends_only = self._bench.pairs.own_cuts, self._bench.touches_ends_only
-        return part == "termination" and (ends_only or (cuts is not None and not cuts.follow_states))
+        bench, cuts = self._bench, self._bench.pairs.own_cuts
+        # Where more than a counter is hidden, whole episodes would pass what single steps may not.
+        uncompared = bench.caution is None and cuts is not None and not cuts.follow_states
+        return part == "termination" and (uncompared or bench.touches_ends_only)
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
