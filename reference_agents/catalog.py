@@ -148,7 +148,7 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("mlp", "dense", (64, 128), 0.001, "plain multilayer perceptron, 64 and 128 units"),
     NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, twice 128 units"),
     NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers, unconstrained heads", free_heads=True),
-    NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on mirrored pairs at random", views="augmented"),
+    NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on randomly mirrored pairs", views="augmented"),
     NetworkPlan("averaged", "dense", (64, 128), 0.001, "mlp, policies of all views averaged", views="averaged"),
     NetworkPlan("symmetrized", "dense", (64, 128), 0.001, "mlp, averaged over the group", views="symmetrized"),
     NetworkPlan("equivariant-deep", "equivariant", (64,) * 4, 0.01, "four layers of 64 regular channels"),
@@ -210,7 +210,7 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
         paper_network("nullspace", "nullspace", "extractor with convolutions orthogonal to every intertwiner"),
         paper_network("random", "random", "extractor with convolutions in a random full-rank basis"),
         dense("cnn", "plain convolutional network of 16, 32, 512"),
-        dense("augmented", "cnn, trained on pairs that are reflected at random", "augmented"),
+        dense("augmented", "cnn, trained on randomly reflected pairs", "augmented"),
         dense("averaged", "cnn, policies of both views averaged", "averaged"),
         dense("symmetrized", "cnn, averaged over the group", "symmetrized"),
     )  # fmt: skip

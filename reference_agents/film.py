@@ -109,7 +109,7 @@ def _frame(environment: gym.Env[Any, Any]) -> Bytes:
         frame = environment.render()
     except Exception as error:
         raise TargetError(
-            f"expected an environment that can be drawn, but rendering failed ({error}).",
+            f"expected an environment that can be rendered, but rendering failed ({error}).",
             where="--video",
             remedy="Classic control needs pygame: pip install 'symcheck[video]'.",
         ) from error

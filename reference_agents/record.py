@@ -45,7 +45,7 @@ class Verification:
     Attributes:
         verdict: "proved", "passed", "failed" or "undecided"; None if it was not verified.
         detail: on what evidence, or why not, in a sentence.
-        features: the verdict on the equivariant layers alone, where those above them are free; None elsewhere.
+        features: the verdict on the equivariant layers alone, where those above them are free; None otherwise.
         skipped: why nothing was verified: "not_claimed" or "diverged"; "" if something was.
     """
 

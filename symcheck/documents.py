@@ -19,7 +19,13 @@ from typing import Any
 _MOST_BYTES = 256 * 2**20  # a report with every state of a large run is a thousandth of that
 _DEEPEST = 100  # a SPEC has 6 levels, a report 8; Python's stack holds some hundreds
 _MOST_DIGITS = 300  # beyond, no float holds the number
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# UTF-32 first: the mark of UTF-16 in little-endian order is the beginning of that of UTF-32.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 class UnreadableError(ValueError):
@@ -27,7 +33,7 @@ class UnreadableError(ValueError):
 
 
 def read_text(path: Path) -> str:
-    """The text of a file: UTF-8 with or without a byte-order mark, or UTF-16 with one.
+    """The text of a file: UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one.
 
     Args:
         path: a regular file, or a device such as /dev/stdin.
@@ -44,11 +50,14 @@ def read_text(path: Path) -> str:
         content = stream.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise UnreadableError(f"more than {_MOST_BYTES // 2**20} MiB")
-    encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8-sig")
+    # No TOML or JSON holds a NUL; every second byte of ASCII text in UTF-16 is one.
+    if encoding == "utf-8-sig" and b"\0" in content:
+        raise UnreadableError("NUL bytes, as in UTF-16 text without a byte-order mark; save it as UTF-8")
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        expected = "UTF-16" if encoding == "utf-16" else "UTF-8"
+        expected = encoding.removesuffix("-sig").upper()
         raise UnreadableError(f"bytes that are not {expected} text ({error.reason}); save it as UTF-8") from error
 
 

@@ -17,7 +17,7 @@ from symcheck.verdict import Facts, decide
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
-    from symcheck.engine.networks.values import LayerRecord
+    from symcheck.engine.networks.subject.values import LayerRecord
 
 
 def _applies(context: NetContext) -> bool:

@@ -58,7 +58,7 @@ def choose_engine(
         load_library()
     except NoCompilerError as error:
         if asked == AUTO:
-            return TORCH, f"training by torch's operations, three times as slow as compiled ones: {error}"
+            return TORCH, f"training with torch, which is three times as slow as the compiled engine: {error}"
         raise OptionError(
             f"expected a C compiler for the compiled engine: {error}.",
             where=ENGINE_OPTION,

@@ -35,7 +35,7 @@ def load_library() -> ctypes.CDLL:
     """
     compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise NoCompilerError("no C compiler (cc, gcc or clang, or what CC names) was found")
+        raise NoCompilerError("no C compiler (cc, gcc or clang, or the one in CC) was found")
     digest = hashlib.sha256(_SOURCE.read_bytes())
     digest.update(repr((compiler, _FLAGS, platform.machine(), _processor())).encode())
     built = _cache_folder() / f"learn-{digest.hexdigest()[:24]}.so"

@@ -43,7 +43,7 @@ def runs_on_device(job: Job) -> bool:
 
 
 def why_on_host(job: Job) -> str:
-    """What keeps a job's environments on the processor; "" where nothing does."""
+    """What keeps a job's environments on the processor; "" if nothing does."""
     return ", ".join(_obstacles(job))
 
 
@@ -76,7 +76,7 @@ class DeviceLoop:
     def __init__(self, job: Job, generator: torch.Generator) -> None:
         if not runs_on_device(job):
             raise OptionError(
-                f"expected one of {', '.join(TASKS)} with a network of ours, got {job.task.name} {job.network.name}.",
+                f"expected one of {', '.join(TASKS)} with a built-in network, got {job.task.name} {job.network.name}.",
                 where="--device",
                 remedy="Use --device cpu.",
             )

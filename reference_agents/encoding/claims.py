@@ -232,7 +232,7 @@ def _shape_joint_action(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
 
 def _no_permutation(where: str) -> SpecError:
     return SpecError(
-        "expected a map that exchanges components, or the values of one; this one mixes them or leaves the space.",
+        "expected a map that permutes components, or the values of one; this one mixes them or leaves the space.",
         where=where,
         remedy=_INSTEAD,
     )
@@ -261,7 +261,7 @@ def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space
         first, *others = (_read_action(entry, encoder.space, seen, f"action[{i}]") for seen in observations)
         if not all(np.allclose(first.matrix, o.matrix) and np.allclose(first.offset, o.offset) for o in others):
             raise SpecError(
-                "expected one map of actions for all states; this callable gives others in other states.",
+                "expected one action map for all states; this callable depends on the state.",
                 where=f"action[{i}]",
                 remedy=_INSTEAD,
             )

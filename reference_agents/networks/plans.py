@@ -97,7 +97,7 @@ class LinearPlan:
         )
 
     def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:
-        """Coefficients of the bias, shape (rank, 1, channels_out); None where it starts at zero, or there is none.
+        """Coefficients of the bias, shape (rank, 1, channels_out); None if it starts at zero, or there is none.
 
         PyTorch's bias has the variance of its weight; others that of Xavier's weights from one input, times the square
         of `bias_gain`.

@@ -91,7 +91,7 @@ class DiscoveryModel:
         duration_s: wall time, seconds.
         command: the command line that repeats it; "" if none exists.
         interrupted: whether it was stopped.
-        orbits: of a table, what the group makes of its states; None elsewhere.
+        orbits: of a table, what the group makes of its states; None otherwise.
         forms: how many maps of each form were decided, and how many not.
         exhaustive: whether the group holds all symmetries there are: a table, searched completely.
     """

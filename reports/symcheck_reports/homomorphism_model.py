@@ -36,7 +36,7 @@ class HomomorphismModel:
         state_edges: the same between states of the original; only for those few enough to be drawn as a graph.
         matchings: how actions are matched, for the blocks worth showing.
         place: (row, column) of each state; None if states have no place.
-        labels: a name of each state; None where its number is the name.
+        labels: a name of each state; None if its number is the name.
         values: optimal value of each block; None if they were not computed.
         exact: whether rewards and distributions agree up to rounding.
         reward_error: largest difference of rewards within a block, from their mean.

@@ -14,7 +14,7 @@ from symcheck.api.options import AuditPolicyKeywords, AuditPolicyOptions
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.events import Emit, ignore
-from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.engine.policies.runner import run_policy
 from symcheck.errors import SpecError

@@ -70,9 +70,12 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     except UnreadableError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
     if not isinstance(data, dict) or data.get("schema") not in READABLE:
-        given = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        given = repr(data["schema"]) if isinstance(data, dict) and "schema" in data else "none"
         schemas = " or ".join(map(repr, READABLE))
-        raise SymcheckError(f"expected a report of schema {schemas}, got {given!r}.", where=str(path))
+        raise SymcheckError(
+            f"expected a report of schema {schemas}, got {given}.",
+            where=str(path),
+        )
     data = upgrade(data)
     reports = data.get("reports", [data])
     if not isinstance(reports, list) or not all(isinstance(r, dict) and "properties" in r for r in reports):

@@ -22,7 +22,7 @@ from symcheck.engine.events import Emit
 from symcheck.engine.networks import replay as net_replay
 from symcheck.engine.networks.pytest_file import pytest_source
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.engine.option_fields import from_keywords, from_texts, shows_options
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs.observations import collect_observations, subspaces

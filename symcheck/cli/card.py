@@ -28,9 +28,10 @@ def command(
 
     try:
         runs = card.read_runs(read_json(file))
-    except (OSError, UnreadableError, ValueError) as error:
-        text = getattr(error, "strerror", None) or error
-        raise SymcheckError(f"expected a JSON report, got: {text}.", where=str(file)) from error
+    except OSError as error:
+        raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(file)) from error
+    except (UnreadableError, ValueError) as error:
+        raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(file)) from error
     if badge is not None and badge.suffix not in (".svg", ".json"):
         raise OptionError(f"expected an .svg or a .json file, got {badge}.", where="--badge")
     typer.echo(card.render(runs), nl=False)

@@ -38,18 +38,19 @@ class _RunOptions:
 @with_options(_RunOptions, Outputs)
 @reports_mistakes
 def command(**given: Any) -> None:
-    """Run every check that pyproject.toml lists as tool.symcheck.checks (or symcheck.toml as checks), found upward.
+    """Run all checks of a project: tool.symcheck.checks in pyproject.toml, or checks in symcheck.toml.
 
-    Paths in it are relative to that file. One summary, one exit code: the worst of all.
+    The nearest such file in this folder and its parents counts; paths in it are relative to it. One summary, and one
+    exit code: the worst of all checks.
 
     Example: symcheck run --junit junit.xml --html report.html
     """
     outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
     baseline = given["baseline"]
-    table = settings.find_settings(Path.cwd())  # the nearest file upward
+    table = settings.find_settings(Path.cwd())  # of the nearest folder
     if not table.checks or table.path is None:
-        place = f"{table.path} lists none" if table.path else f"no settings were found in {Path.cwd()} upward"
+        place = f"{table.path} lists none" if table.path else f"no settings were found in {Path.cwd()} or its parents"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
     shared = _shared_options(table, baseline)
     # A mistake in the last check is reported before the first one runs for minutes.
@@ -101,7 +102,9 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     settings.check_names(given, settings.CHECK[kind], where)
     missing = [name for name in _NEEDED[kind] if name not in given]
     if missing:
-        raise OptionError(f"expected {' and '.join(missing)} beside {kind} = TARGET.", where=where, remedy=_EXAMPLE)
+        raise OptionError(
+            f"expected {' and '.join(missing)} together with {kind} = TARGET.", where=where, remedy=_EXAMPLE
+        )
     # A mirror has no baseline: only what its kind has is taken from the settings of all checks.
     common = {key: value for key, value in shared.items() if key in settings.SHARED_BY_KIND[kind]}
     arguments = {key.replace("-", "_"): value for key, value in {**common, **given}.items()}

@@ -25,7 +25,7 @@ _HEADINGS = {
 
 @reports_mistakes
 def command() -> None:
-    """List all settings of [tool.symcheck] in pyproject.toml, or of symcheck.toml, with defaults and what is set here.
+    """List all settings (tool.symcheck in pyproject.toml, or symcheck.toml) with their defaults and current values.
 
     Example: symcheck settings
     """

@@ -1,7 +1,7 @@
-"""Which symmetries does this environment have? A search that proposes, and the verification that decides.
+"""Search for the symmetries of an environment: the search proposes candidates, and verification decides.
 
-The search narrows in stages, each cheaper than the next is exact: the effect of every coordinate and action at a point
-that symmetries keep (`structure`), the maps that leave this structure alone (`automorphisms`), single transitions of
-the environment (`screening`), and at last `verify-env` itself on fresh samples (`deciding`). Only what the last stage
-accepts is ever claimed.
+The search narrows the candidates in stages of increasing cost: the effect of every coordinate and action at a fixed
+point of the symmetries (`structure`), the maps that preserve this structure (`automorphisms`), single transitions of
+the environment (`screening`), and finally `verify-env` itself on fresh samples (`deciding`). Only the last stage leads
+to a claim.
 """

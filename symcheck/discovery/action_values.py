@@ -1,7 +1,7 @@
 """Actions that are whole numbers (Discrete, MultiDiscrete, MultiBinary) as choices of one value per component.
 
-Every value of every component is a literal. An action map is a permutation of the literals that takes components to
-components with as many values; of one component, Discrete, it is a permutation of the actions.
+Every value of every component is a literal. An action map is a permutation of the literals that maps components to
+components with the same number of values. For a single component (Discrete), it is a permutation of the actions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ActionValues:
         return [first + int(x) - start for first, x, start in zip(self.firsts, flat, self.starts, strict=True)]
 
     def action(self, literals: Sequence[int]) -> Any:
-        """The action of these literals, one a component in their order, as the space has it."""
+        """The action with these literals (one per component, in order), in the form of the space."""
         chosen = [i - first + start for i, first, start in zip(literals, self.firsts, self.starts, strict=True)]
         if self.single:
             return np.int64(chosen[0])
@@ -94,20 +94,20 @@ class ActionValues:
         return self.action(sorted(index[i] for i in self.literals(action)))
 
     def indicators(self, actions: Sequence[Any]) -> Floats:
-        """One column a literal, 1 where the action has it; shape (n, literals)."""
+        """One indicator column per literal; shape (n, literals)."""
         made = np.zeros((len(actions), self.total))
         for row, action in enumerate(actions):
             made[row, self.literals(action)] = 1.0
         return made
 
     def centre(self, rows: Floats) -> Floats:
-        """Rows over literals without what the values of one component have in common."""
+        """Rows over literals minus the mean over the values of each component."""
         parts = [rows[first : first + n] for first, n in zip(self.firsts, self.counts, strict=True)]
         return np.concatenate([part - part.mean(axis=0) for part in parts])
 
     @cached_property
     def bases(self) -> list[list[int]]:
-        """Joint actions over which the effect of one literal is averaged: all where these are few."""
+        """Joint actions over which the effect of one literal is averaged: all of them if they are few."""
         ranges = [range(first, first + n) for first, n in zip(self.firsts, self.counts, strict=True)]
         if self.joint <= MOST_LISTED:
             return [list(each) for each in itertools.product(*ranges)]
@@ -117,7 +117,7 @@ class ActionValues:
         return [[first + m % n for first, n in zip(self.firsts, self.counts, strict=True)] for m in range(rows)]
 
     def with_literal(self, literal: int) -> list[Any]:
-        """The actions over which the effect of a literal is averaged; for a Discrete space its own action."""
+        """The actions over which a literal's effect is averaged; in a Discrete space, the action itself."""
         component = int(np.searchsorted(self.firsts, literal, side="right")) - 1
         made = {tuple(literal if k == component else i for k, i in enumerate(base)) for base in self.bases}
         return [self.action(each) for each in sorted(made)]
@@ -126,11 +126,11 @@ class ActionValues:
         """The map of literals with the least misfit.
 
         Args:
-            misfit: of every literal with every literal, shape (literals, literals).
-            usual: where each literal goes where nothing tells more.
+            misfit: between every pair of literals, shape (literals, literals).
+            usual: the default image of each literal, used if the misfit does not decide.
 
         Returns:
-            A permutation that takes components to components.
+            A permutation that maps components to components.
         """
         tied = np.full_like(misfit, _TIE)
         tied[np.arange(len(misfit)), list(usual)] = 0.0
@@ -153,7 +153,7 @@ class ActionValues:
         return slice(self.firsts[component], self.firsts[component] + self.counts[component])
 
     def count_of_maps(self) -> int:
-        """How many maps of literals there are.
+        """The number of maps of literals.
 
         Example:
             >>> ActionValues(spaces.MultiBinary(3)).count_of_maps()
@@ -165,7 +165,7 @@ class ActionValues:
         return made
 
     def write(self, index: Sequence[int]) -> Any:
-        """The entry of a map of literals: images of actions, or an affine map of components; else a callable.
+        """The SPEC entry of a map of literals: images of actions, or an affine map of components; else a callable.
 
         Example:
             >>> values = ActionValues(spaces.MultiDiscrete([3, 3]))
@@ -193,7 +193,7 @@ class ActionValues:
         return SignedMap.about(goes, signs, middle)
 
     def describe(self, index: Sequence[int]) -> str:
-        """A map of literals in words, component by component; "unchanged" where nothing moves.
+        """A map of literals in words, component by component; "unchanged" for the identity.
 
         Example:
             >>> ActionValues(spaces.MultiDiscrete([3, 3])).describe([1, 0, 2, 3, 4, 5])
@@ -215,7 +215,7 @@ class ActionValues:
 
 
 def _moving(values: ActionValues, index: tuple[int, ...]) -> Callable[[Any, Any], Any]:
-    """A map of literals as a callable: no data says it."""
+    """A map of literals as a callable, for maps that data cannot express."""
 
     def move_action(action: Any, observation: Any) -> Any:
         return values.image(index, action)
@@ -224,7 +224,7 @@ def _moving(values: ActionValues, index: tuple[int, ...]) -> Callable[[Any, Any]
 
 
 def values_of(space: spaces.Space[Any]) -> ActionValues | None:
-    """The literals of an action space; None where actions are not whole numbers."""
+    """The literals of an action space; None if actions are not whole numbers."""
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return ActionValues(space)
     return None

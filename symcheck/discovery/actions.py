@@ -1,7 +1,7 @@
-"""Which action map goes with a state map: read off what actions do at a few states and at their images.
+"""The action map that belongs to a state map, inferred from the effects of actions at a few states and their images.
 
-No action map is guessed. Under a symmetry, the outcome of action a at s, moved by L, is the outcome of K a at L s; each
-action (or each component of a Box action, nudged both ways) is matched to the one whose outcome fits best.
+Under a symmetry, L maps the outcome of action a at s to the outcome of K a at L s. Each action (or each component of a
+Box action, changed in both directions) is matched to the one whose outcome fits best.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ActionProbes:
 
     Attributes:
         states: shape (k, dim).
-        outcomes: next state, reward and end, shape (k, probes, dim + 2).
-        scale: per state coordinate, how far a step typically moves it, shape (dim,).
+        outcomes: next state, reward and termination, shape (k, probes, dim + 2).
+        scale: typical change of every state coordinate in one step, shape (dim,).
     """
 
     states: Floats
@@ -47,13 +47,13 @@ class ActionProbes:
 
 
 def refuse_large(space: spaces.Space[Any]) -> None:
-    """Refuse action spaces that cannot be searched.
+    """Reject action spaces that are too large to search.
 
     Args:
         space: the environment's action space.
 
     Raises:
-        TargetError: with the size and the way out.
+        TargetError: naming the size and a workaround.
 
     Example:
         >>> refuse_large(spaces.MultiDiscrete([9] * 8))  # doctest: +ELLIPSIS
@@ -83,7 +83,7 @@ def refuse_large(space: spaces.Space[Any]) -> None:
 
 
 def list_few(lab: Laboratory) -> list[SignedMap]:
-    """All action maps, where there are few; none where there are many.
+    """All action maps if there are few; empty if there are many.
 
     Args:
         lab: the environment.
@@ -102,14 +102,14 @@ def list_few(lab: Laboratory) -> list[SignedMap]:
 
 
 def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
-    """Step every probe action at a few states of the pool, more where single actions do the same at the first.
+    """Step every probe action at a few states of the pool; at more states if single actions coincide at the first.
 
     Args:
         lab: the environment.
-        scale: how far a step typically moves every coordinate, shape (dim,).
+        scale: typical change of every coordinate in one step, shape (dim,).
 
     Returns:
-        What followed; costs 4 to 12 x (values of actions, or 2 x components) steps.
+        The outcomes. The cost is 4 to 12 x (values of actions, or 2 x components) steps.
     """
     count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM if lab.is_whole else _STATES_NOISY
     states = _draw_states(lab, count)
@@ -128,7 +128,7 @@ def _draw_states(lab: Laboratory, count: int) -> Floats:
 
 
 def _list_telling(outcomes: Floats, followed: Floats) -> list[int]:
-    """Further states at which actions differ that did the same at all states before."""
+    """Further states, at which actions differ that had equal effects in all earlier states."""
     alike = ~_differ(outcomes).any(axis=0)
     telling: list[int] = []
     for row, differ in enumerate(_differ(followed)):
@@ -139,15 +139,16 @@ def _list_telling(outcomes: Floats, followed: Floats) -> list[int]:
 
 
 def _differ(outcomes: Floats) -> Bools:
-    """Which pairs of actions have other outcomes, shape (states, actions, actions)."""
+    """The pairs of actions with different outcomes, shape (states, actions, actions)."""
     differ: Bools = (outcomes[:, :, None, :] != outcomes[:, None, :, :]).any(axis=-1)
     return differ
 
 
 def _tabulate_outcomes(lab: Laboratory, states: Floats) -> Floats:
-    """Next state, reward and end of every probe at every state, shape (states, probes, dim + 2).
+    """Next state, reward and termination of every probe at every state, shape (states, probes, dim + 2).
 
-    A probe is one value of one component, averaged over what the others do; or a component of a Box moved up or down.
+    A probe is one value of one component, averaged over the values of the others; or a Box component changed up or
+    down.
     """
     if lab.values is None:
         sets = [[action] for action in probe_actions(_require_box(lab.action_space))]
@@ -171,7 +172,7 @@ def _require_box(space: spaces.Space[Any]) -> spaces.Box:
 
 
 def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionProbes) -> SignedMap:
-    """The action map that fits a state map best; whether it fits well is for the screening to say.
+    """The action map that fits a state map best; the screening decides whether it fits well.
 
     Args:
         lab: the environment.
@@ -183,7 +184,7 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
         of a Box action.
 
     Raises:
-        TargetError: the environment refuses the image of a state.
+        TargetError: the environment rejects the image of a state.
     """
     images = _tabulate_outcomes(lab, state_map.apply(probes.states))
     expected = state_map.apply(probes.outcomes[..., :-2])

@@ -1,4 +1,4 @@
-"""Which row goes to which column at the least cost."""
+"""The linear assignment problem: rows to columns at the least total cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FEW = 6  # rows of which all 720 permutations are tried
 
 
 def assign(cost: Floats) -> npt.NDArray[np.intp]:
-    """The permutation with the least sum of costs.
+    """The permutation with the smallest total cost.
 
     Args:
         cost: of every row with every column, shape (n, n).

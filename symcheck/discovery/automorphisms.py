@@ -1,8 +1,8 @@
-"""All signed permutations that leave a table of effects alone: a backtracking search with forward checking.
+"""All signed permutations that preserve a table of effects: a backtracking search with forward checking.
 
-A variable is a coordinate (or an action), its values are literals. Deciding where one variable goes restricts where
-the others can go; a variable that has nowhere left to go ends the branch. Only state coordinates are branched on:
-where actions go follows from how they act, and is found on real transitions afterwards.
+A variable is a coordinate (or an action), its values are literals. Fixing the image of one variable restricts the
+images of the others; a variable without a possible image ends the branch. Only state coordinates are branched on. The
+images of actions follow from their effects, and are determined afterwards on real transitions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_NODES = 20_000  # branches looked at; a third of a millisecond each for a 
 
 @dataclass(frozen=True)
 class Found:
-    """Signed permutations that leave the structure alone.
+    """Signed permutations that preserve the structure.
 
     Attributes:
-        maps: (index, sign) pairs, the identity first where it is among them.
-        complete: whether the search ended by itself, rather than at its limits.
+        maps: (index, sign) pairs; the identity is first if it is among them.
+        complete: whether the search was exhaustive, rather than stopped at its limits.
     """
 
     maps: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -33,11 +33,11 @@ class Found:
 
 
 def automorphisms(structure: Structure, *, most: int = MOST_MAPS) -> Found:
-    """Search.
+    """Search for all of them.
 
     Args:
         structure: the table of effects.
-        most: stop after so many maps.
+        most: the maximum number of maps.
 
     Returns:
         The maps.
@@ -60,9 +60,9 @@ def automorphisms(structure: Structure, *, most: int = MOST_MAPS) -> Found:
 
 
 def exchanges(structure: Structure) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """For every coordinate and every literal that it may go to, one map that moves little else.
+    """For every coordinate and every possible image of it, one map that moves few other coordinates.
 
-    Where identical parts can be exchanged at will there are factorially many maps; these generate them.
+    If identical parts can be permuted freely, there are factorially many maps; these maps generate all of them.
 
     Args:
         structure: the table of effects.
@@ -114,7 +114,7 @@ class _Search:
         yield from self.extend(self.domains(), [])
 
     def domains(self) -> Bools:
-        """domains[v, q]: whether variable v may go to literal q, judged by everything about v and q alone."""
+        """domains[v, q]: whether literal q is a possible image of variable v, judged by the two alone."""
         domains = np.zeros((len(self.variables), self.count), dtype=bool)
         kinds = np.array([self._kind(v) for v, own in enumerate(self.variables) for _ in own])
         signatures = [self._signature(q) for q in range(self.count)]
@@ -169,7 +169,7 @@ class _Search:
                 yield from self.extend(narrowed, [*chosen, (v, int(q))])
 
     def narrow(self, domains: Bools, v: int, q: int, chosen: Sequence[tuple[int, int]] = ()) -> Bools | None:
-        """The domains once v goes to q, and others where they were sent; None where a variable has nowhere to go."""
+        """The domains after the choice v -> q, and their earlier values; None if a variable has no possible image."""
         p = self.variables[v][0]
         fits = np.ones_like(domains)
         for sign in (False, True):
@@ -191,7 +191,7 @@ class _Search:
         return narrowed if narrowed.any(axis=1).all() else None
 
     def _keep_pairs(self, fits: Bools, source: int, image: int) -> None:
-        """Leave out, in place, what would take a pair of literals to one that does something else together."""
+        """Remove, in place, images of a pair of literals whose joint effect differs."""
         pairs, states = self.structure.pairs, 2 * self.structure.dim
         if pairs is None or source >= states:
             return
@@ -199,7 +199,7 @@ class _Search:
         fits[: self.structure.dim, :states] &= (own == others) | (own < 0) | (others < 0)
 
     def _keep_mixed(self, fits: Bools, sources: tuple[int, int], images: tuple[int, int]) -> None:
-        """Leave out, in place, what would not carry the mixed effects of two literals into those of their images."""
+        """Remove, in place, images that do not map the mixed effects of two literals to those of their images."""
         mixed, floor = self.structure.mixed, self.structure.mixed_floor
         if mixed is None or floor is None:
             return
@@ -227,6 +227,6 @@ def _close(a: Floats, b: Floats, floor: float, relative: float) -> bool:
 
 
 def _close_all(left: Floats, right: Floats, floor: float | Floats, relative: float) -> Bools:
-    """Every entry of the left against every entry of the right, shape (len(left), len(right))."""
+    """Whether each entry of the left is close to each entry of the right, shape (len(left), len(right))."""
     a, b = left[:, None], right[None, :]
     return np.asarray(np.abs(a - b) <= floor + relative * np.maximum(np.abs(a), np.abs(b)))

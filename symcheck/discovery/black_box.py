@@ -1,8 +1,8 @@
-"""The search where states cannot be set: a model of rollouts proposes, whole episodes decide.
+"""The search if states cannot be set: a model of rollouts proposes candidates, and whole episodes decide.
 
-For vectors, how far a step moves each coordinate is regressed on the observation and the action; the coefficients are
-a table of effects as in `structure`, only noisy, so that it is compared loosely. For images the candidates are the
-rotations and reflections of the picture. Verification then has episodes only, and passes say so.
+For vectors, the change of each coordinate in one step is regressed on the observation and the action. The coefficients
+form a table of effects as in `structure`, but a noisy one, so it is compared with a large tolerance. For images the
+candidates are rotations and reflections. Verification then uses whole episodes, and a pass says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
 
 def propose(lab: Laboratory) -> Proposals:
-    """Search the observations that rollouts showed.
+    """Search the observations from rollouts.
 
     Args:
         lab: an environment whose states cannot be set.
@@ -77,16 +77,16 @@ def propose(lab: Laboratory) -> Proposals:
 
 
 def least_samples(rollouts: Rollouts) -> int:
-    """The samples, for each generator, with which whole episodes can refute what depends on several numbers at once.
+    """The samples per generator that whole episodes need to refute a dependence on several numbers jointly.
 
-    Half of the pairs of episodes teach what differs, and n others reject at no less than 2 / 2^n: of fewer pairs none
-    could, whatever they showed, and what is not rejected then is not a symmetry yet.
+    Half of the pairs of episodes are used for learning, and n others give a p-value of at least 2 / 2^n. With too few
+    pairs no test could reject, so a candidate that was not rejected is not accepted.
 
     Args:
         rollouts: episodes of the environment.
 
     Returns:
-        As many as `verify-env` needs for 40 pairs of such episodes.
+        The number of samples that `verify-env` needs for 40 pairs of such episodes.
     """
     _, lengths = np.unique(rollouts.episode, return_counts=True)
     lengths = np.minimum(lengths, _LONGEST)
@@ -95,14 +95,14 @@ def least_samples(rollouts: Rollouts) -> int:
 
 
 def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
-    """A table of effects from a regression of how far steps move each coordinate.
+    """A table of effects, from a regression of the change of each coordinate.
 
     Args:
         lab: the environment.
         rollouts: its steps.
 
     Returns:
-        The table, compared loosely; coordinates stay in their part of the observation.
+        The table, to be compared with a large tolerance; coordinates stay in their part of the observation.
     """
     low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
@@ -187,7 +187,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
 def _list_action_maps(
     lab: Laboratory, state_map: SignedMap, effects: Floats, model: _QuadraticModel
 ) -> list[SignedMap]:
-    """Action maps for a map of observations, by the misfit of the model; all of them where they are few."""
+    """Action maps for a map of observations, by the misfit of the model; all of them if they are few."""
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
     fitted, _ = match_effects(state_map.apply(effects), effects, scale, lab.values, lab.action_space)
     every = [fitted, *list_few(lab)]
@@ -197,7 +197,7 @@ def _list_action_maps(
 
 
 class _QuadraticModel:
-    """How far a step moves each coordinate, as a polynomial of degree 2 in observation and action."""
+    """The change of each coordinate in one step, as a polynomial of degree 2 in observation and action."""
 
     def __init__(self, rollouts: Rollouts) -> None:
         spread = rollouts.before.std(axis=0)
@@ -216,7 +216,7 @@ class _QuadraticModel:
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
 
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
-        """Median over steps of |f(L s, K a) - L f(s, a)|, its largest coordinate, relative to a typical step."""
+        """Median over steps of |f(L s, K a) - L f(s, a)|, largest coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
         linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
         expected = state_map.apply(self._features(states, actions) @ self._weights)

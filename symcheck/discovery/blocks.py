@@ -1,7 +1,7 @@
-"""The parts of an observation: one leaf of a Dict or Tuple space each, as a stretch of the flattened observation.
+"""The parts of an observation: each leaf of a Dict or Tuple space, as a contiguous range of the flattened observation.
 
-A map of the flattened observation that keeps every part to itself is written part by part: signs or images of vectors,
-operators of pictures, a permutation of the values of a Discrete space.
+A map of the flattened observation that preserves the parts is written part by part: signs or images of vectors,
+operators on images, a permutation of the values of a Discrete space.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Layout = Literal["first", "last"]
 
 
 def layout_of(space: spaces.Space[Any]) -> Layout | None:
-    """Which axes of a space's values are height and width; None where they are not a picture.
+    """The position of the height and width axes in a space's values; None if they are not an image.
 
     The shorter of the first and the last of three axes holds the channels.
 
@@ -42,7 +42,7 @@ def layout_of(space: spaces.Space[Any]) -> Layout | None:
 
 
 def upright(pictures: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
-    """Pictures with height and width as their last axes.
+    """Images with height and width as their last axes.
 
     Example:
         >>> upright(np.zeros((5, 8, 9, 3)), "last").shape
@@ -56,9 +56,9 @@ class Block:
     """One leaf of an observation space.
 
     Attributes:
-        path: keys and positions that lead to it; () where the space has no parts.
+        path: keys and positions that lead to it; () if the space has no parts.
         space: its own space.
-        first: where it begins in the flattened observation.
+        first: its first index in the flattened observation.
         size: number of its components there.
     """
 
@@ -69,17 +69,17 @@ class Block:
 
     @property
     def at(self) -> slice:
-        """Its components."""
+        """The indices of its components."""
         return slice(self.first, self.first + self.size)
 
     @property
     def layout(self) -> Layout | None:
-        """Where the picture's height and width stand, None where it is not a picture."""
+        """The position of the image's height and width; None if it is not an image."""
         return layout_of(self.space)
 
     @property
     def middle(self) -> Floats:
-        """About which components are negated: zero, or the middle of a space of whole numbers."""
+        """The point about which components are negated: zero, or the middle of a space of whole numbers."""
         if isinstance(self.space, spaces.Discrete):
             return np.array([float(self.space.start) + (float(self.space.n) - 1) / 2])
         if isinstance(self.space, spaces.MultiDiscrete):
@@ -133,14 +133,14 @@ def write_map(observed: SignedMap, space: spaces.Space[Any]) -> Any:
     """The SPEC entry of a map of the flattened observation.
 
     Args:
-        observed: the map; it keeps every part to itself.
+        observed: the map, which preserves the parts.
         space: the observation space.
 
     Returns:
-        The entry, a mapping of entries where the space has parts.
+        The entry; a mapping of entries if the space has parts.
 
     Raises:
-        SpecError: the map mixes parts, or no entry says what it does to a part.
+        SpecError: the map mixes parts, or no entry can express its action on a part.
 
     Example:
         >>> two = spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(3))
@@ -188,12 +188,12 @@ def _write_values(own: SignedMap, space: spaces.Discrete) -> list[int]:
     values = np.arange(int(space.n)) + int(space.start)
     images = own.apply(values[:, None].astype(np.float64))[:, 0] - int(space.start)
     if sorted(images.tolist()) != list(range(int(space.n))):
-        raise SpecError(f"the map takes values of {space} out of it.", where="observation")
+        raise SpecError(f"the map takes values out of {space}.", where="observation")
     return [int(image) for image in images]
 
 
 def turn_picture(name: str, shape: tuple[int, ...], layout: Layout) -> list[int]:
-    """Where an element of the square's group takes every component of a flattened picture.
+    """The image of every component of a flattened image under an element of the symmetry group of the square.
 
     Example:
         >>> turn_picture("flip_lr", (1, 3), "first")
@@ -207,15 +207,15 @@ def turn_picture(name: str, shape: tuple[int, ...], layout: Layout) -> list[int]
 
 
 def lift_picture(name: str, block: Block, size: int) -> SignedMap:
-    """An element of the square's group on one picture, as a map of the whole flattened observation.
+    """An element of the symmetry group of the square on one image, as a map of the whole flattened observation.
 
     Args:
         name: of the element.
-        block: the picture.
+        block: the image.
         size: of the flattened observation.
 
     Returns:
-        A permutation; what is not part of the picture stays.
+        A permutation; other components are unchanged.
 
     Example:
         >>> block = Block((), spaces.Box(0, 1, (3, 3)), 0, 9)
@@ -228,7 +228,7 @@ def lift_picture(name: str, block: Block, size: int) -> SignedMap:
 
 
 def picture_elements(space: spaces.Space[Any]) -> list[str]:
-    """The elements of the square's group that keep the shape of a space's pictures, the identity first.
+    """The elements of the symmetry group of the square that preserve the shape of images, the identity first.
 
     Example:
         >>> picture_elements(spaces.Box(0, 1, (3, 5)))

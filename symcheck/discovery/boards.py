@@ -1,7 +1,7 @@
-"""Boards: maps of a vector of cells that the table of effects cannot tell from others, as rules span several cells.
+"""Boards: maps of a vector of cells that the table of effects cannot distinguish, because rules span several cells.
 
-A single nudge says little about a game: in tic-tac-toe every cell acts alike until two stand in a row. Where states are
-whole numbers, the vector is read as a board of every shape that fits, and the maps of a board are tried by name.
+A single probe says little about a game: in tic-tac-toe all cells have the same effect until two marks are in a row. If
+states are whole numbers, the vector is read as a board of every possible shape, and the maps of that board are tested.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MOST_SHAPES = 6
 
 
 def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
-    """The maps of boards that the states may be.
+    """The maps of the boards that the states may represent.
 
     Args:
         lab: the environment.
 
     Yields:
-        (form of maps, map of states): turns and reflections, then shifts of a torus by one cell.
+        (form of maps, map of states): rotations and reflections, then shifts of a torus by one cell.
     """
     if not lab.is_whole or not _FEWEST_CELLS <= lab.dim <= _MOST_CELLS:
         return
@@ -42,7 +42,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
 
 
 def _list_shapes(lab: Laboratory) -> list[tuple[int, int]]:
-    """The board that is shown, else all that have so many cells, squarest first."""
+    """The shape of the observed board, otherwise all shapes with that number of cells, squarest first."""
     shown = lab.observation_space.shape or ()
     if lab.shows_state and layout_of(lab.observation_space) is not None and len(shown) == 2:
         return [(shown[0], shown[1])]
@@ -52,7 +52,7 @@ def _list_shapes(lab: Laboratory) -> list[tuple[int, int]]:
 
 
 def shift(shape: tuple[int, int], axis: int) -> SignedMap:
-    """Every cell of a torus moved on by one along an axis.
+    """Shift every cell of a torus by one along an axis.
 
     Example:
         >>> shift((1, 3), 1).index

@@ -1,4 +1,4 @@
-"""The search where states can be set: structure, then single transitions, then what observations do."""
+"""The search if states can be set: structure, then single transitions, then the observation map."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
 @dataclass
 class Proposals:
-    """What a search hands over to verification.
+    """The result of a search, for verification.
 
     Attributes:
-        candidates: what is worth verifying.
-        refused: what the screen refused, as trials.
-        space: how many maps there are, and what they are.
-        structured: maps that the structure left.
-        tried: maps that were compared with transitions.
-        compared: with what they were compared, in words.
-        remarks: what else to know.
+        candidates: the candidates to verify.
+        refused: trials of the candidates that the screening rejected.
+        space: the number of maps, and their description.
+        structured: the number of maps that the structure allows.
+        tried: the number of maps that were compared with transitions.
+        compared: the comparison, in words.
+        remarks: further remarks.
         sensitivities: the table that pruned the search.
         complete: whether no limit was reached.
         interrupted: whether the search was stopped.
@@ -91,10 +91,10 @@ def propose(lab: Laboratory) -> Proposals:
         lab: an environment whose states can be set.
 
     Returns:
-        Candidates for verification, and what was refused on the way.
+        Candidates for verification, and the rejected ones.
 
     Raises:
-        TargetError: the environment cannot be stepped from the states it reached itself.
+        TargetError: the environment cannot be stepped from states that it reached itself.
     """
     return _Search(lab).run()
 
@@ -151,7 +151,7 @@ class _Search:
             )
 
     def _try_board(self, state_map: SignedMap, form: str, centre: Centre) -> None:
-        """A map of a board, unless pairs of cells refute it: a shift keeps what each cell does, and no diagonal."""
+        """A map of a board, unless pairs of cells refute it: a shift preserves single effects, but not diagonals."""
         structure, _ = self._structure_at(centre) or (None, None)
         if structure is not None and not keeps_pairs(structure, state_map):
             self._refuse(Candidate(state_map, SignedMap.identity(1), state_map, form=form), _PAIRS, _PAIRS)
@@ -160,7 +160,7 @@ class _Search:
         self._try(state_map, form)
 
     def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
-        """The effects at a centre and the maps that keep them, measured once; None where it is not a state."""
+        """The effects at a centre and the maps that preserve them, measured once; None if it is not a state."""
         key = centre.point.tobytes()
         if key not in self.structures:
             try:
@@ -211,14 +211,14 @@ class _Search:
             self._try(state_map, form)
 
     def _limit_of(self, tried: int) -> str:
-        """What ends the trying of maps one by one, in words; "" for nothing."""
+        """The limit that ends the test of single maps, in words; "" if none was reached."""
         if not self.lab.in_time(_SEARCHING):
             return "the time budget"
         many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
         return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
 
     def _about_half_numbers(self) -> None:
-        """Whole numbers with a middle between two of them, which no state shows: all maps about it, where few."""
+        """All maps about a centre halfway between whole numbers, which is not a state, if they are few."""
         lab = self.lab
         if not lab.is_whole or not 1 <= lab.dim <= _MOST_LISTED or (centre := middle_of_whole(lab)).is_probed:
             return
@@ -238,7 +238,7 @@ class _Search:
                 self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
-        """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
+        """A mirror that the model has by its names, tested even if a fault hides it from the effects."""
         if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
             self.seen.add(self._moving(mirror.state))
             self._try(mirror.state, _BY_NAME)
@@ -286,7 +286,7 @@ class _Search:
             self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
 
     def _others(self, state_map: SignedMap, action_map: SignedMap) -> dict[str, Any]:
-        """Further action maps where chance may have hidden the right one, which then refutes itself alone."""
+        """Further action maps, in case chance hid the correct one, so that only the wrong action map is refuted."""
         if self.lab.kind != "stochastic" or self.lab.is_whole or self.lab.values is None:
             return {}
         # K must repeat when L does: L^n = 1 asks for K^n = 1.
@@ -315,7 +315,7 @@ class _Search:
         )
 
     def _moving(self, state_map: SignedMap) -> tuple[tuple[int, int, float], ...]:
-        """What a map does to coordinates that change at all: where they go, with which sign, and the offset there."""
+        """The part of a map on varying coordinates: their images, signs and offsets."""
         used = np.flatnonzero(self.lab.spread > 0)
         return tuple((state_map.index[j], state_map.sign[j], state_map.offset[state_map.index[j]]) for j in used)
 
@@ -341,7 +341,7 @@ class _Search:
 
 
 def _unseen(candidate: Candidate) -> bool:
-    """Whether observations stay as they are."""
+    """Whether observations are unchanged."""
     return candidate.observation.is_identity
 
 
@@ -356,12 +356,12 @@ def state_text(state: SignedMap, letter: str = "s") -> str:
 
 
 def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | None) -> Sensitivities:
-    """The table of effects as pages draw it: positive literals only, each row scaled to its largest.
+    """The table of effects in the form that pages draw: positive literals only, each row scaled to its largest.
 
     Args:
         structure: the table.
-        prefix: what the coordinates are called, "state" or "observation".
-        values: the literals of actions that are whole numbers, None for others.
+        prefix: the name of the coordinates, "state" or "observation".
+        values: the literals of whole-number actions; None for other actions.
 
     Returns:
         Names and rows.
@@ -382,7 +382,7 @@ def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | N
 
 
 def size_of(lab: Laboratory) -> tuple[str, str]:
-    """How many maps of the searched form there are, and what they are.
+    """The number of maps of the searched form, and their description.
 
     Returns:
         For instance ("768", "maps: signed permutations of 4 observation coordinates, permutations of 2 actions").
@@ -402,7 +402,7 @@ def size_of(lab: Laboratory) -> tuple[str, str]:
 
 
 def number(value: int) -> str:
-    """A count, as a power of ten where it is large.
+    """A count, as a power of ten if it is large.
 
     Example:
         >>> number(768), number(10**39)

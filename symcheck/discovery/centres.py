@@ -1,7 +1,7 @@
-"""Points that symmetries keep: where the structure of the dynamics is measured.
+"""Fixed points of symmetries, at which the structure of the dynamics is measured.
 
-Most reflections are about zero, or about the pose in which a robot is built. A reflection about another point keeps an
-equilibrium: it maps rest points to rest points. Candidates about such points are tried too, and are affine maps.
+Most reflections are about zero, or about the reference pose of a robot. A reflection about another point maps
+equilibria to equilibria. Candidates about equilibria are tested too; they are affine maps.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SIMPLE = sorted({k * math.pi / n for n in (1, 2, 3, 4, 6) for k in range(-2 * n
 
 @dataclass(frozen=True)
 class Centre:
-    """A point that candidates keep.
+    """A point fixed by the candidates.
 
     Attributes:
         point: the state, shape (dim,).
-        what: what it is, in words.
-        affine: whether maps that keep it may have an offset.
+        what: its description.
+        affine: whether maps that fix it may have an offset.
     """
 
     point: Floats
@@ -45,12 +45,12 @@ class Centre:
 
     @property
     def is_probed(self) -> bool:
-        """Whether it is made of whole numbers, as states of whole numbers are."""
+        """Whether it consists of whole numbers, like the states."""
         return bool((self.point == np.rint(self.point)).all())
 
 
 def centres(lab: Laboratory) -> list[Centre]:
-    """The points about which to look, most likely first; equal points once.
+    """The possible centres, most likely first, without duplicates.
 
     Args:
         lab: the environment.
@@ -72,14 +72,14 @@ def centres(lab: Laboratory) -> list[Centre]:
 
 
 def middle_of_whole(lab: Laboratory) -> Centre:
-    """The middle of the range that each whole number takes in the states met: numbers may be turned over about it."""
+    """The middle of the visited range of each whole number, about which numbers may be reversed."""
     return Centre(
         (lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the centre of the visited states", affine=True
     )
 
 
 def _pose(lab: Laboratory) -> Centre | None:
-    """The pose in which a MuJoCo model is built."""
+    """The reference pose of a MuJoCo model."""
     base = lab.stepper.base
     parts = [getattr(base, name, None) for name in ("init_qpos", "init_qvel")]
     if any(part is None for part in parts):
@@ -89,14 +89,14 @@ def _pose(lab: Laboratory) -> Centre | None:
 
 
 def _zero(lab: Laboratory) -> Centre:
-    """Zero in every coordinate that comes near it; where others typically are."""
+    """Zero in every coordinate whose values include it; a typical value in the others."""
     low, high = lab.states.min(axis=0) - lab.spread, lab.states.max(axis=0) + lab.spread
     point = np.where((low <= 0) & (high >= 0), 0.0, np.median(lab.states, axis=0))
     return Centre(point, "zero", affine=False)
 
 
 def _middle(lab: Laboratory) -> Centre | None:
-    """The middle of the box of observations, where these are the state."""
+    """The middle of the observation box, if observations are the state."""
     space = lab.observation_space
     if not lab.shows_state or not isinstance(space, spaces.Box):
         return None
@@ -107,7 +107,7 @@ def _middle(lab: Laboratory) -> Centre | None:
 
 
 def _equilibrium(lab: Laboratory) -> Centre | None:
-    """A state that a step leaves alone on average over the actions, by Newton's method from where episodes start."""
+    """A state that a step leaves unchanged on average over actions, by Newton's method from the start states."""
     starts = lab.states[lab.is_start]
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
@@ -137,7 +137,7 @@ def _newton_step(lab: Laboratory, point: Floats, drift: Floats, scale: Floats, d
 
 
 def _simplify_point(point: Floats, scale: Floats, near: float) -> Floats:
-    """The point with multiples of pi and short decimals where it is that near to them."""
+    """The point with nearby multiples of pi and short decimals substituted."""
     simple = point.copy()
     for j, value in enumerate(point):
         options = [*_SIMPLE, round(float(value), 4)]
@@ -158,7 +158,7 @@ def _with_free_at_zero(lab: Laboratory, point: Floats, scale: Floats, at_rest: f
 
 
 def _drift(lab: Laboratory, state: Floats) -> Floats:
-    """How far a step moves a state, averaged over the actions of whole numbers, or under the middle action."""
+    """The change of a state in one step, averaged over whole-number actions, or under the middle action."""
     actions = neutral_actions(lab)
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
     moved: Floats = lab.difference(state, followed).mean(axis=0)

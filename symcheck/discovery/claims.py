@@ -1,4 +1,4 @@
-"""From maps to claims: a `Symmetry` to verify, and the SPEC file that holds it."""
+"""From maps to claims: a `Symmetry` to verify, and its SPEC file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from symcheck.symmetry.symmetry import Symmetry
 
 @dataclass(frozen=True)
 class Spaces:
-    """What entries are written for.
+    """The spaces for which entries are written.
 
     Attributes:
         observation: the environment's observation space.
         action: its action space.
-        has_state: whether claims say how an internal state moves.
+        has_state: whether claims include the map of an internal state.
     """
 
     observation: spaces.Space[Any]
@@ -78,13 +78,13 @@ def claim_of(name: str, group: Recognised, where: Spaces) -> Symmetry:
     """The symmetry to verify.
 
     Raises:
-        RepresentationError: what was found for the observation does not obey the group's relations.
+        RepresentationError: the observation maps do not satisfy the group's relations.
     """
     return symmetry_from_mapping(fields(name, group, where), name)
 
 
 def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
-    """A candidate for people: how observations move, and how actions do.
+    """A candidate in words: the maps of observations and actions.
 
     Example:
         >>> from symcheck.discovery.maps import SignedMap
@@ -105,7 +105,7 @@ def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
 
 
 def describe_entries(claim: Symmetry) -> tuple[str, str]:
-    """How the generators of a claim move observations and actions, for people."""
+    """The maps of observations and actions of a claim's generators, in words."""
     observed = "; ".join(text.describe(entry, "o") for entry in claim.observation)
     acted = "; ".join(text.describe(entry, "a") for entry in claim.action)
     return observed, acted
@@ -116,7 +116,7 @@ def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
 
     Args:
         data: its fields.
-        remarks: lines of comment above them.
+        remarks: comment lines at the top.
 
     Returns:
         TOML text.

@@ -1,8 +1,8 @@
-"""Runs of `verify-env` on candidates: loose ones that screen, and the one that accepts.
+"""Runs of `verify-env` on candidates: screening runs with a part of alpha, and the accepting run.
 
-A screening run may be small and have a share of alpha only: what it refuses is refused, what it lets pass is no
-symmetry yet. Acceptance is the run that a user would start on the file that is written: all of alpha, the whole budget
-of `verify-env`, the whole group, and samples that no screening run drew.
+A screening run may be small and uses only a share of alpha. A candidate that it rejects is rejected; a candidate that
+passes is not yet accepted. Acceptance is the run that a user would start on the written file: all of alpha, the whole
+budget of `verify-env`, the whole group, and samples that no screening run drew.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _SHORTEST = 0.05  # seconds; an option of 0 s is refused
 
 @dataclass(frozen=True)
 class Court:
-    """What every verification needs.
+    """The data that every verification needs.
 
     Attributes:
         make_env: builds the environment.
         label: its name.
-        where: what entries are written for.
-        samples: pairs that acceptance checks.
-        screened: pairs that a screening run checks.
-        alpha: of acceptance.
+        where: the spaces for which entries are written.
+        samples: number of pairs in the accepting run.
+        screened: number of pairs in a screening run.
+        alpha: of the accepting run.
         level: alpha of a screening run.
-        seed: of acceptance; screening draws from another one.
-        seconds_left: seconds left of a share of the budget, None for no limit.
+        seed: of the accepting run; screening uses another one.
+        seconds_left: seconds left of a share of the budget; returns None for no limit.
         emit: receives events.
-        least: samples for each generator below which nothing is accepted; 0 where states can be set.
+        least: samples per generator below which nothing is accepted; 0 if states can be set.
     """
 
     make_env: Callable[[], gym.Env[Any, Any]]
@@ -64,7 +64,7 @@ class Court:
             group: with its generators.
 
         Raises:
-            SymcheckError: the claim cannot be made or the environment refuses it.
+            SymcheckError: the claim cannot be built or the environment rejects it.
         """
         return self.accept_claim(claim_of(name, group, self.where))
 
@@ -72,29 +72,29 @@ class Court:
         """The run that decides on a claim of any form.
 
         Raises:
-            SymcheckError: the environment refuses it.
+            SymcheckError: the environment rejects it.
         """
         samples = max(self.samples, self.least * len(claim.group.generators))
         return self._run(claim, samples, self.alpha, self.seed, 1.0)
 
     def screen(self, name: str, group: Recognised, *, samples: int | None = None) -> RunResult:
-        """A loose run, which refuses or lets pass.
+        """A screening run, which rejects a candidate or lets it pass.
 
         Args:
             name: of the symmetry.
             group: with its generators.
-            samples: pairs, where fewer than usual do.
+            samples: number of pairs, if fewer than usual suffice.
 
         Raises:
-            SymcheckError: the claim cannot be made or the environment refuses it.
+            SymcheckError: the claim cannot be built or the environment rejects it.
         """
         return self.screen_claim(claim_of(name, group, self.where), samples=samples)
 
     def screen_claim(self, claim: Symmetry, *, samples: int | None = None) -> RunResult:
-        """A loose run on a claim of any form.
+        """A screening run on a claim of any form.
 
         Raises:
-            SymcheckError: the environment refuses it.
+            SymcheckError: the environment rejects it.
         """
         few = self.screened if samples is None else min(samples, self.screened)
         return self._run(claim, few, self.level, self.seed + _SCREENING_SEED, _SCREENING_TIME)

@@ -1,8 +1,8 @@
-"""Verification decides: candidates are screened one by one, then the whole group is accepted, or made smaller.
+"""Decision by verification: candidates are screened one by one, then the whole group is accepted, or reduced.
 
-The maps under which an environment is symmetric form a group, which spares work both ways: a product of accepted maps
-needs no run of its own, and where h holds and g does not, neither does any product of h and g. Both conclusions are
-drawn from the screen at first; when a member falls that the whole does not hold with, they are drawn again.
+The symmetries of an environment form a group, which saves work in two ways: a product of accepted maps needs no run of
+its own, and if h holds and g does not, then no product of h and g holds. Both conclusions are first drawn from the
+screening; if the whole group is not accepted and a member is removed, they are drawn again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _UNVERIFIED = "it passed the screening, but the time budget ended before the who
 
 @dataclass
 class Judgement:
-    """What verification decided.
+    """The result of verification.
 
     Attributes:
         trials: one per candidate.
-        group: the accepted group; None where nothing was accepted.
-        verified: the run that accepted exactly this group.
+        group: the accepted group; None if nothing was accepted.
+        verified: the run that accepted this group.
         complete: whether every candidate was decided.
-        interrupted: whether it was stopped.
+        interrupted: whether it was interrupted.
     """
 
     trials: list[Trial] = field(default_factory=list)
@@ -68,17 +68,17 @@ def decide(
     interrupted: bool = False,
     sampled: Collection[str] = (),
 ) -> Judgement:
-    """Screen candidates, accept the group of those that are left, and say what became of each.
+    """Screen candidates, accept the group of the remaining ones, and record the outcome of each.
 
     Args:
-        candidates: what the search let pass, the identity not among them.
+        candidates: the candidates from the search, without the identity.
         identity: the identity on the same spaces.
-        court: how to verify.
-        interrupted: whether the search was stopped: then nothing is verified any more.
-        sampled: forms of which not all maps are candidates: that a product is none says nothing.
+        court: runs the verifications.
+        interrupted: whether the search was interrupted; then nothing more is verified.
+        sampled: forms whose maps are not all candidates, so that a product outside the candidates means nothing.
 
     Returns:
-        The judgement. After Ctrl-C, what was decided until then.
+        The judgement. After Ctrl-C, the decisions made so far.
     """
     bench = _Bench(candidates, identity, court, sampled)
     bench.judgement.interrupted = interrupted
@@ -111,7 +111,7 @@ class _Bench:
         self.wrong_rewards = 0
 
     def accept_together(self) -> None:
-        """Where the candidates, or those of one form, are a group by themselves, one run may accept them all."""
+        """Accept the candidates, or those of one form, in one run, if they form a group."""
         likely = [record.candidate for record in self.records.values() if record.candidate.reward_agrees]
         by_form: dict[str, list[Candidate]] = {}
         for candidate in likely:
@@ -150,7 +150,7 @@ class _Bench:
         return False
 
     def screen_all(self) -> None:
-        """Screen every candidate that no other one decides."""
+        """Screen every candidate that is not determined by others."""
         heard: set[Key] = set()
         # Records are added on the way: of a map whose action map fails, the next action map is heard.
         while waiting := [record for key, record in self.records.items() if key not in heard]:
@@ -163,7 +163,7 @@ class _Bench:
                 return
 
     def conclude(self) -> None:
-        """Accept the whole group with the very fields that are written; without its weakest members where it fails."""
+        """Accept the whole group with exactly the fields that are written; if it fails, without its weakest members."""
         while self.members and not self.judgement.interrupted:
             group = name_group(self.known)
             result = self._accept(group) if self.court.in_time() and self._members_hold(self.known) else None
@@ -182,13 +182,13 @@ class _Bench:
                 self._set(member, "undecided", _UNVERIFIED, _UNVERIFIED)
 
     def leave_rest(self, why: str) -> None:
-        """Candidates that are never verified."""
+        """Mark the candidates that are never verified."""
         for record in self.records.values():
             if record.fate == "untried":
                 record.why, record.kind = why, why
 
     def write_trials(self) -> None:
-        """One trial a candidate, accepted ones first."""
+        """One trial per candidate, accepted ones first."""
         made = [self._trial(record) for record in self.records.values()]
         made.sort(key=lambda trial: _RANK[trial.verdict])
         self.judgement.trials = made
@@ -197,14 +197,15 @@ class _Bench:
     def _members_hold(self, known: Products) -> bool:
         """Whether simple members of a large group are accepted one by one.
 
-        Its few generators move everything at once, and a run may see less of a fault in them than in a simple map.
+        The few generators of a large group move all coordinates at once, so a fault may be harder to detect in them
+        than in a simple map.
         """
         simple = [] if known.listed is not None else sorted(known.generators, key=lambda each: each.cost)
         results = (self._accept(single(member)) for member in simple[:_ONE_BY_ONE])
         return all(result is not None and is_accepted(result) for result in results)
 
     def _accept(self, group: Recognised) -> RunResult | None:
-        """The accepting run of a group, made once; None where there is none."""
+        """The accepting run of a group, made once; None if there is none."""
         made_of = tuple(generator.key for generator in group.generators)
         if made_of in self.accepting:
             return self.accepting[made_of]
@@ -220,7 +221,7 @@ class _Bench:
         return result
 
     def _claim(self, group: Recognised, result: RunResult) -> None:
-        """Write down the group, and that its members hold."""
+        """Record the group, and that its members hold."""
         self.judgement.group, self.judgement.verified = group, result
         generators = {generator.key for generator in group.generators}
         several = ", together with the other generators" if len(generators) > 1 else ""
@@ -232,7 +233,7 @@ class _Bench:
                 self._set(record.candidate, "follows", _FOLLOWS, _FOLLOWS)
 
     def _hear(self, record: _Record) -> None:
-        """Let pass, refuse or set aside one candidate."""
+        """Accept, reject or postpone one candidate."""
         candidate = record.candidate
         record.deduced = True
         if candidate in self.known:
@@ -243,7 +244,7 @@ class _Bench:
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
-            self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
+            self._set(candidate, "refused", why, "its product with accepted maps would be a rejected map")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
             self._set(candidate, "untried", limit, limit)
@@ -252,9 +253,9 @@ class _Bench:
             self._screen(candidate)
 
     def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
-        """Whether what the search met is enough; of a few candidates a run says more closely where they fail.
+        """Whether the search's counterexamples suffice; for few candidates a run shows the place of the failure.
 
-        So it does of a mirror that the model has by name: that one is asked about.
+        The same holds for a mirror that the model has by name, because users ask about it.
         """
         if candidate.label:
             return False
@@ -300,7 +301,7 @@ class _Bench:
         self._set(candidate, "undecided", "it was screened only", "it was screened only", result)
 
     def _fall(self, candidate: Candidate, result: RunResult) -> None:
-        """A map that is not accepted: what refutes its action map does not refute the map of states with another."""
+        """Reject a map; a refuted action map does not refute the state map with another action map."""
         self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
         if fails_whatever_the_actions(result) or not candidate.guessed:
             return
@@ -312,14 +313,14 @@ class _Bench:
             self.records[candidate.key].another = True
 
     def _contradicts(self, candidate: Candidate) -> bool:
-        """Whether products with accepted maps move actions and nothing else: then some action map is wrong."""
+        """Whether products with accepted maps change only actions, so that some action map is wrong."""
         try:
             return Products([*self.members, candidate], self.identity).moves_actions_alone
         except SymcheckError:
             return True
 
     def _refused_before(self, candidate: Candidate) -> Candidate | None:
-        """A map that a run refused and that is a product of this one with accepted ones."""
+        """A rejected map that is a product of this one with accepted maps."""
         for record in self.records.values():
             if record.fate != "failed" and not (record.fate == "refused" and record.candidate.refuted):
                 continue
@@ -329,7 +330,7 @@ class _Bench:
         return None
 
     def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
-        """The whole was not accepted: leave out members that alone are not either, or the one with least evidence."""
+        """Remove members that are not accepted alone, or the one with least evidence, if the group is not accepted."""
         if len(self.members) == 1 and len(group.generators) == 1 and joint is not None:
             verdicts = {self.members[0].key: joint}
         else:
@@ -350,7 +351,7 @@ class _Bench:
         self.known = Products(self.members, self.identity)
 
     def _run_alone(self) -> dict[Key, RunResult]:
-        """Acceptance of every member by itself, as far as time goes."""
+        """Run acceptance for every member alone, as far as time allows."""
         made: dict[Key, RunResult] = {}
         for member in self.members:
             if self.judgement.interrupted or not self.court.in_time():
@@ -361,7 +362,7 @@ class _Bench:
         return made
 
     def _evidence(self, member: Candidate, verdicts: dict[Key, RunResult]) -> tuple[float, float, float]:
-        """How much speaks for a member: what was compared without fail, how far from rejection, how well it fits."""
+        """The evidence for a member: comparisons without violation, margin to rejection, goodness of fit."""
         result = verdicts.get(member.key, self.alone.get(member.key))
         if result is None:
             return (0.0, 0.0, -member.residual)
@@ -396,7 +397,7 @@ class _Bench:
 
 
 def _likelihood(candidate: Candidate) -> tuple[bool, bool, bool, int]:
-    """Likely and simple maps first; of those with other rewards, mirrors that a model has by name."""
+    """Sort key: likely and simple maps first; among those with other rewards, mirrors that a model has by name."""
     agrees = candidate.reward_agrees
     return not agrees, not agrees and not candidate.label, candidate.residual > 1e-6, candidate.cost
 

@@ -1,7 +1,7 @@
-"""From infinitesimal rotations to claims of every angle: SO(2) or SO(3), with what of the finite group goes beside it.
+"""From infinitesimal rotations to claims for every angle: SO(2) or SO(3), combined with the finite group if possible.
 
-A family that the null space proposes is verified at a generic angle, as any claim of a continuous group is. Where it
-holds, a mirror that was verified too makes O(2) of it, and other verified elements that commute with it a product.
+A family proposed by the null space is verified at a generic angle, like any claim of a continuous group. If it holds, a
+verified mirror extends it to O(2), and other verified elements that commute with it extend it to a product.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ class Family:
         """The claim that the fields make.
 
         Raises:
-            SymcheckError: they make none.
+            SymcheckError: the fields do not define a claim.
         """
         return Family(fields, symmetry_from_mapping(fields, fields["name"]))
 
 
 def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
-    """The claim of every angle of an infinitesimal rotation.
+    """The claim that an infinitesimal rotation holds for every angle.
 
     Args:
         lab: the environment.
-        generator: what was found.
-        where: what entries are written for.
+        generator: the infinitesimal rotation.
+        where: the spaces for which entries are written.
 
     Returns:
         The claim, of SO(2).
 
     Raises:
-        SymcheckError: angles move along (no map of numbers is periodic), rates are not whole, or observations follow
-            no linear map.
+        SymcheckError: the rotation shifts angles (no map of numbers is periodic), rates are not whole numbers, or
+            observations do not transform linearly.
     """
     if generator.shift.any():
-        raise SymcheckError("angles move along, which no data of SO(2) says.", where="rotation")
+        raise SymcheckError("the rotation shifts angles, which SPEC data of SO(2) cannot express.", where="rotation")
     rates = np.concatenate([generator.state.ravel(), generator.action.ravel()])
     # A quaternion turns by half of what the body does: then one turn of the group is two of the fastest plane.
     factor = next((k for k in (1, 2) if np.abs(k * rates - np.rint(k * rates)).max() < _WHOLE), 0)
@@ -89,13 +89,13 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
 
 
 def spatial_family(families: Sequence[Family]) -> Family | None:
-    """The claim of every rotation of space, where three of the turns are those about x, y and z.
+    """The claim for every rotation of space, if three of the rotations are those about x, y and z.
 
     Args:
-        families: claims of SO(2), made and not verified.
+        families: claims of SO(2), not verified.
 
     Returns:
-        The claim, of SO(3); None where no three turns have its brackets.
+        The claim of SO(3); None if no three rotations have its brackets.
     """
     # About x, y and z: the turns of the second and third component, the third and first, the first and second.
     ordered = sorted(families, key=lambda each: _first_plane(each), reverse=True)
@@ -114,7 +114,7 @@ def spatial_family(families: Sequence[Family]) -> Family | None:
 
 
 def _signs_of_brackets(three: Sequence[Family]) -> tuple[int, ...] | None:
-    """Signs under which [x, y] = z, [y, z] = x and [z, x] = y hold in every part; None where none do."""
+    """Signs for which [x, y] = z, [y, z] = x and [z, x] = y hold in every part; None if there are none."""
     for signs in ((1, -1, 1), *itertools.product((1, -1), repeat=3)):
         if all(
             _closes([_lie_matrix(each.fields[part][0], sign) for each, sign in zip(three, signs, strict=True)])
@@ -148,14 +148,14 @@ def _lie_matrix(lie: Any, sign: int) -> Floats:
 
 
 def _reverse(lie: Any, sign: int) -> Any:
-    """The entry of a turn, or of the turn the other way."""
+    """The entry of the rotation in the given or the opposite direction."""
     if lie == "identity" or sign > 0:
         return lie
     return {**lie, "rotate": [pair[::-1] for pair in lie["rotate"]]}
 
 
 def _entry(generator: Floats) -> Any:
-    """A Lie generator as planes that rotate, with their frequencies where not all are 1."""
+    """A Lie generator as rotating planes, with their frequencies if not all are 1."""
     planes = []
     for i, j in zip(*np.triu_indices(len(generator), 1), strict=True):
         rate = generator[j, i]
@@ -174,11 +174,12 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
 
     Args:
         family: of SO(2).
-        group: the finite group that was verified; None for none.
-        where: what entries are written for.
+        group: the verified finite group; None if there is none.
+        where: the spaces for which entries are written.
 
     Yields:
-        O(2) where an element reverses the turn, products with cyclic groups where one commutes with it and is no turn.
+        O(2) if an element reverses the rotation; products with cyclic groups if one commutes with it and is not itself
+        a rotation of the family.
     """
     if family.claim.group.name == "SO(3)":
         return
@@ -204,7 +205,7 @@ def _join_parts(family: Family, group: str, parts: dict[str, Any]) -> Family:
 
 
 def _matrices(lie: Any, written: Any) -> tuple[Floats, Floats] | None:
-    """The Lie generator and the finite map as matrices; None where the one does not move or the other is no matrix."""
+    """The Lie generator and the finite map as matrices; None if the first is zero or the second is not linear."""
     entry = None if isinstance(written, str) else parse_entry(written, "entry")
     if lie == "identity" or not isinstance(entry, AffineEntry) or entry.offset is not None:
         return None
@@ -216,7 +217,7 @@ def _matrices(lie: Any, written: Any) -> tuple[Floats, Floats] | None:
 
 
 def _relation(lie: Any, written: Any) -> int | None:
-    """1 where the map commutes with the turn, -1 where it reverses it, 0 where it does neither; None of no turn."""
+    """1 if the map commutes with the rotation, -1 if it reverses it, 0 if neither; None without a rotation."""
     both = _matrices(lie, written)
     if both is None:
         return None
@@ -228,7 +229,7 @@ def _relation(lie: Any, written: Any) -> int | None:
 
 
 def _is_turn(fields: dict[str, Any], parts: dict[str, Any]) -> bool:
-    """Whether a finite map is the turn by some angle itself, and adds nothing."""
+    """Whether a finite map is itself the rotation by some angle, and adds nothing."""
     from scipy.linalg import expm  # loads scipy
 
     pairs = {part: _matrices(fields[part][0], entry) for part, entry in parts.items()}

@@ -1,7 +1,7 @@
-"""Images of a board that its game may have: turns and flips, each with the moves that follow from play.
+"""Candidate images of a board: rotations and reflections, each with the move map inferred from play.
 
-How a turn moves the policy vector is not guessed: at positions of legal play, a move's image leads to the image of the
-next board, and legal moves go to legal moves. What is left is a rearrangement, or the image is none of the rules.
+The permutation of the policy vector is inferred from legal play: a move's image leads to the image of the next board,
+and legal moves map to legal moves. Either a permutation remains, or the image is not a symmetry of the rules.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MOST_NUMBERS = 10**9  # of tables of actions by actions, all positions together
 
 @dataclass(frozen=True)
 class BoardMap:
-    """A turn or flip of the cells of a board.
+    """A rotation or reflection of the cells of a board.
 
     Attributes:
         name: in words.
         turns: quarter turns.
-        flipped: the axis that is reversed after the turn; None for none.
+        flipped: the axis reversed after the rotation; None if there is none.
         axes: of rows and columns.
     """
 
@@ -50,7 +50,7 @@ class BoardMap:
 
     @property
     def code(self) -> str:
-        """The same as an expression of NumPy.
+        """The same map as a NumPy expression.
 
         Example:
             >>> BoardMap("m", 0, 1, (0, 1)).code
@@ -62,12 +62,12 @@ class BoardMap:
 
 @dataclass(frozen=True)
 class FoundImage:
-    """A turn or flip with its rearrangement of the policy.
+    """A rotation or reflection with its permutation of the policy.
 
     Attributes:
         board_map: of the cells.
-        places: entry a of the policy goes to places[a].
-        seen: actions that were legal at some position, (actions,); where the others go is a guess.
+        places: entry a of the policy moves to places[a].
+        seen: whether each action was legal at some position, (actions,); the images of the others are a guess.
     """
 
     board_map: BoardMap
@@ -80,7 +80,7 @@ class FoundImage:
 
 
 def board_maps(board: Any) -> tuple[BoardMap, ...]:
-    """The turns and flips of a board's grid, other than leaving it as it is.
+    """The rotations and reflections of a board's grid, without the identity.
 
     Args:
         board: an array: a row, a grid, or planes of one, along the first axis or the last.
@@ -110,7 +110,7 @@ def board_maps(board: Any) -> tuple[BoardMap, ...]:
 
 
 def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> FoundImage | str:
-    """The rearrangement of the policy that goes with a map of boards.
+    """The permutation of the policy that belongs to a map of boards.
 
     Args:
         game: the game.
@@ -118,7 +118,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
         rng: plays the games.
 
     Returns:
-        The image, or why there is none.
+        The image, or the reason why there is none.
     """
     possible: Bools = np.ones((game.actions, game.actions), dtype=bool)
     legal_somewhere = np.zeros(game.actions, dtype=bool)
@@ -149,7 +149,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
 def _play_beside(
     game: Game, board_map: BoardMap, possible: Bools, positions: int, rng: np.random.Generator
 ) -> Iterator[tuple[Any, Any]]:
-    """Positions of random games, each with the state that its image is: set, or reached by the moves that fit."""
+    """Positions of random games, each with the state of its image: set, or reached by the matching moves."""
     shown = 0
     while shown < positions:
         state = game.start()
@@ -174,7 +174,7 @@ def _image_state(game: Game, board_map: BoardMap, state: Any, twin: Any, fitting
 
 
 def _narrow(game: Game, board_map: BoardMap, state: Any, twin: Any, possible: Bools) -> str:
-    """Leave only the places of moves that a position allows; why none is left, or ""."""
+    """Keep only the images of moves that a position allows; return why none is left, or ""."""
     legal, legal_there = game.legal(state), game.legal(twin)
     if legal.sum() != legal_there.sum():
         return "an image has more or fewer legal moves"
@@ -191,11 +191,11 @@ def _narrow(game: Game, board_map: BoardMap, state: Any, twin: Any, possible: Bo
 
 
 def tried_images(game: Game, seed: int) -> list[tuple[BoardMap, FoundImage | str]]:
-    """Every turn and flip of a game's board, with its moves or with why it has none.
+    """Every rotation and reflection of a game's board, with its move map or the reason why there is none.
 
     Args:
         game: the game.
-        seed: of the games that are played, the same ones for every map.
+        seed: of the games played, the same games for every map.
 
     Returns:
         (map, image or reason), in a fixed order.
@@ -212,9 +212,9 @@ def tried_images(game: Game, seed: int) -> list[tuple[BoardMap, FoundImage | str
 
 
 def _agree_on_unseen(images: list[FoundImage], shape: tuple[int, ...]) -> list[FoundImage]:
-    """The same images, with moves that were never legal placed so that images compose as their maps do.
+    """The same images, with moves that were never legal placed so that images compose like their maps.
 
-    What is known of two maps says what their product does; moves of which nothing is known stay where they are.
+    Two maps determine their product; moves about which nothing is known stay in place.
     """
     cells = np.arange(np.prod(shape)).reshape(shape)
     index_of = {image.board_map(cells).tobytes(): k for k, image in enumerate(images)}
@@ -233,7 +233,7 @@ def _agree_on_unseen(images: list[FoundImage], shape: tuple[int, ...]) -> list[F
 
 
 def _complete(places: Ints) -> Ints:
-    """A rearrangement from part of one: what is not placed stays, or goes where nothing else does.
+    """Complete a partial permutation: unplaced entries stay in place, or take a free place.
 
     Example:
         >>> _complete(np.array([1, -1, -1])).tolist()
@@ -251,7 +251,7 @@ Images = Callable[[Any, list[float]], list[tuple[Any, Any]]]
 
 
 def as_function(images: list[FoundImage], *, original: bool = True) -> Images:
-    """Images as a function (board, pi) -> [(board, pi), ...], the position itself first where `original` says so."""
+    """The images as a function (board, pi) -> [(board, pi), ...], starting with the position itself if `original`."""
     return lambda board, policy: [
         *([(board, policy)] if original else []),
         *(image(board, policy) for image in images),

@@ -1,7 +1,7 @@
-"""The environment as a function from (state, action) to the next state, and the states to try it on.
+"""The environment as a function from (state, action) to the next state, and the states to evaluate it on.
 
-Everything that discovery learns about an environment goes through here: outcomes of set states (medians where steps
-are random), a pool of states that episodes and exploration reach, and how far each coordinate spreads over them.
+All access of the search to an environment goes through this module: outcomes from set states (medians if steps are
+random), a pool of states from episodes and exploration, and the spread of each coordinate over the pool.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ MOST_COMPONENTS = 128  # of a state vector; Humanoid's has 47
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Next states of many steps.
+    """The outcomes of many steps.
 
     Attributes:
-        states: shape (n, dim): the next state, or the next observation where that is the state.
+        states: shape (n, dim): the next state, or the next observation if that is the state.
         observations: shape (n, dim of observations).
         rewards: shape (n,).
-        ended: whether the step ended the episode, 0 or 1, shape (n,); a share where steps are random.
-        settled: whether reward and end were the same each time, shape (n,).
+        ended: whether the step ended the episode, 0 or 1, shape (n,); a fraction if steps are random.
+        settled: whether reward and termination were the same each time, shape (n,).
     """
 
     states: Floats
@@ -61,7 +61,7 @@ class Outcomes:
 
 
 class Laboratory:
-    """One environment to experiment on.
+    """One environment as the search uses it.
 
     Args:
         make_env: builds it with the user's wrappers.
@@ -71,16 +71,16 @@ class Laboratory:
 
     Attributes:
         alpha: of the whole search.
-        values: the literals of actions that are whole numbers, None for other action spaces.
-        stepper: what steps it.
-        pool: states met.
-        states: the pool's states as vectors, shape (n, dim); no rows where states cannot be set or are not numbers.
-        is_start: which of them begin an episode, shape (n,).
+        values: the literals of whole-number actions; None for other action spaces.
+        stepper: steps the environment.
+        pool: the visited states.
+        states: the pool's states as vectors, shape (n, dim); no rows if states cannot be set or are not numeric.
+        is_start: whether each of them begins an episode, shape (n,).
         dim: length of a state vector; 0 for a black box.
         kind: whether set states repeat, are random, or cannot be set.
         why: the kind in words.
         shows_state: whether the observation is the state.
-        spread: per state coordinate, half the width of the middle 90% of the pool; 0 where it never changes.
+        spread: per state coordinate, half the width of the middle 90% of the pool; 0 if it never changes.
         repeats: how often each step is repeated.
 
     Raises:
@@ -127,16 +127,16 @@ class Laboratory:
         self.spread = _half_widths(self.states)
 
     def in_time(self, share: float = 1.0) -> bool:
-        """Whether that share of the time budget is not used up."""
+        """Whether the given share of the time budget is not used up."""
         left = self.seconds_left(share)
         return left is None or left > 0
 
     def seconds_left(self, share: float = 1.0) -> float | None:
-        """Seconds left of that share of the time budget; None where there is no limit."""
+        """Seconds left of the given share of the time budget; None if there is no limit."""
         return None if self._budget is None else share * self._budget - (time.monotonic() - self._started)
 
     def progress(self, done: int, total: int, what: str) -> None:
-        """Tell listeners."""
+        """Report progress to listeners."""
         self.emit(Progress(done, total, what))
 
     @property
@@ -153,7 +153,7 @@ class Laboratory:
 
     @cached_property
     def noise(self) -> tuple[Floats, float]:
-        """How far chance moves an outcome, in standard deviations: of each state coordinate, and of the reward."""
+        """The standard deviation of outcomes due to chance: of each state coordinate, and of the reward."""
         if self.kind != "stochastic":
             return np.zeros(self.dim), 0.0
         states, actions = self.states[self.rng.integers(len(self.states), size=_MEASURED)], self.draw_actions(_MEASURED)
@@ -165,7 +165,7 @@ class Laboratory:
 
     @property
     def ending_steps(self) -> Iterator[tuple[Floats, Any]]:
-        """State vectors and actions of the steps met that ended an episode."""
+        """State vectors and actions of visited steps that ended an episode."""
         for visit in self.pool.visits:
             vector = numeric(visit.situation.state) if visit.step.terminated else None
             if vector is not None and len(vector) == self.dim and np.isfinite(vector).all():
@@ -181,18 +181,18 @@ class Laboratory:
         return [self.action_space.sample() for _ in range(count)]
 
     def outcomes(self, states: Floats, actions: Sequence[Any], *, most: int = _REPEATS) -> Outcomes:
-        """Set states and step; medians over repetitions where steps are random.
+        """Set states and step; medians over repetitions if steps are random.
 
         Args:
             states: shape (n, dim).
             actions: n actions.
-            most: so often at most is a step repeated.
+            most: the maximum number of repetitions of a step.
 
         Returns:
-            What followed.
+            The outcomes.
 
         Raises:
-            TargetError: the environment refuses a state or an action.
+            TargetError: the environment rejects a state or an action.
         """
         rows = [self._repeat_step(state, action, most) for state, action in zip(states, actions, strict=True)]
         followed, observed, rewards, ended, settled = zip(*rows, strict=True)
@@ -217,7 +217,7 @@ class Laboratory:
         return step.flat if step.state is None else step.state
 
     def raw(self, state: Floats) -> Any:
-        """A state vector in the form that the setter takes."""
+        """A state vector in the form that the setter accepts."""
         access = self.stepper.access
         if access is None:
             raise TargetError("the state of a black box cannot be set.", where=self.label)
@@ -231,7 +231,7 @@ class Laboratory:
         return type(form)(state[0])  # a number by itself
 
     def difference(self, expected: Floats, actual: Floats) -> Floats:
-        """The signed difference of states, angles on the circle."""
+        """The signed difference of states, with angles on the circle."""
         gap = actual - expected
         turning = self._angles()
         if turning:
@@ -246,7 +246,7 @@ class Laboratory:
         return declared
 
     def _begin_episodes(self) -> None:
-        """More starts: what is constant within an episode (a goal, a command, a mask) varies between episodes only."""
+        """Add starts, because quantities fixed within an episode (goal, command, mask) vary only between episodes."""
         for _ in range(_EPISODES - self.pool.episodes):
             if not self.in_time(_GATHERING):
                 break

@@ -1,4 +1,4 @@
-"""Signed permutations with an offset: the maps that discovery searches, as values that compose and compare.
+"""Signed permutations with an offset: the maps that the search considers, as values that compose and compare.
 
 One class serves states, observations and actions: a permutation of n discrete actions is a signed permutation without
 signs.
@@ -25,7 +25,7 @@ class SignedMap:
     """x -> P x + offset: component j goes to component index[j], times sign[j].
 
     Attributes:
-        index: shape (dim,), a rearrangement of 0..dim-1.
+        index: shape (dim,), a permutation of 0..dim-1.
         sign: shape (dim,), +1 or -1.
         offset: shape (dim,), in the units of the image's components.
 
@@ -45,7 +45,7 @@ class SignedMap:
         sign: Sequence[int] | npt.NDArray[Any] | None = None,
         offset: Sequence[float] | Floats | None = None,
     ) -> SignedMap:
-        """The map with these images; no signs and no offset by default."""
+        """The map with the given images; no signs and no offset by default."""
         n = len(index)
         signs = (1,) * n if sign is None else tuple(int(s) for s in sign)
         shift = (0.0,) * n if offset is None else tuple(round(float(x), _DECIMALS) + 0.0 for x in offset)
@@ -55,13 +55,13 @@ class SignedMap:
     def about(
         index: Sequence[int] | npt.NDArray[Any], sign: Sequence[int] | npt.NDArray[Any], centre: Floats
     ) -> SignedMap:
-        """The map that keeps a centre: x -> centre + P (x - centre)."""
+        """The map that fixes a centre: x -> centre + P (x - centre)."""
         linear = SignedMap.of(index, sign)
         return SignedMap.of(index, sign, centre - linear.apply(centre[None])[0])
 
     @staticmethod
     def identity(dim: int) -> SignedMap:
-        """The map that changes nothing."""
+        """The identity map."""
         return SignedMap.of(range(dim))
 
     @property
@@ -71,18 +71,18 @@ class SignedMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether it is the identity."""
         return self == SignedMap.identity(self.dim)
 
     @property
     def cost(self) -> int:
-        """How much there is to say about it: moved components count three, negated ones two, offsets five."""
+        """Length of its description: moved components count three, negated ones two, offsets five."""
         moved = sum(i != j for j, i in enumerate(self.index))
         return 3 * moved + 2 * sum(s < 0 for s in self.sign) + 5 * sum(x != 0 for x in self.offset)
 
     @property
     def order(self) -> int:
-        """The smallest n >= 1 whose power changes nothing; 0 where there is none: a map that shifts.
+        """The smallest n >= 1 whose power is the identity; 0 if there is none, as for a translation.
 
         Example:
             >>> SignedMap.of([1, 2, 0], [1, 1, -1]).order, SignedMap.of([0], [1], [0.5]).order
@@ -105,7 +105,7 @@ class SignedMap:
         return order if not np.round(shifted, _DECIMALS - 2).any() else 0
 
     def inverse(self) -> SignedMap:
-        """The map that undoes it.
+        """The inverse map.
 
         Example:
             >>> quarter = SignedMap.of([1, 0], [1, -1], [0.5, 0.0])
@@ -183,20 +183,20 @@ def apply_square(name: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One map that may be a symmetry: how states and actions move, and what observations do then.
+    """One possible symmetry: its maps of states, actions and observations.
 
     Attributes:
-        state: on the vector that states are, or on the flattened observation where there is none.
+        state: on state vectors, or on the flattened observation if there are none.
         action: on action vectors, or on the values of a discrete action space.
         observation: on the flattened observation.
         residual: median misfit of its transitions on the screening states, relative to a typical step.
         reward_agrees: whether rewards agreed on the screening states.
         reward_gap: median difference of rewards there.
-        label: what people call it, where that is known.
-        form: which form of maps it belongs to, in words.
-        refuted: counterexamples that the search met, in words; "" for none.
-        others: further action maps that may go with it, the likelier first.
-        guessed: whether action maps besides these may go with it: the one at hand was fitted to few or noisy steps.
+        label: its common name, if it has one.
+        form: the form of maps that it belongs to, in words.
+        refuted: counterexamples found during the search, in words; "" if there are none.
+        others: further possible action maps, most likely first.
+        guessed: whether other action maps may be correct, because this one was fitted to few or noisy steps.
     """
 
     state: SignedMap
@@ -213,27 +213,27 @@ class Candidate:
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:
-        """What tells it from others: states and actions; observations follow."""
+        """Its identity as a value: the maps of states and actions, which determine that of observations."""
         return self.state, self.action
 
     @property
     def is_identity(self) -> bool:
-        """Whether neither states nor actions move."""
+        """Whether it changes neither states nor actions."""
         return self.state.is_identity and self.action.is_identity
 
     @property
     def cost(self) -> int:
-        """How much there is to say about it; the simplest of several generators is preferred."""
+        """Length of its description; among several generators the simplest is preferred."""
         return 4 * self.state.cost + self.action.cost
 
     @property
     def order(self) -> int:
-        """The order of the element; 0 where it is not finite."""
+        """The order of the element; 0 if it is not finite."""
         orders = (self.state.order, self.action.order)
         return 0 if 0 in orders else int(np.lcm(*orders))
 
     def inverse(self) -> Candidate:
-        """The map that undoes it."""
+        """The inverse map."""
         return replace(
             self,
             state=self.state.inverse(),

@@ -1,4 +1,4 @@
-"""Which action map goes with a map, from tables of what actions do: each effect goes where its image is found."""
+"""The action map that belongs to a map, from tables of the effects of actions: each effect is matched to its image."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def match_effects(
     """Match mapped effects of actions with effects of actions.
 
     Args:
-        moved: L on the effect of every literal of the actions (or +component, -component, ...), shape (k, dim).
+        moved: L applied to the effect of every literal of the actions (or +component, -component, ...), shape (k, dim).
         effects: the effects themselves, shape (k, dim).
         scale: per coordinate, shape (dim,) or broadcastable.
-        values: the literals of whole-number actions, None where rows are components up and down.
+        values: the literals of whole-number actions, None if rows are components up and down.
         space: the action space.
 
     Returns:

@@ -1,8 +1,8 @@
-"""What two coordinates do together, where states are real numbers: a product of two is invisible to single probes.
+"""Joint effects of two real coordinates: their product is invisible to single probes.
 
-The body axes of a quadrotor move by products of axes and rates: at zero no change of one coordinate shows that. The
-mixed effect of two probes, antisymmetric in each, is carried into itself by every symmetry that keeps the centre, as
-the table of single effects is, and exactly so.
+The body axes of a quadrotor change by products of axes and rates, which at zero is invisible to a change of one
+coordinate. The mixed effect of two probes, antisymmetrised in each, is exactly invariant under every symmetry that
+fixes the centre, like the table of single effects.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ROUNDINGS = 64  # of the numbers that a mixed effect is the difference of: four
 
 
 def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
-    """The structure, and what every two coordinates do together.
+    """The structure extended by the joint effects of every two coordinates.
 
     Args:
         lab: the environment.
-        structure: at the centre.
+        structure: measured at the centre.
 
     Returns:
-        The structure with `mixed`; None where steps are random, states are whole numbers, or these are too many.
+        The structure with `mixed`; None if steps are random, states are whole numbers, or these are too many.
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
     used = np.flatnonzero(sizes > 0)
@@ -54,14 +54,14 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
 
 
 def _floor(lab: Laboratory, structure: Structure, mixed: Floats) -> Floats:
-    """Below which a mixed effect on a coordinate counts as none: a share of the largest, and above rounding."""
+    """The threshold below which a mixed effect counts as zero: a share of the largest, and above rounding."""
     rounding = np.finfo(np.float32 if lab.is_single else np.float64).eps
     numbers = np.abs(structure.centre) + np.abs(lab.states).max(axis=0)
     return np.asarray(np.maximum(FLOOR * np.abs(mixed).max(axis=(0, 1)), _ROUNDINGS * rounding * numbers))
 
 
 def over_literals(mixed: Floats) -> Floats:
-    """Over literals of both signs: a probe of the other sign, or a fall in place of a rise, negates an effect.
+    """Extend a table to literals of both signs: reversing a probe or an effect changes the sign.
 
     Args:
         mixed: effect on coordinate i of probing j and k together, shape (dim, dim, dim), indices j, k, i.

@@ -1,7 +1,7 @@
-"""The search where states are numbers and there is no table: their transitions are tried or met, and make one.
+"""The search over numbered states without a table: transitions are tried or observed, and form a table.
 
-Automorphisms of what may follow what (with which reward, and whether an episode ends) propose; `verify-env` decides, as
-everywhere. How often something follows is left out of the proposal: frequencies are never equal in samples.
+Candidates are the automorphisms of the possible transitions (with reward and termination); `verify-env` decides, as
+always. Transition frequencies are not used for the proposal, because sampled frequencies are never equal.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Outcome = tuple[int, float, bool]
 
 @dataclass
 class Transitions:
-    """What may follow what.
+    """The possible transitions.
 
     Attributes:
-        outcomes: (state, action) to the outcomes seen: next state, reward, end.
-        starts: how often episodes began in each state.
-        repeats: whether every pair had one outcome however often it was tried.
-        whole: whether every action was tried in every state that was met.
+        outcomes: (state, action) to the observed outcomes: next state, reward, termination.
+        starts: the number of episodes that began in each state.
+        repeats: whether every pair always had the same outcome.
+        whole: whether every action was tried in every visited state.
     """
 
     outcomes: dict[tuple[int, int], set[Outcome]] = field(default_factory=lambda: defaultdict(set))
@@ -52,7 +52,7 @@ class Transitions:
 
 
 def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bool:
-    """Whether states are numbers that can be tried one by one, and actions too.
+    """Whether states and actions are numbered, and few enough to try one by one.
 
     Example:
         >>> is_numbered(spaces.Discrete(9), spaces.Discrete(4)), is_numbered(spaces.Discrete(10**6), spaces.Discrete(4))
@@ -63,14 +63,14 @@ def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bo
 
 
 def search_numbered(lab: Laboratory, court: Court) -> Discovery:
-    """Propose the automorphisms of the transitions met, and verify them as one group.
+    """Propose the automorphisms of the observed transitions, and verify them as one group.
 
     Args:
-        lab: an environment that `is_numbered`.
-        court: how to verify.
+        lab: an environment for which `is_numbered` is true.
+        court: runs the verification.
 
     Returns:
-        The group with its verdict; complete where steps repeat and every action was tried in every state.
+        The group with its verdict; complete if steps repeat and every action was tried in every state.
     """
     met = collect(lab)
     states = {s for s, _ in met.outcomes}
@@ -102,7 +102,7 @@ def _why_open(met: Transitions) -> str:
 
 
 def collect(lab: Laboratory) -> Transitions:
-    """Try every action in every state where states can be set, else step episodes.
+    """Try every action in every state if states can be set; otherwise step episodes.
 
     Raises:
         TargetError: an observation is not a number of the space.
@@ -132,7 +132,7 @@ def collect(lab: Laboratory) -> Transitions:
 
 
 def _begin_often(lab: Laboratory, met: Transitions) -> None:
-    """More resets, until every state in which an episode began did so often: then hardly one was never met."""
+    """Reset until every observed start state occurred often, so that hardly any start state remains unobserved."""
     for _ in range(_MOST_RESETS):
         if min(met.starts.values(), default=0) >= _OFTEN or not lab.in_time(_SHARE):
             break
@@ -155,7 +155,7 @@ def _note(lab: Laboratory, met: Transitions, at: int, action: int, step: Any) ->
 
 
 def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
-    """Every action in every state that is met, breadth first; random steps often."""
+    """Try every action in every visited state, breadth first; repeat random steps."""
     space = lab.action_space
     actions = [np.int64(a + int(space.start)) for a in range(int(space.n))]  # type: ignore[attr-defined]
     pairs = int(lab.observation_space.n) * len(actions)  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
 
 
 def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
-    """The automorphisms of what may follow, as a claim; None for none but the identity."""
+    """The automorphisms of the possible transitions, as a claim; None if there is only the identity."""
     from symcheck.mdp.tabular import TabularMDP  # loads scipy
 
     n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]

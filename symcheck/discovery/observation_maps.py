@@ -1,4 +1,4 @@
-"""The linear map of observations that goes with a map of states."""
+"""The linear map of observations that belongs to a map of states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLEAN = 1e-4
 
 
 def round_to_whole(matrix: Floats) -> Floats:
-    """Entries near -1, 0 and 1 taken for these."""
+    """Round entries near -1, 0 and 1 to these values."""
     whole = np.round(matrix)
     return np.asarray(np.where(np.abs(matrix - whole) < CLEAN, whole, matrix) + 0.0)
 
@@ -35,7 +35,7 @@ def observation_matrix(lab: Laboratory, state: Callable[[Any], Floats], acting: 
         Matrix (dim, dim) and offset (dim,).
 
     Raises:
-        SymcheckError: observations are images, or follow no linear map.
+        SymcheckError: observations are images, or do not transform linearly.
     """
     if is_image(lab):
         raise SymcheckError("rotations of images are searched as rotations of the picture.")

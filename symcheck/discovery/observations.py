@@ -1,8 +1,8 @@
-"""What observations do when states move: read off pairs of states and images, like the action map.
+"""The observation map that belongs to a state map, inferred from pairs of states and images.
 
-Where the observation is the state there is nothing to find. Elsewhere each component of the observation at the image
-is matched with the component of the original that it equals, up to sign (a cosine with itself, a left leg with a right
-one); images are compared under the spatial operators.
+If the observation is the state, nothing has to be inferred. Otherwise each component of the observation at the image is
+matched with the component of the original that it equals up to sign (a cosine with itself, a left leg with a right
+leg); image observations are compared under the spatial operators.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_MATCHED = 1024  # components
 
 @dataclass(frozen=True)
 class Sightings:
-    """Observations after a step, at states of all kinds.
+    """Observations after a step, at a variety of states.
 
     Attributes:
         states: shape (n, dim).
@@ -48,24 +48,24 @@ class Sightings:
 
 
 class NoObservationMapError(TargetError):
-    """No map of a searched form goes with the state map; the message names a component without a partner."""
+    """No map of a searched form belongs to the state map; the message names an unmatched component."""
 
 
 def is_image(lab: Laboratory) -> bool:
-    """Whether observations are one picture and nothing else."""
+    """Whether observations are a single image."""
     return layout_of(lab.observation_space) is not None
 
 
 def look_around(lab: Laboratory) -> Sightings:
-    """Observe after a step from states of the pool and, where states are not integers, from wider ones.
+    """Observe after a step from states of the pool and, unless states are integers, from a wider range of states.
 
-    Components that rarely leave their usual value (contacts) are looked for until each was seen a dozen times.
+    For components that rarely change (contacts), the search continues until each has changed a dozen times.
 
     Args:
         lab: the environment.
 
     Returns:
-        What was seen; states that the environment refuses are left out.
+        The observations; states that the environment rejects are left out.
     """
     if is_image(lab):
         return _observe_steps(lab, _pool_states(lab, _PICTURES))
@@ -113,7 +113,7 @@ def _observe_steps(lab: Laboratory, states: Floats) -> Sightings:
 
 
 def _append_rows(first: Sightings, second: Sightings, rows: Any) -> Sightings:
-    """The first sightings and some rows of the second."""
+    """The first sightings, extended by some rows of the second."""
     chosen = np.arange(len(second.states))[rows]
     return Sightings(
         np.concatenate([first.states, second.states[chosen]]),
@@ -125,20 +125,20 @@ def _append_rows(first: Sightings, second: Sightings, rows: Any) -> Sightings:
 def matching_observation_map(
     lab: Laboratory, state_map: SignedMap, action_map: SignedMap, sightings: Sightings
 ) -> SignedMap:
-    """The observation map that goes with a state map.
+    """The observation map that belongs to a state map.
 
     Args:
         lab: the environment.
         state_map: L on states.
         action_map: K on actions.
-        sightings: the left sides.
+        sightings: the original sides.
 
     Returns:
-        A signed permutation; of pictures, an element of the square's group.
+        A signed permutation; for images, an element of the symmetry group of the square.
 
     Raises:
-        NoObservationMapError: none fits.
-        TargetError: the environment refuses an image.
+        NoObservationMapError: no map fits.
+        TargetError: the environment rejects an image.
     """
     images = lab.outcomes(state_map.apply(sightings.states), map_actions(lab, action_map, sightings.actions))
     expected, actual = sightings.observations, images.observations
@@ -152,7 +152,7 @@ def matching_observation_map(
 
 
 def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> SignedMap:
-    """Component j of the original goes where the image has it, by the median misfit over pairs; parts stay apart."""
+    """Match components of the original and the image by the median misfit over pairs; parts stay separate."""
     names = lab.stepper.codec.coordinates.names
     parts = blocks_of(lab.observation_space)
     middle = np.concatenate([part.middle for part in parts])
@@ -179,7 +179,7 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
 
 
 def _misfits(expected: Floats, actual: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Mean misfits of every pair of columns, kept and negated, each relative to its scale and capped at 1."""
+    """Mean misfit of every pair of columns, with and without a sign change, relative to its scale and capped at 1."""
     n = expected.shape[1]
     kept, turned = np.empty((n, n)), np.empty((n, n))
     for j in range(n):

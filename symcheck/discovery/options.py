@@ -16,7 +16,8 @@ _SCREENED = 2_000  # a screening run refuses what is broken in one pair of a tho
 class DiscoverOptions(RunOptions):
     """How much evidence to gather on every candidate.
 
-    alpha is that of the run that accepts the group, as in `verify-env`; screening runs share as much among them.
+    alpha is the level of the run that accepts the group, as in `verify-env`; the screening runs together have the same
+    level.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -49,7 +50,7 @@ class DiscoverOptions(RunOptions):
 
     @property
     def accepting_samples(self) -> int:
-        """The pairs on which a group is accepted: the budget of `verify-env`.
+        """The number of pairs in the accepting run: the budget of `verify-env`.
 
         Example:
             >>> DiscoverOptions().accepting_samples, DiscoverOptions(samples=500).accepting_samples
@@ -59,7 +60,7 @@ class DiscoverOptions(RunOptions):
 
     @property
     def screening_samples(self) -> int:
-        """The pairs on which one candidate is screened.
+        """The number of pairs in the screening run of one candidate.
 
         Example:
             >>> DiscoverOptions().screening_samples, DiscoverOptions(samples=500).screening_samples

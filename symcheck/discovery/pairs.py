@@ -1,8 +1,8 @@
-"""What two coordinates do together: rules of boards span several cells, and single nudges cannot tell cells apart.
+"""Joint effects of two whole-number coordinates, because rules of boards span several cells.
 
-At a centre that a symmetry keeps, it takes the state with two literals probed to the state with their images probed.
-What follows there under all actions, counted without regard to which action it was, is the same then, whatever the map
-of the actions is. So a table of such counts is carried into itself, and a pair is refuted by its own counterexample.
+A symmetry that fixes the centre maps the state with two probed literals to the state with their images probed. The
+outcomes under all actions, counted without regard to the action, then agree, whatever the action map is. So a table of
+such counts is invariant, and a single pair can refute a candidate.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Outcome = tuple[float, bool]
 
 
 def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
-    """The structure, and what every two literals of whole numbers do together.
+    """The structure extended by the joint effects of every two literals of whole numbers.
 
     Args:
         lab: the environment.
-        structure: at the centre.
+        structure: measured at the centre.
 
     Returns:
-        The structure with `pairs`; None where states are not whole numbers, or these are too many.
+        The structure with `pairs`; None if states are not whole numbers, or these are too many.
     """
     pairs = _list_pairs(lab, structure)
     actions = neutral_actions(lab)
@@ -64,14 +64,14 @@ def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
 
 
 def keeps_pairs(structure: Structure, state_map: SignedMap) -> bool:
-    """Whether a map takes every two literals to two that do the same together, as far as that was measured.
+    """Whether a map takes every two literals to two with the same joint effect, as far as that was measured.
 
     Args:
-        structure: at the centre.
+        structure: measured at the centre.
         state_map: a map of states.
 
     Returns:
-        True also where the map moves the centre: then the table says nothing about it.
+        True also if the map moves the centre, because the table then says nothing about it.
 
     Example:
         >>> same = np.array([[-1, -1, 1, -1], [-1] * 4, [1, -1, -1, -1], [-1] * 4])
@@ -90,7 +90,7 @@ def keeps_pairs(structure: Structure, state_map: SignedMap) -> bool:
 
 
 def _list_pairs(lab: Laboratory, structure: Structure) -> list[tuple[int, int]]:
-    """Pairs of literals of different coordinates, each within the range that the states met have there."""
+    """Pairs of literals of different coordinates, each within the visited range."""
     low, high = lab.states.min(axis=0), lab.states.max(axis=0)
     probed = [structure.centre + _literal(structure, p) for p in range(2 * structure.dim)]
     inside = [p for p, state in enumerate(probed) if low[p // 2] <= state[p // 2] <= high[p // 2]]
@@ -116,7 +116,7 @@ def _tabulate(
     actions: list[object],
     usual: Outcome,
 ) -> npt.NDArray[np.int64]:
-    """Equal numbers where equally many actions have each unusual outcome for certain, shape (2 dim, 2 dim)."""
+    """Equal numbers for pairs with equal counts of unusual certain outcomes over actions, shape (2 dim, 2 dim)."""
     table = np.full((2 * structure.dim, 2 * structure.dim), _UNKNOWN)
     numbers: dict[frozenset[tuple[Outcome, int]], int] = {}
     for (p, q), steps in outcomes.items():

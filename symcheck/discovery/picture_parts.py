@@ -1,4 +1,4 @@
-"""Observations with pictures in them, as smaller arrays: all pictures turn together, what stands beside moves too."""
+"""Observations that contain images, reduced to smaller arrays; all images rotate together with the other components."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BESIDE = 64  # maps of all that stands beside them
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of an observation, at least one of which is a picture.
+    """The parts of an observation, at least one of which is an image.
 
     Attributes:
         blocks: all of them, in the order in which observations are flattened.
@@ -35,21 +35,21 @@ class Parts:
 
     @property
     def pictures(self) -> list[Block]:
-        """Those that are pictures."""
+        """The image parts."""
         return [block for block in self.blocks if block.layout is not None]
 
     @property
     def beside(self) -> list[Block]:
-        """Those that are not."""
+        """The other parts."""
         return [block for block in self.blocks if block.layout is None]
 
     @property
     def width(self) -> int:
-        """Numbers of a flattened observation."""
+        """The size of a flattened observation."""
         return self.blocks[-1].first + self.blocks[-1].size
 
     def list_maps(self) -> tuple[list[tuple[str, SignedMap]], bool]:
-        """Maps but the identity: an element of the square's group, and what happens beside; and whether all are listed.
+        """Maps without the identity: elements of the square's group, maps of other parts; and whether all are listed.
 
         Example:
             >>> maps, listed = Parts.of(spaces.Dict(a=spaces.Box(0, 1, (4, 4)), b=spaces.Box(-1, 1, (2,)))).list_maps()
@@ -63,7 +63,7 @@ class Parts:
         return [each for each in maps if each[0] != "identity" or not each[1].is_identity], listed
 
     def _list_beside(self) -> tuple[list[SignedMap], bool]:
-        """Signed permutations of every part beside the pictures, as maps of the flattened observation."""
+        """Signed permutations of every part that is not an image, as maps of the flattened observation."""
         still = SignedMap.identity(self.width)
         choices = [self._maps_of(block) for block in self.beside]
         count = int(np.prod([len(each) for each in choices])) if choices else 1
@@ -99,19 +99,19 @@ class Parts:
         return whole
 
     def shrink(self, flat: Floats) -> Floats:
-        """Smaller pictures, flattened, then what stands beside them, shape (n, numbers)."""
+        """Smaller images, flattened, followed by the other parts, shape (n, numbers)."""
         small = [each.reshape(len(flat), -1) for each in self._small(flat)]
         return np.concatenate([*small, *(flat[:, block.at] for block in self.beside)], axis=1)
 
     def join_pictures(self, flat: Floats) -> Floats:
-        """One smaller picture for all that have its shape, shape (n, height, width)."""
+        """One smaller image for all images of the same shape, shape (n, height, width)."""
         small = self._small(flat)
         alike = [each for each in small if each.shape == small[0].shape]
         # Unequal weights, as of channels.
         return np.asarray(np.tensordot(_weights(len(alike)), np.stack(alike), axes=(0, 0)))
 
     def move(self, name: str, beside: SignedMap, rows: Floats) -> Floats:
-        """The map on rows that `shrink` made."""
+        """The map on rows produced by `shrink`."""
         moved, first = [], 0
         for block in self.pictures:
             shape = self._small_shape(block)
@@ -139,22 +139,22 @@ class Parts:
 
 
 def _weights(count: int) -> Floats:
-    """Unequal ones: pictures may hold one another's complement, whose mean shows nothing."""
+    """Unequal weights, because images may be complements of each other, whose mean is constant."""
     weights = np.linspace(1.0, 2.0, count)
     return np.asarray(weights / weights.sum())
 
 
 def small_pictures(flat: Floats, block: Block, side: int) -> Floats:
-    """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
+    """Images averaged over channels and blocks of pixels, centred, so that few numbers remain.
 
     Args:
-        flat: flattened pictures, shape (n, numbers).
-        block: knows their shape.
-        side: pixels a side at most.
+        flat: flattened images, shape (n, numbers).
+        block: provides their shape.
+        side: maximum number of pixels per side.
 
     Returns:
-        Shape (n, height, width); blocks of pixels tile a centre of equal margins, so that rotations and reflections act
-        on the small picture as on the large.
+        Shape (n, height, width). The blocks cover a centre with equal margins, so rotations and reflections act on the
+        small image as on the large one.
     """
     pictures = upright(flat.reshape(len(flat), *(block.space.shape or (1, 1))), block.layout or "first")
     stacked = pictures.reshape(len(flat), -1, *pictures.shape[-2:])

@@ -1,4 +1,4 @@
-"""The search over pictures where states cannot be set: turns and reflections, and the actions that go with them."""
+"""The search over image observations if states cannot be set: rotations and reflections, and their action maps."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _FORM = "rotations and reflections of the image"
-_FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of what stands beside them"
+_FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of the other components"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 WHATEVER = "episodes differ from their images, whatever the action map"
 
 
 def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    """Candidates: the turns and reflections that keep pictures' shapes, with the action maps that fit best.
+    """Candidates: the rotations and reflections that preserve image shapes, with the best-fitting action maps.
 
-    Pictures turn together; numbers beside them are exchanged and negated in every way where they are few.
+    All images rotate together; if there are few other components, all their signed permutations are tested.
 
     Args:
         lab: the environment.
         rollouts: its steps.
 
     Returns:
-        Candidates for verification; what episodes refute by themselves is refused.
+        Candidates for verification; those that episodes alone refute are rejected.
     """
     parts = Parts.of(lab.observation_space)
     maps, listed = parts.list_maps()
@@ -87,7 +87,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
 
 
 def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator[SignedMap]:
-    """Where there is an action for each pixel: the map that moves actions as it moves pixels."""
+    """If there is one action per pixel, the map that moves actions like pixels."""
     shape = space.shape or (1, 1)
     sides = shape[:2] if layout_of(space) == "last" else shape[-2:]
     if lab.values is not None and lab.values.single and lab.values.total == sides[0] * sides[1]:
@@ -95,17 +95,17 @@ def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator
 
 
 def _spoken(name: str) -> str:
-    """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
+    """The name of an element whose entry is a list of numbers; "" if the entry is its name."""
     return "" if name in SPATIAL_OPERATORS else name
 
 
 def _list_effects(
     lab: Laboratory, before: Floats, after: Floats, actions: Floats
 ) -> list[tuple[Floats, Sequence[int]]]:
-    """What each action does to pictures, in two ways, the one that repeats better first: rows over actions, and shape.
+    """The effect of each action on images, in two forms, the more repeatable first: rows over actions, and shape.
 
-    The mean change of every pixel tells actions on cells apart; products of pixels before and after a step say where an
-    action moves things wherever these are. What all actions have in common says nothing about any of them.
+    The mean change of every pixel distinguishes actions on cells; products of pixels before and after a step show the
+    direction in which an action moves objects, wherever they are. The part that all actions share is removed.
     """
     n, shape = len(before), before.shape[1:]
     flat, step = (before - before.mean(axis=0)).reshape(n, -1), (after - before).reshape(n, -1)
@@ -135,7 +135,7 @@ def _by_action(lab: Laboratory, actions: Floats, of: object) -> Floats:
 
 
 def _match(lab: Laboratory, name: str, rows: Floats, shape: Sequence[int]) -> tuple[SignedMap, float]:
-    """The action map under which what actions do, seen through the map of the picture, is what actions do."""
+    """The action map under which the effects of actions, transformed with the image, are again effects of actions."""
     size = len(rows)
     turned = apply_square(name, rows.reshape(size, *shape))
     if len(shape) == 4:  # the map acts on the pixels before a step, then on those after it

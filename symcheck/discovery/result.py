@@ -1,4 +1,4 @@
-"""What a search found: plain data for terminals, pages, JSON and SPEC files."""
+"""The result of a search: plain data for terminals, pages, JSON and SPEC files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Fate = Verdict | Literal["refused", "follows", "untried"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and what became of it.
+    """One candidate and its outcome.
 
     Attributes:
-        moves: how observations move, in one line.
-        actions: how actions move; "" where that was never found out.
+        moves: the observation map, in one line.
+        actions: the action map; "" if it was never determined.
         order: of the element.
         verdict: of verification, or "refused" by the search, or "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
-        residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
-        result: the verification, where there was one.
-        fields: the SPEC fields of this candidate alone; empty where it was never complete.
+        residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
+        result: the verification, if there was one.
+        fields: the SPEC fields of this candidate alone; empty if it was incomplete.
         kind: the reason without its numbers, by which reports group candidates; "" for a reason of its own.
-        form: which form of maps it belongs to, in words.
-        another: whether it failed with an action map that was fitted, and another one may go with it.
+        form: the form of maps that it belongs to, in words.
+        another: whether it failed with a fitted action map, so that another action map may be correct.
     """
 
     moves: str
@@ -49,18 +49,18 @@ class Trial:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not decided if a symmetry moves observations like this."""
+        """Whether the search did not decide if a symmetry with this observation map exists."""
         return self.another or self.verdict in ("untried", "undecided")
 
 
 @dataclass(frozen=True)
 class Form:
-    """One form of maps, and how far the search went through it.
+    """One form of maps, and how much of it was searched.
 
     Attributes:
-        name: what the maps are, in words.
+        name: description of the maps.
         decided: how many were accepted or refused.
-        open: how many were not decided; None where the search reached a limit and never listed them.
+        open: how many were not decided; None if the search reached a limit and never listed them.
     """
 
     name: str
@@ -70,16 +70,17 @@ class Form:
 
 @dataclass(frozen=True)
 class Rotation:
-    """A continuous linear symmetry: verified at a generic angle, else found approximately and never a claim.
+    """A continuous linear symmetry: verified at a generic angle, or found approximately and not claimed.
 
     Attributes:
-        description: which coordinates turn, in words.
-        residual: how well its equations hold, relative; for the dynamics and the reward together.
+        description: the coordinates that rotate, in words.
+        residual: relative residual of its equations, for dynamics and reward together.
         reward_residual: of the reward alone.
-        angle: of the finite rotation that was verified, in degrees; 0 where a generic one was, so that all hold.
-        verdict: what verification says about the finite rotation; "undecided" where it could not be verified.
+        angle: of the finite rotation that was verified, in degrees; 0 if a generic angle was verified, so that all
+            hold.
+        verdict: of the verification of the finite rotation; "undecided" if it could not be verified.
         why: the reason in one sentence.
-        result: the verification, where there was one.
+        result: the verification, if there was one.
     """
 
     description: str
@@ -97,7 +98,7 @@ class Sensitivities:
 
     Attributes:
         names: of the coordinates, then of the actions' columns.
-        rows: effect of every column on every coordinate, each row scaled to its largest.
+        rows: effect of every column on every coordinate, each row scaled to its largest entry.
         centre: the point at which it was measured.
     """
 
@@ -108,31 +109,31 @@ class Sensitivities:
 
 @dataclass(frozen=True)
 class Discovery:
-    """All that one search found out about one environment.
+    """The complete result of one search on one environment.
 
     Attributes:
         target: the environment.
-        route: how states were tried: set, only reached by rollouts, or enumerated from a table.
-        how: the route in words.
+        route: how states were explored: set, only reached by rollouts, or enumerated from a table.
+        how: the route, in words.
         narrowing: how the search narrowed: (count in words, what was counted).
-        tried: candidates compared with the environment; the error budget counts each.
+        tried: number of candidates compared with the environment; the error budget counts each.
         alpha: of the whole search.
-        level: alpha of each screening run; what is claimed is accepted at all of alpha.
+        level: alpha of each screening run; the claim is accepted at the full alpha.
         seed: of the search.
         trials: the candidates, accepted first.
-        group: {"name", "order"} of the verified group, order 1 where nothing was found.
-        claim: the verified symmetry; None where nothing was found.
-        fields: its SPEC fields; empty where nothing was found, or a SPEC file cannot say it (callables).
-        verified: the verification of exactly these fields; None where nothing was found.
+        group: {"name", "order"} of the verified group, order 1 if nothing was found.
+        claim: the verified symmetry; None if nothing was found.
+        fields: its SPEC fields; empty if nothing was found, or if a SPEC file cannot express it (callables).
+        verified: the verification of exactly these fields; None if nothing was found.
         rotations: continuous symmetries, never claimed.
-        remarks: what else to know: limits reached, coordinates left alone, identical actions.
-        sensitivities: what pruned the search; None on other routes.
+        remarks: further remarks: limits reached, coordinates not searched, identical actions.
+        sensitivities: the table that pruned the search; None on other routes.
         complete: whether every map of the forms searched was decided.
         forms: how many maps of each form were decided, and how many not.
-        interrupted: whether it was stopped.
+        interrupted: whether it was interrupted.
         duration_s: wall time.
         command: the command line that repeats it.
-        orbits: of a table, the homomorphism onto the orbits of its states, for pages; None elsewhere.
+        orbits: for a table, the homomorphism onto the orbits of its states, for pages; None otherwise.
     """
 
     target: str
@@ -165,7 +166,7 @@ class Discovery:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the group found; failed where every candidate was refused, undecided where some were not decided."""
+        """Of the group found; failed if every candidate was rejected, undecided if some were not decided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
         unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
@@ -220,17 +221,17 @@ def _plain_rotation(rotation: Rotation) -> dict[str, Any]:
 
 
 def is_accepted(result: RunResult) -> bool:
-    """Whether the engine's verdict on a run is one of those that hold; no verdict is made here."""
+    """Whether the engine's verdict on a run is `passed` or `proved`; no verdict is made here."""
     return result.verdict in ("passed", "proved")
 
 
 def fails_whatever_the_actions(result: RunResult) -> bool:
-    """Whether a run refutes the map of observations with any action map: starts differ, and no action was taken yet."""
+    """Whether a run refutes the observation map with any action map: the start distribution differs."""
     return any(each.name == "initial_invariance" and each.verdict == "failed" for each in result.properties)
 
 
 def why_of(result: RunResult) -> str:
-    """What a verification says, in one sentence: which properties fail, where and by how much.
+    """The outcome of a verification in one sentence: which properties fail, where and by how much.
 
     Args:
         result: a finished verification.
@@ -255,7 +256,7 @@ def why_of(result: RunResult) -> str:
 
 
 def kind_of(result: RunResult) -> str:
-    """What a verification says without its numbers: the properties that fail or are undecided.
+    """The outcome of a verification without numbers: the properties that fail or are undecided.
 
     Args:
         result: a finished verification.

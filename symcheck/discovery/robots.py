@@ -1,6 +1,6 @@
-"""Mirrors of MuJoCo robots by the names, places and axes of the model: candidates, and words for those found otherwise.
+"""Mirrors of MuJoCo robots from the names, positions and axes of the model: candidates, and names for others.
 
-The search over effects needs no names; the model knows them, and which of its numbers break the mirror.
+The search over effects needs no names. The model provides them, and shows which of its numbers break the mirror.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NamedMirror:
     """A mirror derived from a model.
 
     Attributes:
-        label: for people, "mirror in the plane xz".
+        label: its name in reports, "mirror in the plane xz".
         state: on (qpos, qvel).
         differences: numbers of the model that break it, in words.
     """
@@ -32,7 +32,7 @@ class NamedMirror:
 
     @property
     def remark(self) -> str:
-        """The numbers that break it, in a sentence; "" where none does."""
+        """A sentence about the numbers that break it; "" if none does."""
         if not self.differences:
             return ""
         shown = "; ".join(self.differences[:_MOST_SAID])
@@ -41,13 +41,13 @@ class NamedMirror:
 
 
 def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
-    """The mirrors that a MuJoCo model has by its names and axes; none for other environments.
+    """The mirrors that a MuJoCo model has by its names and axes; empty for other environments.
 
     Args:
         lab: the environment.
 
     Returns:
-        Those whose state map is a signed permutation without offset of exactly the state that is set.
+        Those whose state map is a signed permutation, without offset, of the state vector that is set.
     """
     base = lab.stepper.base
     if not hasattr(base, "init_qpos") or not hasattr(base, "model"):

@@ -1,4 +1,4 @@
-"""Steps of uniform-policy episodes, and what they say about a map by themselves, whatever actions it goes with."""
+"""Steps of uniform-policy episodes, and what they show about a map independently of its action map."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class Rollouts:
     Attributes:
         before: flattened observations, shape (n, dim).
         after: the next ones, shape (n, dim).
-        actions: features of the actions, shape (n, features): indicators, or components about the centre of the box.
+        actions: features of the actions, shape (n, features): indicators, or components relative to the centre of the
+            box.
         rewards: shape (n,).
         ended: whether the step terminated the episode, shape (n,).
-        episode: number of the episode, shape (n,).
+        episode: index of the episode, shape (n,).
     """
 
     before: Floats
@@ -46,7 +47,7 @@ class Rollouts:
 
 
 def roll(lab: Laboratory) -> Rollouts:
-    """Step uniform-policy episodes; too few steps to search only where time was up.
+    """Step uniform-policy episodes; the steps are too few to search only if time was up.
 
     Raises:
         TargetError: observations are not numbers.
@@ -72,7 +73,7 @@ def roll(lab: Laboratory) -> Rollouts:
 
 
 def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
-    """Indicators of the values of whole-number actions; components of a Box about its middle, in half widths."""
+    """Indicators of the values of whole-number actions; Box components relative to the middle, in half widths."""
     if lab.values is not None:
         return lab.values.indicators(actions)
     if isinstance(lab.action_space, spaces.Box):
@@ -84,21 +85,21 @@ def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
 def refutes_whatever_the_actions(
     rollouts: Rollouts, before: Floats, after: Floats, move: Callable[[Floats], Floats], level: float
 ) -> bool:
-    """Whether episodes under uniform actions look different after a map of observations.
+    """Whether episodes under uniform actions change their distribution under an observation map.
 
-    A permutation of the actions leaves the uniform policy as it is. So if the map is a symmetry with any action map, an
-    episode and its image have one law, and the difference of a feature between the two has mean zero.
+    A permutation of the actions preserves the uniform policy. So if the map is a symmetry with any action map, an
+    episode and its image have the same distribution, and the difference of a feature between the two has mean zero.
 
     Args:
-        rollouts: rewards, ends and episodes.
-        before: observations, or smaller pictures of them, shape (n, dim).
+        rollouts: rewards, terminations and episodes.
+        before: observations, or smaller images of them, shape (n, dim).
         after: the next ones.
         move: the map, on stacked rows.
-        level: probability at most with which a symmetry is refuted.
+        level: upper bound on the probability that a symmetry is refuted.
 
     Returns:
         Whether it is refuted. Features are sums over an episode of first moments, steps, squares of steps, and their
-        products with rewards, ends and starts.
+        products with rewards, terminations and starts.
     """
     differences = _features(rollouts, before, after) - _features(rollouts, move(before), move(after))
     episodes, at = np.unique(rollouts.episode, return_inverse=True)

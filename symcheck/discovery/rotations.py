@@ -1,12 +1,12 @@
-"""Continuous linear symmetries: the null space of a least-squares problem, with its residual; never a claim.
+"""Continuous linear symmetries: the null space of a least-squares problem, with its residual; never claimed directly.
 
 If x -> exp(t A) x + ... , a -> exp(t B) a is a symmetry of x' = f(x, a) for every t, its derivative at t = 0 obeys
 
     D_x f (A x + b) + D_a f B a = A f + b        and        D_x r . (A x + b) + D_a r . B a = 0
 
-at every sampled (x, a): linear equations in the unknowns A, b, B. A and B are taken antisymmetric (rotations), which
-keeps quaternions and pairs of axes and leaves scalings out; b moves angles along. What solves the equations up to a
-small residual is reported, and one finite rotation is built from it that can be verified.
+at every sampled (x, a): linear equations in the unknowns A, b, B. A and B are restricted to antisymmetric matrices
+(rotations), which includes quaternions and pairs of axes and excludes scalings; b shifts angles. Solutions with a small
+residual are reported, and each gives a finite rotation that can be verified.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Generator:
     """An infinitesimal rotation of states and actions.
 
     Attributes:
-        state: A, antisymmetric, shape (dim, dim); scaled so that its fastest plane turns once in 2 pi.
-        shift: b, shape (dim,): angles that move along.
+        state: A, antisymmetric, shape (dim, dim); scaled so that its fastest plane rotates once in 2 pi.
+        shift: b, shape (dim,): shifts of angles.
         action: B, antisymmetric, shape (components, components).
         residual: of the equations of the dynamics, relative to their size without cancellation.
         reward_residual: the same for the reward.
@@ -70,7 +70,7 @@ class Generator:
 
     @property
     def planes(self) -> list[tuple[int, int, float]]:
-        """The pairs of coordinates that turn into each other: (i, j, rate), e_i towards e_j."""
+        """The rotating pairs of coordinates: (i, j, rate), from e_i towards e_j."""
         pairs = zip(*np.triu_indices(len(self.state), 1), strict=True)
         return [(int(i), int(j), float(self.state[j, i])) for i, j in pairs if self.state[j, i] != 0]
 
@@ -85,14 +85,14 @@ class _Derivatives:
 
 
 def find_generators(lab: Laboratory) -> list[Generator]:
-    """Look for continuous rotations.
+    """Search for continuous rotations.
 
     Args:
         lab: an environment with Box actions whose states are real numbers that can be set.
 
     Returns:
-        Rotations of dynamics and reward; where there is none, rotations of the dynamics alone. Empty where the
-        environment is random, discrete in states or actions, or too large.
+        Rotations of dynamics and reward; if there are none, rotations of the dynamics alone. Empty if the environment
+        is random, discrete in states or actions, or too large.
 
     Cost: 64 (2 dim + 2 components + 1) steps and a singular value decomposition of dim^2 / 2 unknowns.
     """
@@ -142,7 +142,7 @@ def _derivatives_at(
 
 
 def _unknowns(lab: Laboratory) -> list[tuple[Floats, Floats, Floats]]:
-    """A basis of the unknowns (A, b, B); coordinates that never change stay out of it."""
+    """A basis of the unknowns (A, b, B), without coordinates that never change."""
     n, m = lab.dim, int(np.prod(lab.action_space.shape or (1,)))
     basis = []
     used = [int(j) for j in np.flatnonzero(lab.spread > 0)]
@@ -162,10 +162,10 @@ def _unknowns(lab: Laboratory) -> list[tuple[Floats, Floats, Floats]]:
 
 
 def _terms(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:
-    """Left and right sides for every unknown, shape (pairs, n + 1, unknowns), the last row of each being the reward's.
+    """Left and right sides for every unknown, shape (pairs, n + 1, unknowns); the last row of each is the reward's.
 
-    Written for the change f - x, which rotates as f does: what stays is then no larger than what a step does, and the
-    sides cancel only where they must.
+    The equations are written for the change f - x, which rotates like f. The terms are then no larger than the change
+    in one step, so less cancels.
     """
     n = found.states.shape[1]
     by_state = found.by_state.copy()
@@ -214,14 +214,14 @@ def _typical(values: Floats) -> Floats:
 
 
 def _relative(left: Floats, right: Floats, row: Floats) -> Floats:
-    """Root mean square misfit of every equation, relative to its terms as if none cancelled."""
+    """Root mean square misfit of every equation, relative to its terms without cancellation."""
     size = np.sqrt(np.mean(((left**2 + right**2) * row**2).sum(axis=-1), axis=0))
     misfit = np.sqrt(np.mean(((left - right) @ row) ** 2, axis=0))
     return np.asarray(misfit / np.where(size > _NO_EFFECT * size.max(), size, 1.0))
 
 
 def _sparse_rows(null: Floats) -> Floats:
-    """Solutions that are read off one unknown each: the reduced row echelon form of the null space."""
+    """Sparse solutions: the reduced row echelon form of the null space."""
     reduced = null.copy()
     for row in range(len(reduced)):  # the largest remaining entry is the pivot
         at = int(np.argmax(np.abs(reduced[row:]).max(axis=0)))
@@ -245,7 +245,7 @@ def _combine_unknowns(row: Floats, unknowns: list[tuple[Floats, Floats, Floats]]
 
 
 def _scale_to_unit_rate(turn: Floats, shift: Floats, act: Floats, residuals: Floats) -> Generator:
-    """Scaled so that the fastest plane turns by one radian in unit time; rates near halves and wholes are taken so."""
+    """Scale so that the fastest plane rotates by one radian in unit time, and round rates near halves and wholes."""
     rate = float(np.abs(np.linalg.eigvals(turn).imag).max())
     simple = [_round_to_halves(part / rate) for part in (turn, shift, act)]
     return Generator(simple[0], simple[1], simple[2], float(residuals[:-1].max()), float(residuals[-1]))

@@ -1,7 +1,8 @@
-"""Single transitions, both sides: which maps of the structure are maps of the dynamics?
+"""Screening by single transitions: which maps of the structure are also maps of the dynamics?
 
-The screen is loose on purpose: it lets pass what holds on most states up to a few percent of a step, so that a
-symmetry that is broken at a wall, in the reward or by a thousandth is verified, and refused with the reason.
+The screen is deliberately loose. It accepts maps that hold in most states up to a few percent of a step, so that a
+symmetry broken only at a wall, only in the reward, or by 0.1% still reaches verification, which rejects it and says
+why.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _REWARD_MISFIT = 0.01  # of the spread of rewards, for the order in which candid
 
 @dataclass(frozen=True)
 class Cases:
-    """Transitions to compare with: states and actions of the pool, and what followed.
+    """Transitions for the comparison: states and actions of the pool, and their outcomes.
 
     Attributes:
         states: shape (n, dim).
         actions: n actions.
-        outcomes: what followed.
-        scale: how far a step typically moves every coordinate, shape (dim,), positive.
-        telling: further cases with a rare reward or an end; None where there are none.
+        outcomes: the outcomes.
+        scale: typical change of every coordinate in one step, shape (dim,), positive.
+        telling: further cases with a rare reward or a termination; None if there are none.
     """
 
     states: Floats
@@ -52,16 +53,16 @@ class Cases:
 
 @dataclass(frozen=True)
 class Screened:
-    """How a pair of maps did on the cases.
+    """The result of screening a pair of maps.
 
     Attributes:
-        passes: whether it is worth verifying.
+        passes: whether verification is worthwhile.
         residual: median over the cases of the largest misfit of a coordinate, relative to a typical step.
-        share: of the cases that fit.
-        coordinate: where it fits worst.
+        share: the fraction of cases that fit.
+        coordinate: the coordinate with the worst fit.
         reward_agrees: whether rewards agree on nearly all cases that fit.
         reward_gap: median difference of rewards.
-        refuted: counterexamples among steps that repeat exactly, in words; "" for none.
+        refuted: counterexamples among steps that repeat exactly, in words; "" if there are none.
     """
 
     passes: bool
@@ -78,7 +79,7 @@ def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
 
     Args:
         lab: the environment.
-        count: how many cases.
+        count: the number of cases.
 
     Returns:
         The cases.
@@ -91,7 +92,7 @@ def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
 
 
 def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | None:
-    """Steps whose reward or end few steps have: where these are rare, only these tell maps apart."""
+    """Steps with a rare reward or termination; if these are rare, only such steps distinguish maps."""
     values, counts = np.unique(usual.rewards, return_counts=True)
     few = len(values) <= _FEW_VALUES
     common = set(values[counts > _RARE * len(usual.rewards)].tolist())
@@ -117,14 +118,14 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
 
 
 def _draw_rare(lab: Laboratory) -> Iterator[tuple[Floats, Any]]:
-    """Steps to look through, at states with constants of other episodes."""
+    """Steps among which to search, in states that take constants from other episodes."""
     pool = _mix_constants(lab)
     for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
         yield pool[row], lab.draw_actions(1)[0]
 
 
 def _mix_constants(lab: Laboratory) -> Floats:
-    """The states met, with what is constant within an episode (a goal, a command) drawn from other episodes."""
+    """Visited states in which quantities fixed within an episode (goal, command) come from other episodes."""
     states = lab.states[lab.rng.permutation(len(lab.states))]
     some = states[:_CONSTANT]
     followed = lab.outcomes(some, lab.draw_actions(len(some))).states
@@ -138,7 +139,7 @@ def _mix_constants(lab: Laboratory) -> Floats:
 
 
 def step_scale(lab: Laboratory, states: Floats, outcomes: Outcomes) -> Floats:
-    """How far a step moves every coordinate: the upper quartile, or the spread where it mostly stays."""
+    """The change of every coordinate in one step: the upper quartile, or the spread if it rarely changes."""
     if outcomes.states.shape != states.shape:
         return np.asarray(np.maximum(np.abs(outcomes.states).max(axis=0), 1e-12))
     moved = np.abs(lab.difference(states, outcomes.states))
@@ -148,7 +149,7 @@ def step_scale(lab: Laboratory, states: Floats, outcomes: Outcomes) -> Floats:
 
 
 def map_actions(lab: Laboratory, action_map: SignedMap, actions: list[Any]) -> list[Any]:
-    """K on actions of the environment's own form."""
+    """K applied to actions in the environment's own form."""
     if lab.values is not None:
         return [lab.values.image(action_map.index, action) for action in actions]
     first = np.asarray(actions[0])
@@ -164,13 +165,13 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
         lab: the environment.
         state_map: L on states.
         action_map: K on actions.
-        cases: the left sides.
+        cases: the original sides.
 
     Returns:
-        How it did; costs one step a case.
+        The result. The cost is one step per case.
 
     Raises:
-        TargetError: the environment refuses an image.
+        TargetError: the environment rejects an image.
     """
     images = lab.outcomes(state_map.apply(cases.states), map_actions(lab, action_map, cases.actions))
     gaps = lab.difference(state_map.apply(cases.outcomes.states), images.states)
@@ -199,7 +200,7 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
 def _compare_rare(
     lab: Laboratory, state_map: SignedMap, action_map: SignedMap, telling: Cases | None
 ) -> tuple[str, float]:
-    """Rare rewards and ends that are others at the images: how many, in words, and their median gap."""
+    """Rare rewards and terminations that differ at the images: their number, in words, and the median difference."""
     if telling is None:
         return "", 0.0
     try:

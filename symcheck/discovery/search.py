@@ -1,4 +1,4 @@
-"""`discover`: the whole search over one environment, by the route that the environment allows."""
+"""`discover`: the complete search over one environment, by the route that the environment allows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_DATA = (
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
-    """Search an environment for symmetries; claim what verification accepts.
+    """Search an environment for symmetries, and claim those that verification accepts.
 
     Args:
         target: the environment.
@@ -48,8 +48,8 @@ def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", 
         emit: receives events.
 
     Returns:
-        The verified group, every candidate with its verdict, and how the search narrowed. After Ctrl-C, what was
-        found until then, with `interrupted=True`.
+        The verified group, every candidate with its verdict, and how the search narrowed. After Ctrl-C, the results so
+        far, with `interrupted=True`.
 
     Raises:
         TargetError: the environment cannot be stepped, or its action space is too large to search.
@@ -120,7 +120,7 @@ def _court(
 def _with_family(
     result: Discovery, first: tuple[Family, RunResult], group: Recognised | None, court: Court
 ) -> Discovery:
-    """The result with a family of rotations as its claim, beside what of the finite group goes with it."""
+    """The result with a family of rotations as its claim, combined with the compatible part of the finite group."""
     family, verified = first
     for larger in with_finite_part(family, group, court.where):
         if not court.in_time():
@@ -139,7 +139,7 @@ def _with_family(
 def _rotations(
     lab: Laboratory, court: Court, generators: list[Generator], *, interrupted: bool
 ) -> tuple[tuple[Rotation, ...], list[tuple[Family, RunResult]]]:
-    """Each continuous rotation with its verdict, and the claims of every angle that hold; none out of time."""
+    """Each continuous rotation with its verdict, and the claims that hold for every angle; empty if time is up."""
     made: list[Rotation] = []
     families: list[tuple[Family, RunResult]] = []
     try:
@@ -162,10 +162,10 @@ def _rotations(
 
 
 def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
-    """Refuse observations that are numbered states without a table, where these cannot be tried one by one.
+    """Reject observations that are numbered states without a table, if there are too many to try one by one.
 
     Raises:
-        TargetError: with the way out.
+        TargetError: naming a workaround.
 
     Example:
         >>> refuse_numbered(spaces.Discrete(10**6), spaces.Discrete(2))  # doctest: +ELLIPSIS
@@ -249,7 +249,7 @@ def _discovery(
 
 
 def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
-    """How far the search went through every form of maps."""
+    """How much of every form of maps was searched."""
     names = dict.fromkeys([*proposals.forms, *(trial.form for trial in trials if trial.form)])
     made = []
     for name in names:

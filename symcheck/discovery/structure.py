@@ -1,9 +1,9 @@
-"""What every coordinate and every action does to every coordinate, at a point that symmetries keep.
+"""The effect of every coordinate and every action on every coordinate, at a fixed point of the symmetries.
 
-A symmetry x -> c + P (x - c) that keeps the point c maps the probe c + d e_j to the probe c +- d e_i, and the outcome
-of the one to the outcome of the other: the tables of effects below are carried into themselves, exactly, however
-nonlinear the dynamics are. A signed permutation is a permutation of the 2n *literals* +e_j and -e_j that commutes with
-negation, so one table indexed by literals holds all that is needed; actions are further literals.
+A symmetry x -> c + P (x - c) that fixes the point c maps the probe c + d e_j to the probe c +- d e_i, and the outcome
+of one to the outcome of the other. The tables of effects below are therefore exactly invariant, however nonlinear the
+dynamics are. A signed permutation is a permutation of the 2n *literals* +e_j and -e_j that commutes with negation, so
+one table indexed by literals suffices; actions are further literals.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class Structure:
     """Effects as a table over literals.
 
     Literals are numbered 2 j for +e_j and 2 j + 1 for -e_j, state coordinates first. The components of a Box action
-    follow in the same way; the values of whole-number actions follow with one number each and are not negated.
+    follow in the same way. The values of whole-number actions follow with one number each and have no negation.
 
     Attributes:
         centre: the state c, shape (dim,).
-        table: table[p, q]: how far literal p rises when literal q is probed, shape (2 dim, literals).
-        drift: how far literal p rises without a probe, shape (2 dim,).
-        floor: per state literal, below which effects count as none.
+        table: table[p, q]: the increase of literal p when literal q is probed, shape (2 dim, literals).
+        drift: the increase of literal p without a probe, shape (2 dim,).
+        floor: per state literal, the threshold below which effects count as zero.
         literals: the literals of every variable: one for a discrete action, two for everything else.
         dim: number of state coordinates.
-        fixed: coordinates that never change and are left alone.
-        relative: effects that differ by no more than this share of the larger count as equal.
-        pairs: over two state literals, what both do together, as numbers that a symmetry keeps; -1 goes with any. None
-            where that was not measured. Shape (2 dim, 2 dim).
-        mixed: mixed[p, q, r]: how far literal r rises when p and q are probed together, beyond what each does alone;
-            None where that was not measured. Shape (2 dim, 2 dim, 2 dim).
-        mixed_floor: per literal r, below which that counts as none.
+        fixed: coordinates that never change and are not moved.
+        relative: effects that differ by at most this fraction of the larger count as equal.
+        pairs: for two state literals, their joint effect, as numbers that a symmetry preserves; -1 is compatible with
+            any number. None if that was not measured. Shape (2 dim, 2 dim).
+        mixed: mixed[p, q, r]: the increase of literal r when p and q are probed together, beyond their separate
+            effects; None if that was not measured. Shape (2 dim, 2 dim, 2 dim).
+        mixed_floor: per literal r, the threshold below which that counts as zero.
         parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
     """
 
@@ -70,10 +70,10 @@ class Structure:
 
 
 def probe_sizes(spread: Floats, whole: bool) -> Floats:
-    """The length of the probe along every coordinate; equal for coordinates of one scale.
+    """The size of the probe along every coordinate; equal for coordinates of similar scale.
 
     Args:
-        spread: half widths, shape (dim,); 0 where a coordinate never changes.
+        spread: half widths, shape (dim,); 0 if a coordinate never changes.
         whole: whether states are whole numbers.
 
     Returns:
@@ -103,10 +103,10 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
         centre: the state c, shape (dim,).
 
     Returns:
-        The table. Costs about 2 dim (number of discrete actions, or 1) + 2 (components of a Box action) steps.
+        The table. The cost is about 2 dim (number of discrete actions, or 1) + 2 (components of a Box action) steps.
 
     Raises:
-        TargetError: the environment refuses the centre.
+        TargetError: the environment rejects the centre.
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
     neutral = neutral_actions(lab)
@@ -135,20 +135,20 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
 
 
 def both_signs(rows: Floats) -> Floats:
-    """Rows over probes, columns over coordinates, as a table over literals of both signs."""
+    """Extend a table of probes (rows) and coordinates (columns) to literals of both signs."""
     table: Floats = np.repeat(rows.T, 2, axis=0) * np.tile([1.0, -1.0], rows.shape[1])[:, None]
     return table
 
 
 def neutral_actions(lab: Laboratory) -> list[Any]:
-    """The actions over which a step is averaged: whole numbers all alike, or the middle of a Box."""
+    """The actions over which a step is averaged: all whole numbers, or the middle of a Box."""
     if lab.values is not None:
         return [lab.values.action(base) for base in lab.values.bases]
     return [middle_action(lab.action_space)]
 
 
 def middle_action(space: spaces.Space[Any]) -> Any:
-    """The action in the middle of a Box, zero where it has no bounds; any fixed action of another space.
+    """The action in the middle of a Box, zero where it is unbounded; any fixed action of another space.
 
     Example:
         >>> middle_action(spaces.Box(0.0, 2.0, (1,))).tolist()
@@ -176,7 +176,7 @@ def action_reach(space: spaces.Box) -> Floats:
 
 
 def probe_actions(space: spaces.Box) -> list[Any]:
-    """For every component, the middle moved up and moved down in that component; 2 x components actions."""
+    """For every component, the middle action with that component increased and decreased; 2 x components actions."""
     middle, reach = action_middle(space), action_reach(space)
     probes = []
     for k in range(len(middle)):
@@ -195,7 +195,7 @@ def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
 
 
 def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list[Any], base: Floats) -> Floats:
-    """Rows over probes +e_0, -e_0, +e_1, ...: what a probe changes beyond itself."""
+    """Rows over probes +e_0, -e_0, +e_1, ...: the changes beyond the probe itself."""
     rows = np.zeros((2 * lab.dim, lab.dim))
     for j in np.flatnonzero(sizes > 0):
         for k, direction in enumerate((1.0, -1.0)):

@@ -1,4 +1,4 @@
-"""The search where the whole transition table is known: the automorphism group, computed and proved, not sampled."""
+"""The search if the whole transition table is known: the automorphism group, computed and proved."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _DISCOUNT = 0.99  # symmetries do not depend on it
 
 @dataclass
 class TableFindings:
-    """What the table says.
+    """The results from the table.
 
     Attributes:
         summary: order, orbits and what was enumerated, in a sentence.
         states: number of states.
         actions: number of actions.
-        claim: the symmetry; None where there is none.
-        fields: its SPEC fields; empty where the action map depends on the state, which data cannot say.
+        claim: the symmetry; None if there is none.
+        fields: its SPEC fields; empty if the action map depends on the state, which data cannot express.
         verified: the run that proves it.
         trials: the claim, generator by generator.
-        remarks: what else to know.
-        orbits: the homomorphism onto the orbits, for the page; None where there is no symmetry.
+        remarks: further remarks.
+        orbits: the homomorphism onto the orbits, for the page; None if there is no symmetry.
     """
 
     summary: str
@@ -60,7 +60,7 @@ def search_table(
 
     Args:
         make_env: builds an environment with a table `P`.
-        label: names it.
+        label: its name in messages.
         options: of the verification.
         emit: receives its events.
 
@@ -68,7 +68,7 @@ def search_table(
         The group as a claim, with its proof.
 
     Raises:
-        SymcheckError: the table cannot be used, or is too large; the message says the size.
+        SymcheckError: the table cannot be used, or is too large; the message names the size.
 
     Cost: see `symcheck.mdp.TabularMDP.automorphism_group`.
     """
@@ -103,7 +103,7 @@ def search_table(
 
 
 def fields_of(claim: Symmetry) -> dict[str, Any]:
-    """The SPEC fields of a symmetry whose entries are permutations; empty where some entry is a callable."""
+    """The SPEC fields of a symmetry whose entries are permutations; empty if some entry is a callable."""
     entries = (*claim.observation, *claim.action)
     if not all(isinstance(entry, AffineEntry) and entry.permutation() is not None for entry in entries):
         return {}
@@ -127,7 +127,7 @@ def _images(entry: Any) -> list[int]:
 
 
 def written_group(group: Group) -> str:
-    """A text from which `parse_group` builds the group: its name where the catalogue knows it.
+    """A text from which `parse_group` builds the group: its name if the catalogue contains it.
 
     Example:
         >>> from symcheck.groups import catalog

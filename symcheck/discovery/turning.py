@@ -1,4 +1,4 @@
-"""From an infinitesimal rotation to what can be verified: every angle as SO(2), else a quarter turn."""
+"""From an infinitesimal rotation to a verifiable claim: every angle as SO(2), otherwise a quarter turn."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _TURN = 2 * np.pi
 
 
 def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tuple[Rotation, Family | None]:
-    """Verify an infinitesimal rotation at a generic angle, and where that does not hold its quarter turn.
+    """Verify an infinitesimal rotation at a generic angle and, if that does not hold, its quarter turn.
 
     Args:
         lab: the environment.
-        court: how to verify.
-        generator: what was found.
+        court: runs the verification.
+        generator: the infinitesimal rotation.
 
     Returns:
-        The rotation with its verdict, and the claim of every angle where that holds.
+        The rotation with its verdict, and the claim for every angle if that holds.
     """
     try:
         family = family_of(lab, generator, court.where)
@@ -57,15 +57,15 @@ def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tupl
 def verify_spatial(
     lab: Laboratory, court: Court, generators: Sequence[Generator]
 ) -> tuple[tuple[Rotation, ...], tuple[Family, RunResult]] | None:
-    """Verify three turns about x, y and z as the rotations of space, at generic elements.
+    """Verify rotations about x, y and z as the rotations of space, at generic elements.
 
     Args:
         lab: the environment.
-        court: how to verify.
-        generators: what was found.
+        court: runs the verification.
+        generators: the infinitesimal rotations.
 
     Returns:
-        The turns with the verdict on all rotations, and the claim; None where there are no such three, or where it does
+        The rotations with the verdict on all of SO(3), and the claim; None if there are no such three, or if it does
         not hold.
     """
     turns, families = [], []
@@ -92,7 +92,7 @@ def verify_spatial(
 
 
 def _verify_claim(court: Court, claim: Symmetry, *, broken: bool) -> RunResult:
-    """The accepting run; where the reward speaks against the claim, a short one first, which says where."""
+    """The accepting run; if the reward contradicts the claim, preceded by a short run that shows where."""
     if broken:
         screened = court.screen_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES)
         if screened.verdict == "failed":
@@ -105,11 +105,11 @@ def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> 
 
     Args:
         lab: the environment.
-        court: how to verify.
-        generator: what was found.
+        court: runs the verification.
+        generator: the infinitesimal rotation.
 
     Returns:
-        The rotation with its residuals and the verdict on the quarter turn; nothing is claimed of other angles.
+        The rotation with its residuals and the verdict on the quarter turn; other angles are not claimed.
     """
     described = _describe_generator(generator, lab)
     try:
@@ -160,7 +160,7 @@ def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
 
 
 def _map_entry(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64] | None = None) -> Any:
-    """Data where the map is linear, a callable where angles move along."""
+    """Data if the map is linear, a callable if it shifts angles."""
     moved = np.flatnonzero(offset) if angles is None else angles
     return state_map(matrix, offset, moved) if len(moved) else matrix.tolist()
 
@@ -173,14 +173,14 @@ def _order(matrix: Floats) -> int:
 
 
 def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:
-    """The map x -> M x + offset, where angles that are moved along stay within their own turn of the circle.
+    """The map x -> M x + offset, with shifted angles wrapped to one turn of the circle.
 
-    Four quarter turns would otherwise add a whole turn to an angle: the same pose, but another number.
+    Otherwise four quarter turns would add a full turn to an angle: the same pose, but another number.
 
     Args:
         matrix: M, shape (dim, dim).
         offset: shape (dim,).
-        angles: the coordinates that go round a circle.
+        angles: the coordinates that are angles.
 
     Returns:
         A function of one state vector.

@@ -1,7 +1,7 @@
-"""Accepting a violation that a project lives with: the one way, for `--baseline` and for `--accept-gap`.
+"""Accepted violations: the single implementation behind `--baseline` and `--accept-gap`.
 
-A failed property keeps the facts that it was decided from. With what the project accepts added, they are decided again;
-the counterexample and the causes stay as they are.
+A failed property keeps the facts that led to its verdict. The acceptance is added to them and the verdict is decided
+again; the counterexample and the causes are unchanged.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from symcheck.verdict import Acceptance, Facts, accept, decide
 def accept_violation(
     result: PropertyResult, acceptance: Acceptance, accepted: Statement, refused: Statement
 ) -> PropertyResult:
-    """A failed property, decided again with what the project accepts.
+    """Decide a failed property again, given what the project accepts.
 
     Args:
         result: the failed property.
-        acceptance: where it is accepted, its size and the limit.
-        accepted: the note where it is within the limit.
-        refused: the note where it is not.
+        acceptance: the kind of acceptance, the size of the violation and the limit.
+        accepted: the note to attach if the size is within the limit.
+        refused: the note to attach if it is not.
 
     Returns:
-        The property, approximate and passed within the limit; else failed, with the note.
+        The property: passed and approximate if within the limit, otherwise still failed, with the note.
 
     Example:
         >>> from symcheck.statements.statement import free

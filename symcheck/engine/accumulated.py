@@ -1,8 +1,9 @@
-"""What differences of rewards add up to along the worst way through the steps that are known.
+"""Accumulated reward differences along the worst path through the known steps.
 
-Where next states and ends obey the claim, Q*(s, a) and Q*(g s, g a) differ by no more than D(s, a) = d(s, a) +
-discount * max_b D(s', b), d being the difference of the two rewards: both sides may follow what is best for either. A
-difference that is met once in an episode costs itself and not itself over 1 - discount.
+If next states and terminations satisfy the claim, Q*(s, a) and Q*(g s, g a) differ by at most D(s, a) = d(s, a) +
+discount * max_b D(s', b), where d is the difference of the two rewards, because each side can follow the other's
+optimal policy. A difference that occurs once per episode therefore counts once, instead of being divided by 1 -
+discount.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SMALLEST = 1e-9  # of the largest difference: what is left when iteration ends
 def accumulated_difference(
     before: Floats, actions: Floats, after: Floats, ended: Bools, differences: Floats, discount: float
 ) -> float | None:
-    """The largest D(s, a) over the steps that were taken.
+    """The largest D(s, a) over the observed steps.
 
     Args:
         before: states, shape (n, dim).
@@ -30,8 +31,8 @@ def accumulated_difference(
         discount: in [0, 1).
 
     Returns:
-        The largest D; None where states are too many to be met again, or do not decide what follows. A step that was
-        not taken is counted as the worst one for ever.
+        The largest D; None if states rarely recur or do not determine the outcome. Steps that were not observed count
+        as the worst one, repeated forever.
 
     Example:
         >>> x = np.array([[2.0], [1.0]])

@@ -1,10 +1,10 @@
-"""One probability of a false alarm for the whole run, spent by Holm's step-down procedure.
+"""One false-alarm probability for the whole run, allocated by Holm's step-down procedure.
 
-Every statistical test of a run (a property under one generator) hands in its p-value before any of them is judged. The
+Every statistical test of a run (a property under one generator) submits its p-value before any of them is judged. The
 smallest is compared with alpha / k, the next with alpha / (k - 1), and so on until one does not reject: uniformly at
 least as powerful as dividing alpha evenly, and the probability that any true claim is rejected stays below alpha,
-whatever the dependence between the tests. k counts the tests that could have rejected: one whose two sides never
-differed has p-value 1 whichever members are swapped, so that leaving it out depends on nothing that swaps change
+whatever the dependence between the tests. k counts the tests that could have rejected: a test whose two sides never
+differed has p-value 1 under every pattern of swaps, so excluding it depends only on quantities that swaps do not change
 (Tarone 1990).
 """
 
@@ -21,10 +21,10 @@ Word = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Handed:
-    """The p-value that one test handed in.
+    """A p-value submitted by one test.
 
     Attributes:
-        p_value: valid by itself.
+        p_value: valid on its own.
         live: whether any pattern of swaps could have rejected.
     """
 
@@ -36,7 +36,7 @@ Source = Callable[[], Mapping[Word, Handed]]
 
 
 class Budget:
-    """Alpha of a run and the tests that share it.
+    """The level alpha of a run, and the tests that share it.
 
     Args:
         alpha: probability of a false alarm over the whole run.
@@ -60,29 +60,29 @@ class Budget:
 
         Args:
             name: of the property.
-            source: runs them and hands in their p-values, by group element; it is called once, when the first test of
-                the run is judged. What it leaves out is not tested and never fails.
-            planned: how many there are at most; fixes the number of swaps before any data is seen.
+            source: runs the tests and returns their p-values by group element. It is called once, when the first test
+                of the run is judged. Elements that it omits are not tested and never fail.
+            planned: the maximum number of tests; it fixes the number of swaps before any data is seen.
         """
         self._sources[name] = source
         self._planned += planned
 
     @property
     def smallest(self) -> float:
-        """The level of the strictest comparison; tests must be able to reach it."""
+        """The strictest level of the run; every test must be able to reach it."""
         return self._alpha / max(1, self._planned)
 
     def level(self, name: str, word: Word) -> float:
-        """The level at which one test is judged: it rejects where its p-value is at most this.
+        """The level at which one test is judged; it rejects if its p-value is at most this level.
 
-        All tests of the run are run first.
+        The first call runs all tests of the run.
 
         Args:
             name: of the property.
             word: the group element.
 
         Returns:
-            A probability; `smallest` for tests that were not handed in.
+            A probability; `smallest` for tests that submitted no p-value.
         """
         # Once: every p-value is handed in before any is judged, as Holm's procedure needs.
         if self._levels is None:
@@ -91,7 +91,7 @@ class Budget:
 
     @property
     def tests(self) -> int:
-        """How many tests share alpha."""
+        """The number of tests that share alpha."""
         return 0 if self._levels is None else len(self._levels)
 
     def _share_alpha(self) -> dict[tuple[str, Word], float]:

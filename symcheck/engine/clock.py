@@ -1,8 +1,8 @@
-"""How long a run may still continue: its deadline, and who ended it.
+"""The time budget of a run: its deadline, and what ended the run early.
 
-The one mutable thing that a run's parts share. Whoever catches Ctrl-C while evidence is gathered says so here; what was
-gathered is judged then. A deadline that passes between two steps of the environment, or within one where a command
-supervises the run, ends it in the same way.
+This is the only mutable object that the parts of a run share. Code that catches Ctrl-C while gathering evidence records
+it here, and the evidence gathered so far is judged. A deadline that passes between two environment steps (or within a
+step, if a command supervises the run) ends the run in the same way.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _latest: float | None = None  # end of every run of this process, on the clock o
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time of a run is over; ends what is under way as Ctrl-C does."""
+    """The time budget is spent; ends the current work as Ctrl-C does."""
 
 
 @contextmanager
 def not_after(end: float) -> Iterator[None]:
-    """Let every run that begins in this block end by a moment, whatever its own limit.
+    """Make every run that begins in this block end by a given time, whatever its own limit.
 
     Args:
         end: on the clock of `time.monotonic`.
@@ -50,8 +50,8 @@ class Clock:
         budget_s: seconds it may take; None for no limit.
 
     Attributes:
-        interrupted: whether the user, or what is tested, ended the run.
-        refusal: the error with which what is tested ended it; None where it did not.
+        interrupted: whether the user, or the code under test, ended the run.
+        refusal: the error with which the code under test ended the run; None if it did not.
 
     Example:
         >>> clock = Clock(started=time.monotonic(), budget_s=None)
@@ -72,21 +72,21 @@ class Clock:
         return self._budget_s is not None
 
     def in_time(self, share: float = 1.0) -> bool:
-        """Whether less than this share of the time budget is spent."""
+        """Whether less than the given share of the time budget is spent."""
         return self._budget_s is None or time.monotonic() < self._started + share * self._budget_s
 
     def check(self) -> None:
-        """Raise where time is up; asked before every step of the environment.
+        """Raise `TimeUp` if the time budget is spent; called before every environment step.
 
         Raises:
-            TimeUp: it is.
+            TimeUp: the time budget is spent.
         """
         if not self._overtime and not self.in_time():
             raise TimeUp
 
     @contextmanager
     def overtime(self) -> Iterator[None]:
-        """Let the few steps be taken that show what was found."""
+        """Allow the few extra steps that are needed to show a violation already found."""
         before, self._overtime = self._overtime, True
         try:
             yield
@@ -94,14 +94,14 @@ class Clock:
             self._overtime = before
 
     def while_in_time(self, work: Callable[[], T], otherwise: T) -> T:
-        """What some work returns; `otherwise` where time is up before it ends."""
+        """Run some work; return its result, or `otherwise` if the time runs out first."""
         try:
             return work()
         except TimeUp:
             return otherwise
 
     def stop(self, reason: BaseException) -> None:
-        """Note what ended the gathering of evidence: time, the user, or an error of what is tested."""
+        """Record what ended the gathering of evidence: the time limit, the user, or an error in the code under test."""
         # Time that is up is known by itself, and judges what there is like any end of a budget.
         self.interrupted = self.interrupted or not isinstance(reason, TimeUp)
         self.refusal = reason if isinstance(reason, Exception) else self.refusal

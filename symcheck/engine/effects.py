@@ -1,4 +1,4 @@
-"""How large the difference is that a test of features found: of the feature that won, in its region, in plain units."""
+"""Effect sizes: the difference behind a rejecting test, for its most significant feature, in plain units."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Effect:
-    """A statistic of one coordinate on both sides.
+    """One statistic of one coordinate, measured on both sides.
 
     Attributes:
-        statistic: what it is, "standard deviation".
-        coordinate: of which coordinate.
-        other: of a correlation, with which.
-        region: on which pairs, "under action 1"; "" for all.
-        expected: on the side that the claim maps.
-        actual: on the other.
+        statistic: its name, for instance "standard deviation".
+        coordinate: the coordinate's name.
+        other: the second coordinate of a correlation.
+        region: the pairs it was computed on, for instance "under action 1"; "" for all pairs.
+        expected: its value on the mapped side.
+        actual: its value on the other side.
     """
 
     statistic: str
@@ -54,14 +54,14 @@ def measure_effect(
     centred: tuple[Floats, Floats],
     weights: Sequence[tuple[str, Floats]],
 ) -> Effect:
-    """The size of a feature's difference, where its region shows more of it: inside or outside.
+    """The effect size of a feature, inside or outside its region, whichever is larger.
 
     Args:
-        feature: which won.
+        feature: the most significant feature.
         names: of the coordinates.
         sides: expected and actual values, shape (n, dim), for means.
-        centred: the same without what (s, a) explains of them, for all else.
-        weights: named weights of the pairs, shape (n,): above 0 inside the region.
+        centred: the same after regression on (s, a), for all other statistics.
+        weights: named weights of the pairs, shape (n,); positive inside the region.
 
     Returns:
         The statistic on both sides.

@@ -1,4 +1,4 @@
-"""What of a continuous group was tested, said beside every verdict."""
+"""The note that names the tested elements of a continuous group, attached to every verdict."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from symcheck.statements.statement import Statement, state
 
 
 def with_elements(result: PropertyResult, note: Statement | None) -> PropertyResult:
-    """The result with the elements that were tested, as a note and (where it has a bound) in its region.
+    """The result with a note on the tested elements, which also extends the region of its bound, if it has one.
 
     Args:
         result: of one property.
-        note: what was tested; None of finite groups, whose generators are.
+        note: the tested elements; None for finite groups, for which all generators are tested.
     """
     if note is None:
         return result

@@ -1,4 +1,4 @@
-"""What is compared of whole episodes: totals of named features, and one feature that half of the episodes taught."""
+"""Comparison of whole episodes: totals of named features, and one feature learned from half of the episodes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _ROWS_PER_TERM = 20
 
 @dataclass(frozen=True)
 class Transitions:
-    """One episode's transitions, mapped or not.
+    """The transitions of one episode, mapped or not.
 
     Attributes:
         obs: observations before each step, shape (t, dim).
         actions: actions, a list of t.
         rewards: shape (t,).
         following: observations after each step, shape (t, dim).
-        ended: shape (t,): 1 where the MDP ended, 0.5 where the environment itself cut the episode short, else 0.
-        shows_numbers: whether some observation after a step holds a number; NaN is left out of reduced ones.
+        ended: shape (t,): 1 if the episode terminated, 0.5 if the environment itself truncated it, else 0.
+        shows_numbers: whether any observation after a step contains a number; NaN is dropped from reduced ones.
     """
 
     obs: Floats
@@ -58,26 +58,26 @@ class EpisodePairs:
 
     @property
     def steps(self) -> int:
-        """Steps of all episodes together."""
+        """The total number of steps."""
         return sum(len(episode.rewards) for episode in (*self.plain, *self.mapped))
 
     def pairs_in(self, steps: float) -> int:
-        """How many pairs so many steps make, at the length of those that were played."""
+        """The number of pairs in a given number of steps, at the mean length of the episodes played."""
         return math.ceil(len(self.plain) * steps / max(self.steps, 1))
 
 
 @dataclass(frozen=True)
 class EpisodeFeatures:
-    """What is compared of one part under one element.
+    """The compared features of one part under one element.
 
     Attributes:
         episodes: plain ones, then mapped ones.
         starts: row at which each episode begins.
         covariates: (s, a) of every transition, shape (transitions, columns).
-        scores: of what follows, shape (transitions, targets).
+        scores: of the outcomes, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
         described: names of these.
-        means: how many of the first are means, the plainest.
+        means: how many of the first features are means, the simplest ones.
     """
 
     episodes: list[Transitions]
@@ -90,7 +90,7 @@ class EpisodeFeatures:
 
 
 def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
-    """What follows (s, a) in every transition, shape (transitions, dim)."""
+    """The outcome of (s, a) in every transition, shape (transitions, dim)."""
     if not episodes:
         return np.zeros((0, 1))
     if part == "transition":
@@ -100,19 +100,19 @@ def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
 
 
 def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
-    """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
+    """The columns in which one value is so frequent that its rank carries little information, shape (targets,)."""
     often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
     return np.asarray(often) > _OFTEN * len(targets)
 
 
 def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
-    """Normal scores of what (s, a) does not explain, shape (transitions, targets).
+    """Normal scores of the part of the outcome that (s, a) does not explain, shape (transitions, targets).
 
-    Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be ranked
-    by nothing but the fit, which differs wherever the two groups visit different states.
+    Values that often repeat (terminations, whole numbers) are scored before the fit. Otherwise only the fit would rank
+    their residuals, and the fit differs wherever the two groups visit different states.
 
     Args:
-        targets: what follows (s, a), shape (transitions, targets).
+        targets: outcomes, shape (transitions, targets).
         epsilon: rounding unit of each column.
         design: terms of (s, a), shape (transitions, columns).
     """
@@ -132,18 +132,18 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
 
 
 def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
-    """Normal scores of values other than the usual one among themselves, 0 elsewhere, shape (transitions, some).
+    """Normal scores of all values other than the most frequent one, 0 elsewhere, shape (transitions, some).
 
-    A reward that is paid at the end alone is 0 in most steps: among these zeros its own order is lost.
+    A reward given only at the end of an episode is 0 in most steps, and its order would be lost among the zeros.
 
     Args:
-        targets: what follows (s, a), shape (transitions, targets).
+        targets: outcomes, shape (transitions, targets).
         names: of the targets.
         epsilon: rounding unit of each column.
-        design: terms of (s, a), plain ones first, shape (transitions, columns).
+        design: terms of (s, a), simple ones first, shape (transitions, columns).
 
     Returns:
-        The scores, and their names; no column where no value is usual.
+        The scores, and their names; no column if no value is frequent.
     """
     columns: list[Floats] = []
     described: list[str] = []
@@ -162,12 +162,12 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Fl
 
 
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
-    """The number of every transition within its episode, from 0, shape (count,)."""
+    """The index of every transition within its episode, from 0, shape (count,)."""
     return np.arange(count) - np.repeat(starts, np.diff([*starts, count]))
 
 
 def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
-    """Named sides of the step's number, 0 or 1: a hidden clock shows in them, and in no total over an episode."""
+    """Named 0/1 indicators of the step number, which reveal a hidden clock that no episode total shows."""
     late = numbers > np.median(numbers)
     return [
         ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
@@ -177,11 +177,11 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
 
 
 def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
-    """Named sides of two coordinates at once, 0 or 1: a reward near a goal shows in none of them alone.
+    """Named 0/1 indicators of two coordinates jointly, which reveal a reward near a goal.
 
     Args:
         names: of the coordinates.
-        columns: standardised, shape (n, coordinates); of many the first are taken.
+        columns: standardised, shape (n, coordinates); only the first ones if there are many.
     """
     pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
     return [
@@ -194,7 +194,7 @@ def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
 
 
 def step_columns(numbers: npt.NDArray[np.intp]) -> Floats:
-    """An indicator for each number of a step, later ones by tens, each of mean square 1; shape (n, some)."""
+    """An indicator for each step number, later ones by tens, each with mean square 1; shape (n, some)."""
     places = np.where(numbers < _SINGLE_STEPS, numbers, _SINGLE_STEPS + (numbers - _SINGLE_STEPS) // 10)
     columns = (places[:, None] == np.unique(places)).astype(np.float64)
     return np.asarray(columns / np.sqrt(columns.mean(axis=0)))
@@ -202,11 +202,11 @@ def step_columns(numbers: npt.NDArray[np.intp]) -> Floats:
 
 @dataclass(frozen=True)
 class Sides:
-    """Where features are looked for apart from elsewhere: named sides of the transitions, 0 or 1, shape (n,).
+    """Subsets of the transitions in which features are computed separately: named 0/1 indicators, shape (n,).
 
     Attributes:
-        drawn: those that the uniform policy and the step's number decide.
-        visited: those that the states decide, where two groups differ as soon as their dynamics do.
+        drawn: those that depend only on the uniform policy and the step number.
+        visited: those that depend on the states, in which two groups differ as soon as their dynamics do.
     """
 
     drawn: list[tuple[str, Floats]]
@@ -219,13 +219,13 @@ def named_features(
     """Totals over each episode of moments and products, also by side.
 
     Args:
-        scores: normal scores of what follows (s, a), shape (n, targets).
+        scores: normal scores of the outcomes, shape (n, targets).
         names: of the targets.
-        sides: where there are too many for all, the first ones.
-        design: terms of (s, a), shape (n, columns), which all moments but the mean are fitted on: what a value that
-            never varies has of them would tell which states were visited.
+        sides: only the first ones if there are too many.
+        design: terms of (s, a), shape (n, columns), on which all moments except the mean are regressed; otherwise the
+            moments of a constant value would reveal the visited states.
         starts: row at which each episode begins.
-        deep: whether moments other than the mean are looked for by visited sides too.
+        deep: whether moments other than the mean are also computed by visited sides.
 
     Returns:
         Shape (episodes, features), their names, and how many of the first are means; then spreads, ..., each everywhere
@@ -250,7 +250,7 @@ def named_features(
 
 
 def _moments(scores: Floats, names: list[str]) -> tuple[list[Floats], list[tuple[str, list[str]]]]:
-    """The moments that are totalled, each of shape (n, some), with what they are called."""
+    """The moments that are totalled, each of shape (n, some), with their names."""
     if len(names) > _WIDEST_TAILS:
         return [scores, spreads(scores)], [(m, [f"{m} of {name}" for name in names]) for m in ("mean", "spread")]
     values, described = hermite_features(scores, names)
@@ -261,10 +261,10 @@ def _moments(scores: Floats, names: list[str]) -> tuple[list[Floats], list[tuple
 
 
 def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> Floats:
-    """Differences of one feature on the second half of the pairs, whose weights the first half taught; shape (n, 1).
+    """Differences of one feature on the second half of the pairs, learned from the first half; shape (n, 1).
 
-    Which way the two groups differ given (s, a) is regressed on the first half and looked for in the second. The
-    second half's swaps know nothing of the first, so that the test keeps its level whatever was learned.
+    The difference of the two groups given (s, a) is learned by regression on the first half and tested on the second.
+    Swaps of the second half are independent of the first, so the test keeps its level whatever was learned.
     """
     lengths = np.diff([*starts, len(scores)])
     episode = np.repeat(np.arange(2 * pairs), lengths)

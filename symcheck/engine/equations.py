@@ -1,7 +1,7 @@
-"""The one table of equations: what every property claims, of which quantity, in which unit.
+"""The table of equations: the claim of every property, its quantity and its unit.
 
-A property registers itself under a name of this table, or under a name of its own with a claim of its own; whoever
-needs an equation's noun, unit or tolerance looks here. A new equation is a row here, its measurement and a test.
+A property registers under a name of this table, or under its own name with its own claim. All code that needs an
+equation's noun, unit or tolerance reads it here. A new equation needs a row here, its measurement and a test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Part = Literal["observation", "reward", "transition", "termination"]
 
 @dataclass(frozen=True)
 class Equation:
-    """What one property claims.
+    """The claim of one property.
 
     Attributes:
         name: the property's published name.
@@ -22,7 +22,7 @@ class Equation:
         meaning: the same in words.
         unit: norm and place of its residuals.
         noun: what is compared, in the singular.
-        tolerance: where the tolerance of its residuals comes from, as a code of `notes.toml`; "" where none applies.
+        tolerance: where the tolerance of its residuals comes from, as a code of `notes.toml`; "" if none applies.
     """
 
     name: str

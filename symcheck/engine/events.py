@@ -1,4 +1,4 @@
-"""What a run tells its listeners while it works: small frozen facts, in order.
+"""The events of a run: small frozen values, in order.
 
 Runners emit events and never print; a terminal, a progress bar or a test consumes them. A run starts once, then
 every property starts, progresses and finishes, then the run finishes. Property events of one run never interleave.
@@ -14,13 +14,13 @@ from symcheck.engine.results import Kind, PropertyResult, RunResult
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run begins: what is checked, the properties in order, and the result if it ended at once."""
+    """A run begins: its subject, the properties in order, and the result if it ended at once."""
 
     kind: Kind
     target: str
     symmetry: str
     properties: tuple[str, ...]
-    unfinished: RunResult | None = field(default=None, repr=False)
+    unfinished: RunResult = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PropertyStarted:
 
 @dataclass(frozen=True)
 class Progress:
-    """`done` of `total` steps of `what` are done; `total` may grow when edges are found."""
+    """`done` of `total` steps of `what` are done; `total` may grow when thresholds are found."""
 
     done: int
     total: int
@@ -58,7 +58,7 @@ Emit = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener that drops every event; the default of every runner.
+    """The listener that discards every event; the default of every runner.
 
     Example:
         >>> ignore(PropertyStarted("reward_invariance"))

@@ -1,7 +1,7 @@
-"""What is compared of two samples: ranks as normal scores, their moments and products, also by region.
+"""Features for comparing two samples: ranks as normal scores, their moments and products, also by region.
 
-A feature of an outcome may be anything that is computed alike on both sides: tests by swaps stay exact, and the more of
-them there are, the more kinds of difference are seen, each a little less sharply.
+A feature of an outcome can be any function that is computed in the same way on both sides; swap tests stay exact. More
+features detect more kinds of difference, each with slightly less power.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MOMENTS = ("mean", "spread", "skew", "tails")
 
 
 class Feature(NamedTuple):
-    """What one column of features is.
+    """The description of one feature column.
 
     Attributes:
-        name: as reports say it.
+        name: its name in reports.
         coordinate: index of its (first) coordinate.
         moment: "mean", "spread", "skew", "tails" or "product".
-        region: index of the weight that it was averaged with; -1 where every pair counts alike.
-        other: index of the second coordinate of a product; -1 elsewhere.
+        region: index of the weight used in its average; -1 if all pairs have equal weight.
+        other: index of the second coordinate of a product; -1 otherwise.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Feature(NamedTuple):
 
 
 def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
-    """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything.
+    """Ranks of each column as normal quantiles; ties share the average, NaN is an atom below all numbers.
 
     Args:
         pooled: shape (n, dim).
         tie: shape (dim,) or (n, dim): neighbouring values closer than this count as equal, unless they form a dense
-            range that is many times as wide, where nearness says nothing.
+            range many times as wide, in which distance carries no information.
 
     Returns:
         Shape (n, dim), finite.
@@ -78,7 +78,7 @@ def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
 
 
 def normal_quantile(p: Floats) -> Floats:
-    """Quantiles of the standard normal distribution, to about 1e-4: enough for scores, which any monotone map gives.
+    """Quantiles of the standard normal distribution, to about 1e-4; ample for scores.
 
     Args:
         p: probabilities strictly between 0 and 1.
@@ -107,11 +107,11 @@ def hermite_features(
     Args:
         scores: normal scores, shape (n, dim).
         names: of the coordinates.
-        widest: of more coordinates than these, products are left out.
+        widest: with more coordinates than this, products are omitted.
 
     Returns:
-        Features, shape (n, count), means of all coordinates first, then spreads; and what each is. Of more than 512
-        coordinates means and spreads alone.
+        Features, shape (n, count), means of all coordinates first, then spreads; and their descriptions. With more than
+        512 coordinates, only means and spreads.
     """
     dim = scores.shape[1]
     # Orthonormal under the normal distribution: every feature has variance 1 where scores are normal.
@@ -130,12 +130,12 @@ def hermite_features(
 
 
 def spreads(scores: Floats) -> Floats:
-    """The second Hermite polynomial: high where a score is far out on either side."""
+    """The second Hermite polynomial, which is large for scores far from 0 on either side."""
     return np.asarray((scores**2 - 1) / math.sqrt(2))
 
 
 def products_of(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feature]]:
-    """Products of all pairs of columns, shape (n, pairs), and what each is."""
+    """Products of all pairs of columns, shape (n, pairs), and their descriptions."""
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
     labels = [Feature(f"product of {names[i]} and {names[j]}", i, "product", other=j) for i, j in pairs]
     return np.stack([scores[:, i] * scores[:, j] for i, j in pairs], axis=1), labels
@@ -148,11 +148,11 @@ def weigh_features(
 
     Args:
         differences: of features, shape (n, count).
-        described: what they are.
-        weights: named weights of the rows, shape (n,); where there are too many features for all, those named first.
+        described: their descriptions.
+        weights: named weights of the rows, shape (n,); only the first ones if there are too many features.
 
     Returns:
-        Blocks of columns, shape (n, some), and what the columns are; about 2,000 columns at most.
+        Blocks of columns, shape (n, some), and their descriptions; about 2,000 columns at most.
     """
     blocks: list[Floats] = []
     labels: list[Feature] = []

@@ -1,7 +1,7 @@
-"""Options declared once: a dataclass field that carries its help, its place on the command line and how text is read.
+"""Options declared once: a dataclass field with its help text, its position on the command line and its parser.
 
-The command line, the settings files, the Python signature and `symcheck replay` are derived from these fields, so that
-a new option touches its dataclass and the code that uses it.
+The command line, the settings files, the Python signature and `symcheck replay` are derived from these fields, so a new
+option changes only its dataclass and the code that uses it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _CallableT = TypeVar("_CallableT", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class OptionField:
-    """One option, as every reader of options sees it.
+    """One option, with all its attributes.
 
     Attributes:
         name: as a Python keyword, for instance "max_time".
-        default: its value when left out.
+        default: its value if it is omitted.
         help: one or two sentences, with units.
-        kind: type of the text on the command line: int, float, str, bool (a flag) or pathlib.Path.
-        panel: heading under which `--help` lists it; None for the first one.
+        kind: type of the command-line text: int, float, str, bool (a flag) or pathlib.Path.
+        panel: heading under which `--help` lists it; None for the default heading.
         flag: its name on the command line, for instance "--max-time".
-        read: from a value of `kind` to the option's own; None where that is the value itself.
-        is_typed: whether it exists on the command line and in settings at all.
+        read: converts a value of `kind` to the option's value; None if no conversion is needed.
+        is_typed: whether it exists on the command line and in settings.
         is_shared: whether `[tool.symcheck]` may set it for all checks at once.
-        completion: the function of `symcheck.cli.completion` that completes it; "" for none.
-        is_required: whether the command line insists on it.
+        completion: name of the function in `symcheck.cli.completion` that completes it; "" for none.
+        is_required: whether the command line requires it.
     """
 
     name: str
@@ -51,11 +51,11 @@ class OptionField:
 
     @property
     def setting(self) -> str:
-        """Its name in settings files and in the command line of a report."""
+        """Its name in settings files and in a report's command line."""
         return self.flag.removeprefix("--")
 
     def from_text(self, text: str) -> Any:
-        """The option from a command line as `symcheck.api.commands` reads it back; a flag has no text."""
+        """Parse the option from a command line read by `symcheck.api.commands`; a flag has no text."""
         if self.kind is bool:
             return True  # a flag stands on the command line or it does not
         return self.read(text) if self.read is not None else self.kind(text)
@@ -74,7 +74,7 @@ def option(
     completion: str = "",
     is_required: bool = False,
 ) -> Any:
-    """A dataclass field that is an option; arguments as in `OptionField`."""
+    """A dataclass field that is an option; for the arguments see `OptionField`."""
     table = {
         "help": help,
         "kind": kind,
@@ -104,7 +104,7 @@ def option_fields(kind: type[Any]) -> tuple[OptionField, ...]:
 
 
 def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
-    """Those of them that the command line has."""
+    """The options that exist on the command line."""
     return tuple(field for field in option_fields(kind) if field.is_typed)
 
 
@@ -115,18 +115,18 @@ def _read_field(field: dataclasses.Field[Any]) -> OptionField:
 
 
 def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> Any:
-    """The options that a caller gave as keywords; None means the default where None is not a value of its own.
+    """Build the options from keyword arguments; None means the default unless None is itself a valid value.
 
     Args:
         kind: the dataclass.
         given: keyword to value.
-        caller: the function, for the message.
+        caller: the function's name, for the message.
 
     Returns:
         An instance of `kind`.
 
     Raises:
-        TypeError: an unknown keyword, as Python itself would say.
+        TypeError: an unknown keyword, as Python itself reports it.
 
     Example:
         >>> from symcheck.engine.options import EnvOptions
@@ -142,7 +142,7 @@ def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> 
 
 
 def from_texts(kind: type[Any], texts: Mapping[str, str], *, leave_out: Sequence[str] = ()) -> Any:
-    """The options that a command line holds.
+    """Build the options from a command line.
 
     Args:
         kind: the dataclass.
@@ -157,10 +157,10 @@ def from_texts(kind: type[Any], texts: Mapping[str, str], *, leave_out: Sequence
 
 
 def shows_options(kind: type[Any]) -> Callable[[_CallableT], _CallableT]:
-    """Let `help()` and editors show a function's `**options` one by one.
+    """Make `help()` and editors list a function's `**options` individually.
 
     Args:
-        kind: the dataclass that the keywords build.
+        kind: the dataclass built from the keywords.
 
     Returns:
         A decorator that returns the function itself, with a signature.
@@ -184,7 +184,7 @@ def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
 
 
 def read_json_object(text: str) -> dict[str, Any]:
-    """The keyword arguments that --env-kwargs means.
+    """The keyword arguments given with --env-kwargs.
 
     Raises:
         OptionError: the text is not a JSON object.

@@ -20,7 +20,7 @@ BUDGET, REPORTS = "Budget", "Reports"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options that every run has; each kind of run says of what its samples are."""
+    """The options common to all runs; each kind of run defines the meaning of its samples."""
 
     samples: int | None = option(None, "How much to test.", kind=int, panel=BUDGET, is_shared=True)
     max_time: float | None = option(
@@ -127,7 +127,7 @@ class EnvKeywords(RunKeywords, total=False):
 
 
 def check_limits(max_time: object, alpha: object) -> None:
-    """Refuse a time budget or a level that is none.
+    """Reject an invalid time budget or level.
 
     Args:
         max_time: seconds above 0, or None for no limit.
@@ -157,7 +157,7 @@ def check_limits(max_time: object, alpha: object) -> None:
 
 
 def check_whole(value: object, where: str, least: int) -> None:
-    """Refuse what is not a whole number of `least` or more.
+    """Reject anything but a whole number of at least `least`.
 
     Raises:
         OptionError: naming the option and what was given.
@@ -183,7 +183,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_samples(samples: object, least: int = 1) -> None:
-    """Refuse what is not a number of samples, or more than any machine holds.
+    """Reject anything but a number of samples that fits into memory.
 
     Raises:
         OptionError: saying what was given.

@@ -1,6 +1,6 @@
-"""Whether a comparison could have shown anything: numbers to compare, and values that vary.
+"""Whether a comparison could have found anything: numbers to compare, and values that vary.
 
-Every method asks this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
+Every method determines this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from symcheck.spaces.values import short_text
 
 
 class Outcomes(NamedTuple):
-    """What stood on both sides of one quantity.
+    """Facts about the values on both sides of one quantity.
 
     Attributes:
-        finite: whether something was compared: not every coordinate was NaN, or one and the same infinity, throughout.
-        stuck: where nothing was compared, what stood there instead: "NaN" or "infinite".
-        constant: the value that never varied, as text; None where it varied, or nothing was compared.
+        finite: whether anything was compared: not every coordinate was always NaN, or always the same infinity.
+        stuck: if nothing was compared, the value that stood there: "NaN" or "infinite".
+        constant: the value that never varied, as text; None if it varied, or if nothing was compared.
     """
 
     finite: bool
@@ -28,13 +28,13 @@ class Outcomes(NamedTuple):
 
 
 def outcomes_of(*sides: Floats) -> Outcomes:
-    """What stood on the sides of one quantity.
+    """Facts about the values of one quantity.
 
     Args:
         sides: arrays of shape (n, dim); the sides need not have the same n.
 
     Returns:
-        The answers for all rows of all sides together.
+        The facts for all rows of all sides together.
 
     Example:
         >>> outcomes_of(np.ones((3, 1)), np.ones((3, 1))).constant

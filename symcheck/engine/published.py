@@ -1,8 +1,8 @@
-"""Reading published JSON: which schemas are understood, and how an older report becomes one of today's.
+"""Reading published JSON: the supported schemas, and the upgrade of older reports.
 
-Whoever reads a report (`symcheck replay`, `symcheck report`) reads it through here, so that the rest of the program
-knows the current schema only. `symcheck/1` said in prose what `symcheck/2` has as data; what a file of that schema
-holds as data is kept, and nothing is read out of its sentences.
+All commands that read a report (`symcheck replay`, `symcheck report`) use this module, so the rest of the program
+handles only the current schema. `symcheck/1` stored as prose what `symcheck/2` stores as data. The data of such a file
+is kept; its sentences are not parsed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ACCEPTING: dict[AcceptedBy, str] = {"baseline": "--baseline", "accept_gap": "--
 
 
 def upgrade(report: Mapping[str, Any]) -> dict[str, Any]:
-    """A report of any schema that is understood, as one of the current schema.
+    """Convert a report of any supported schema to the current schema.
 
     Args:
-        report: a run, several under `reports`, or a search, as parsed from JSON; damaged ones too.
+        report: a run, several runs under `reports`, or a search, parsed from JSON; possibly damaged.
 
     Returns:
-        The same object in the current schema. What is damaged is left as it is, for the reader to refuse.
+        The same object in the current schema. Damaged parts are left for the reader to reject.
 
     Example:
         >>> old = {"schema": "symcheck/1", "command": "symcheck verify-env E --accept-gap 5", "properties": [
@@ -55,7 +55,7 @@ def upgrade(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_upgraded_report(item: Any) -> Any:
-    """A run upgraded; of a candidate of a search the run that it holds under `report`."""
+    """The upgraded run; for a candidate of a search, the run under its key `report`."""
     if not isinstance(item, dict):
         return item
     if "properties" in item and item.get("schema") == READABLE[0]:
@@ -64,7 +64,7 @@ def _with_upgraded_report(item: Any) -> Any:
 
 
 def _accepted_by(command: str) -> AcceptedBy | None:
-    """What the run accepted violations by, where its command leaves no doubt."""
+    """How the run accepted violations, if its command determines that."""
     words = command.split()
     by = [name for name, option in _ACCEPTING.items() if option in words]
     return by[0] if len(by) == 1 else None
@@ -91,13 +91,13 @@ def _is_positive(value: Any) -> bool:
 
 
 def element_word(example: Mapping[str, Any]) -> str:
-    """The group element of a published counterexample, as the engine names it.
+    """The group element of a published counterexample, in the engine's notation.
 
     Args:
-        example: a counterexample of a report, of either schema.
+        example: a counterexample of either schema.
 
     Returns:
-        For instance "mirror" or "r^2"; "" where none is named.
+        For instance "mirror" or "r^2"; "" if none is named.
 
     Example:
         >>> element_word({"group_element": {"word": "r^2", "parameters": []}})
@@ -109,7 +109,7 @@ def element_word(example: Mapping[str, Any]) -> str:
 
 
 def element_parameters(example: Mapping[str, Any]) -> list[float]:
-    """The amounts of a published group element, one per Lie generator in its word; none of finite groups.
+    """The amounts of a published group element, one per Lie generator in its word; empty for finite groups.
 
     Example:
         >>> element_parameters({"group_element": {"word": "turn", "parameters": [0.5]}})

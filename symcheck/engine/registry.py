@@ -1,9 +1,9 @@
-"""Properties as registered functions: the runner runs whatever is registered for its kind.
+"""Properties as registered functions: the runner runs all properties registered for its kind.
 
-A property is a name, the claim it makes as a formula, and a function from a run's context to a `PropertyResult`.
-Registering is what a property's file does on import (see `symcheck_properties`); the engine names no property.
+A property is a name, the claim it makes as a formula, and a function from a run's context to a `PropertyResult`. The
+file of a property registers it on import (see `symcheck_properties`); the engine refers to no property by name.
 
-Methods are registered by name as well, so that a test can ask of each how it decides when nothing could be compared.
+Methods are also registered by name, so that a test can check how each decides when nothing could be compared.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Property:
         name: its published name, unique within its kind.
         kind: "env" or "net".
         order: properties of a kind run in ascending order.
-        claim: the equation it checks, for people.
-        meaning: the same in words; "" where nobody said.
+        claim: the equation that it checks, for readers.
+        meaning: the claim in words; "" if none was given.
         check: from the runner's context to the verdict.
-        applies: from the same context to whether there is anything to check; a property that does not apply is
-            left out of the run.
+        applies: maps the same context to whether there is anything to check; a property that does not apply is left out
+            of the run.
     """
 
     name: str
@@ -60,15 +60,15 @@ def register(
 ) -> Callable[[_CheckT], _CheckT]:
     """Register the decorated function as the property `name`.
 
-    Registering a name again replaces it, so that a property can be edited and reloaded in a notebook.
+    Registering a name again replaces the property, so that it can be edited and reloaded in a notebook.
 
     Args:
         name: the published name, unique within its kind.
         kind: the kind of subject it checks, "env" or "net".
         order: position among the properties of this kind; ties are broken by name.
         claim: the equation that the property checks; reports print it.
-        meaning: the claim in words; "" where the equation is enough.
-        applies: whether this run has anything to check under it.
+        meaning: the claim in words; "" if the equation suffices.
+        applies: whether the property has anything to check in this run.
 
     Returns:
         A decorator that returns the function unchanged.
@@ -93,27 +93,27 @@ def register(
 
 
 def unregister(name: str, *, kind: Kind) -> None:
-    """Forget a property; nothing happens when it is not registered."""
+    """Remove a property; does nothing if it is not registered."""
     _PROPERTIES.pop((kind, name), None)
 
 
 def registered_properties(kind: Kind) -> tuple[Property, ...]:
-    """The properties of one kind, in the order in which they run."""
+    """The properties of one kind, in running order."""
     entries = (entry for entry in _PROPERTIES.values() if entry.kind == kind)
     return tuple(sorted(entries, key=lambda entry: (entry.order, entry.name)))
 
 
 def describe(result: PropertyResult, entry: Property) -> PropertyResult:
-    """The result with the equation and the meaning under which its property was registered.
+    """The result with the equation and the meaning registered for its property.
 
-    Runners call it for every result, so that a property of a user's own prints its own equation everywhere.
+    Runners call it for every result, so that a user's own property is printed with its own equation everywhere.
 
     Args:
         result: of the property's check.
         entry: the property.
 
     Returns:
-        The result; what the check filled in itself stays.
+        The result; fields set by the check itself are kept.
     """
     return replace(result, equation=result.equation or entry.claim, meaning=result.meaning or entry.meaning)
 
@@ -123,7 +123,7 @@ def undecided_result(entry: Property, facts: Facts) -> PropertyResult:
 
     Args:
         entry: the property.
-        facts: why not; none of them may be a comparison.
+        facts: why not; must not contain a comparison.
 
     Example:
         >>> nothing = Property("x", "env", 1, "x = x", "", lambda context: None, lambda context: True)
@@ -135,7 +135,7 @@ def undecided_result(entry: Property, facts: Facts) -> PropertyResult:
 
 
 def register_method(name: str) -> None:
-    """Register a method of testing by the name under which results carry it or its tests list it.
+    """Register a method by the name that appears in results or in tests.
 
     Every name needs a row of expected verdicts in `tests/engine/guards_table.py`, one for each guard of `decide`.
 

@@ -1,4 +1,4 @@
-"""The one regression that takes out what both members of a pair share; every fit is pooled, so that swaps keep it."""
+"""The regression that removes shared covariates of a pair; every fit is pooled, so swaps do not change it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS_PER_TERM = 20
 
 
 def standardise(columns: Floats) -> Floats:
-    """Columns with mean 0 and standard deviation 1; constants, NaN and values that are far off become 0."""
+    """Columns with mean 0 and standard deviation 1; constants, NaN and outliers become 0."""
     numbers = bulk(columns, np.full(columns.shape[1], FLOAT64_EPSILON)).filled
     spread = numbers.std(axis=0)
     return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
@@ -38,9 +38,10 @@ def polynomial(covariates: Floats) -> Floats:
 
 
 def second_order(covariates: Floats) -> Floats:
-    """Squares and products of the first covariates, as many as the rows afford.
+    """Squares and products of the first covariates, as many as the number of rows supports.
 
-    What depends on two coordinates at once may show in none of them alone: a distance, after one place is negated.
+    A dependence on two coordinates jointly may be invisible in each alone, for instance a distance after one position
+    is negated.
 
     Args:
         covariates: standardised, shape (n, k).
@@ -62,10 +63,10 @@ def second_order(covariates: Floats) -> Floats:
 
 
 def smooth_terms(covariates: Floats) -> Floats:
-    """Monomials up to the highest degree, at most 5, that the rows afford; at least `polynomial`.
+    """Monomials up to the highest degree, at most 5, that the number of rows supports; at least `polynomial`.
 
-    What a polynomial explains of smooth dynamics does not hide a fault: at degree 2 the sine of a pole's angle leaves
-    1e-3 of its range unexplained, at degree 5 a millionth.
+    The better the fit of smooth dynamics, the smaller the faults that remain detectable: at degree 2 the sine of a
+    pole's angle leaves 1e-3 of its range unexplained, at degree 5 one millionth.
 
     Args:
         covariates: standardised, shape (n, k).
@@ -92,7 +93,7 @@ def smooth_terms(covariates: Floats) -> Floats:
 def fitted(design: Floats, targets: Floats) -> Floats:
     """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless.
 
-    The targets' means are taken out first: of what never changes nothing is left that the ridge could bend.
+    The targets' means are removed first, so the ridge does not bias constant targets.
     """
     gram = design.T @ design
     ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
@@ -107,12 +108,12 @@ def fitted(design: Floats, targets: Floats) -> Floats:
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:
-    """Beside whole-number columns with a few values one indicator a value: their order may mean nothing.
+    """Whole-number columns with few values, extended by one indicator per value; their order may be meaningless.
 
     Args:
         columns: shape (n, count).
         names: of the columns.
-        whole: shape (count,): which columns hold whole numbers.
+        whole: shape (count,): True for columns of whole numbers.
 
     Returns:
         The columns followed by the indicators, with names.

@@ -1,12 +1,12 @@
-"""What the engine reports: plain data, the same for every writer.
+"""The engine's results: plain data, the same for every writer.
 
 A run checks one claim (a symmetry) on one subject (an environment or a network). It yields one `PropertyResult` per
-property, and a `RunResult` that gathers them. Nothing here computes or prints: checks build these values, writers
-(`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/2`.
+property, and a `RunResult` that collects them. This module neither computes nor prints: checks build these values,
+writers (`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/2`.
 
-A statement becomes JSON in one of two ways. Where a field holds nothing else (`reason`, `causes`, `notes`), it is an
-object `{code, text, ...fields}`. Where a field may also hold plain text (`bound.region`, `method_reason`, a layer's
-`cause`), the sentence stands under the field's name, and `{code, ...fields}` beside it under `<name>_data`.
+A statement becomes JSON in one of two ways. In fields that hold only statements (`reason`, `causes`, `notes`), it is an
+object `{code, text, ...fields}`. In fields that may also hold plain text (`bound.region`, `method_reason`, a layer's
+`cause`), the sentence is stored under the field's name, and `{code, ...fields}` under `<name>_data`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _WORST_FIRST: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
 
 @dataclass(frozen=True)
 class Counterexample:
-    """One input on which the claim fails, as small as the shrinker could make it.
+    """One input on which the claim fails, shrunk as far as possible.
 
     Attributes:
         group_element: the element g, written in generator names ("mirror", "r^2").
-        observation: the observation s shows (nested lists of numbers, in the space's own order).
-        state: the internal state s where it differs from the observation, else None.
-        action: the agent's action a; None where no action is involved.
-        expected: what the claim asks for, in the property's own quantity (for instance g T(s, a)).
-        actual: what was measured (for instance T(g s, g a)).
-        residual: the norm of expected - actual named by the property's `unit`; NaN where one side is NaN alone.
+        observation: the observation of s (nested lists of numbers, in the space's own order).
+        state: the internal state s if it differs from the observation, else None.
+        action: the agent's action a; None if no action is involved.
+        expected: the value that the claim requires, in the property's own quantity (for instance g T(s, a)).
+        actual: the measured value (for instance T(g s, g a)).
+        residual: the norm of expected - actual named by the property's `unit`; NaN if only one side is NaN.
         where: the coordinate, leaf or output with the largest residual, in words ("observation[2]").
         reproduce: a shell command (or Python line) that reproduces this failure.
-        image_observation: g applied to `observation`; None where not computed.
-        image_action: g applied to `action`; None where no action is involved.
-        pictures: for pages only, JSON has none, as (caption, picture): the `data:` address of a PNG that an environment
-            drew itself, or an observation that the page can draw.
-        undrawn: for pages only as well: why the environment drew no picture; "" where it did, or nobody asked it to.
+        image_observation: g applied to `observation`; None if not computed.
+        image_action: g applied to `action`; None if no action is involved.
+        pictures: for pages only (not in JSON), as (caption, picture): the `data:` address of a PNG that the environment
+            rendered, or an observation that the page can draw.
+        undrawn: for pages only: why the environment rendered no image; "" if it did, or if none was requested.
     """
 
     group_element: str
@@ -72,26 +72,26 @@ class PropertyResult:
         method: how it was tested: exact, paired, distribution, trajectory (environments); certificate, sampled
             (networks); relations, samples (group_axioms).
         checked: number of (input, group element) pairs examined.
-        violations: number of those that violated the property beyond tolerance.
-        max_residual: largest residual seen, in `unit`; None where no residual exists.
-        tolerance: what a residual is compared with (at the worst sample), in `unit`; None where none applies.
+        violations: number of those that exceeded the tolerance.
+        max_residual: largest residual, in `unit`; None if no residual exists.
+        tolerance: the limit for a residual (at the worst sample), in `unit`; None if none applies.
         unit: the residual's norm, unit and place, for instance "max norm over observation coordinates".
-        bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4,
-            "confidence": 0.99, "region": state(...)}; None where the verdict is proved or failed without one.
-        counterexample: present when failed and an input exists.
+        bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4, "confidence":
+            0.99, "region": state(...)}; None if the verdict is proved, or failed without a bound.
+        counterexample: present if the property failed and a single input shows it.
         causes: likely causes, most likely first; plain text becomes a free statement.
-        notes: on what evidence, over which region, where the tolerance comes from; plain text likewise.
-        reason: why the verdict is not a plain pass or failure; None where it is.
-        approximate: whether the claim holds up to a size that is small beside the values, or that is accepted.
-        accepted_by: where a violation is accepted: "baseline", "accept_gap"; None where none is.
-        equation: the claim as a formula, as the property was registered; the runner fills it in.
-        meaning: the claim in words, likewise.
+        notes: the evidence, its region, and where the tolerance comes from; plain text becomes a free statement.
+        reason: why the verdict is not a plain pass or failure; None if it is.
+        approximate: whether the claim holds up to a residual that is small relative to the values, or that is accepted.
+        accepted_by: "baseline" or "accept_gap" if a violation is accepted; otherwise None.
+        equation: the registered claim as a formula; filled in by the runner.
+        meaning: the registered claim in words; filled in by the runner.
         location: networks: the layer's name as in `named_modules()`; None for environments.
         p_value: for statistical tests, the (uncorrected) p-value; None otherwise.
-        per_coordinate: residual and tolerance of each coordinate, for the report: a list of
-            {"name", "max_residual", "tolerance"}; empty where it does not apply.
-        parts: policies: the residual that each part adds, {"normaliser", "network", "post"}; empty for others.
-        facts: what the verdict was decided from, so that it can be decided again; not published.
+        per_coordinate: residual and tolerance of each coordinate, for the report: a list of {"name", "max_residual",
+            "tolerance"}; empty if it does not apply.
+        parts: policies: the residual of each part, {"normaliser", "network", "post"}; empty for other subjects.
+        facts: the facts behind the verdict, so that it can be decided again; not published.
     """
 
     name: str
@@ -129,7 +129,7 @@ class PropertyResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """All that one run found out about one symmetry of one environment or network.
+    """The complete result of one run on one symmetry of one environment or network.
 
     Attributes:
         kind: "env", "net", "mirror", "policy" or "game".
@@ -140,11 +140,11 @@ class RunResult:
         alpha: probability of a false alarm over the whole run, in (0, 1).
         seed: the seed that reproduces the run.
         duration_s: wall time in seconds.
-        versions: package name to version string, of all that took part.
-        command: the command line that repeats this run; "" where none exists (an object built in Python).
-        claim: how the symmetry acts, in words, for people: {"observation": [...], "action": [...], "state": [...]},
-            one text per generator.
-        method_reason: why the method was chosen; plain text becomes a free statement.
+        versions: package name to version string, for all packages involved.
+        command: the command line that repeats this run; "" if none exists (an object built in Python).
+        claim: how the symmetry acts, in words: {"observation": [...], "action": [...], "state": [...]}, one text per
+            generator.
+        method_reason: why the method was selected; plain text becomes a free statement.
         interrupted: True when the run was stopped before every property was checked.
         layers: networks: the chain of layers for the report, a list of {"name", "type", "representation",
             "residual", "verdict", "cause"}, the cause a statement or None; empty for environments.
@@ -176,7 +176,7 @@ class RunResult:
 
     @property
     def approximate(self) -> bool:
-        """Whether some property that did not fail holds approximately only."""
+        """Whether any property that did not fail holds only approximately."""
         return any(result.approximate and result.verdict != "failed" for result in self.properties)
 
     @property
@@ -243,7 +243,7 @@ def _plain_example(example: Counterexample) -> dict[str, Any]:
 
 
 def overall_verdict(verdicts: Any) -> Verdict:
-    """The worst of several verdicts: failed, then undecided, then passed, then proved; undecided when there is none.
+    """The worst of several verdicts: failed, then undecided, passed, proved; undecided if there is none.
 
     Example:
         >>> overall_verdict(["proved", "passed"])
@@ -256,14 +256,14 @@ def overall_verdict(verdicts: Any) -> Verdict:
 
 
 def to_json_value(value: Any) -> Any:
-    """Turn numbers, arrays, tensors and containers into JSON types; NaN and infinities become strings.
+    """Convert numbers, arrays, tensors and containers to JSON types; NaN and infinities become strings.
 
     Args:
-        value: numbers, strings, None, numpy arrays and scalars, torch tensors, statements, mappings, sequences, nested
-            at will.
+        value: numbers, strings, None, numpy arrays and scalars, torch tensors, statements, mappings and sequences,
+            arbitrarily nested.
 
     Returns:
-        The same built of dict, list, str, int, float, bool and None only.
+        The same value, built of dict, list, str, int, float, bool and None only.
 
     Example:
         >>> import numpy as np
@@ -289,7 +289,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def _json_entries(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The entry as JSON; of a statement its sentence, then its code and fields under `<key>_data`."""
+    """The entry as JSON; for a statement, its sentence, and its code and fields under `<key>_data`."""
     if not isinstance(value, Statement):
         yield key, to_json_value(value)
         return

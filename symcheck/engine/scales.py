@@ -1,8 +1,8 @@
-"""How large the values of a coordinate typically are, and how far they spread, whatever a few of them say.
+"""Robust typical sizes and spreads of the values of a coordinate, insensitive to outliers.
 
-A range sensor that shows 1e6 where nothing is near, a penalty of -1e15 or a simulator that blows up would rule every
-mean. So sizes are low quantiles of distinct values, and spreads are those of the densest tenth of them: up to nine in
-ten values may be far off. Values that are far off are still compared, among themselves.
+A range sensor that reads 1e6 if nothing is near, a penalty of -1e15 or a diverged simulation would dominate every mean.
+Therefore sizes are low quantiles of distinct values, and spreads are those of the densest tenth of them, so up to nine
+in ten values may be outliers. Outliers are still compared, among themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FAR = 30.0  # times the range of the values within, without a value: what follo
 
 
 def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
-    """A typical size of each coordinate, shape (dim,); 0 where all values are 0 or none is a number.
+    """A typical size of each coordinate, shape (dim,); 0 if all values are 0 or none is a number.
 
     Args:
         values: shape (n, dim).
@@ -65,7 +65,7 @@ def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
 
 
 def _low_quantile(ascending: Floats, share: float) -> Floats:
-    """A quantile of the finite values of each column, shape (dim,), 0 where there are none; others stand last."""
+    """A quantile of the finite values of each column, shape (dim,), 0 if there are none; others are sorted last."""
     if not len(ascending):
         return np.zeros(ascending.shape[1])
     count = np.isfinite(ascending).sum(axis=0)
@@ -74,9 +74,10 @@ def _low_quantile(ascending: Floats, share: float) -> Floats:
 
 
 def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
-    """Typical sizes; of a coordinate that never varies, at least that of the coordinates that do, shape (dim,).
+    """Typical sizes; for a constant coordinate, at least that of the varying coordinates, shape (dim,).
 
-    A start that is written as sin(pi) is 1.2e-16: rounding of the numbers beside it, and no size of its own.
+    A start computed as sin(pi) is 1.2e-16, which is rounding error relative to the other coordinates and not a size of
+    its own.
 
     Args:
         values: shape (n, dim).
@@ -90,16 +91,17 @@ def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
 
 
 def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Between which values most of a coordinate lies: beyond them nothing follows for many times what lies within.
+    """The range of most values of a coordinate: outside it lies a gap of many times its width.
 
-    Long tails belong to it, such as those of a squared error; a largest reading that stands for "nothing" does not.
+    Long tails, such as those of a squared error, belong to the range; a maximum reading that means "nothing in range"
+    does not.
 
     Args:
         values: shape (n, dim).
         epsilon: rounding units, shape (dim,).
 
     Returns:
-        (lowest, highest), both of shape (dim,); infinite where nothing is far off.
+        (lowest, highest), both of shape (dim,); infinite if there are no outliers.
 
     Example:
         >>> values = np.append(np.linspace(0.0, 1.0, 101), [1e30] * 50)[:, None]
@@ -127,7 +129,7 @@ def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 
 
 def _distinct_values(column: Floats, epsilon: float) -> Floats:
-    """The finite values of a column in ascending order, each once up to some rounding units, shape (count,)."""
+    """The finite values of a column, ascending, without duplicates up to some rounding units, shape (count,)."""
     some = _some_rows(column)
     mantissa, exponent = np.frexp(some[np.isfinite(some)])
     cell = _CELL * epsilon
@@ -137,14 +139,14 @@ def _distinct_values(column: Floats, epsilon: float) -> Floats:
 def swamped_rows(
     expected: Floats, actual: Floats, limits: Floats, epsilon: Floats, *, share: float = _NOTICEABLE
 ) -> Bools:
-    """Rows whose tolerance is a noticeable part of what the values spread: they would hide most faults, shape (n,).
+    """Rows whose tolerance is a noticeable part of the spread of values, so that it would hide most faults, shape (n,).
 
     Args:
         expected: shape (n, dim).
         actual: shape (n, dim).
         limits: tolerances, shape (n, dim).
         epsilon: rounding units, shape (dim,).
-        share: of the spread, above which a tolerance is noticeable.
+        share: the fraction of the spread above which a tolerance is noticeable.
 
     Example:
         >>> values, limits = np.linspace(0.0, 1.0, 101)[:, None], np.full((101, 1), 1e-6)
@@ -169,10 +171,11 @@ def swamped_rows(
 
 
 class TypicalMovement:
-    """How far a nudge typically moves outcomes of some size, learned from a few cases.
+    """The typical effect of a nudge on outcomes of a given size, learned from a few cases.
 
-    A value of 1 is not rounded as one of 1e15 is, and what a sum leaves is rounded as its summands are: cases of up to
-    a thousand times the size count. Where nudges move outcomes by much of their size, each is judged by its own.
+    Rounding scales with the value, and the rounding error of a small sum is that of its summands; therefore cases of up
+    to a thousand times the size are taken into account. If nudges change outcomes by a large part of their size, each
+    case is judged by its own nudge.
 
     Args:
         sizes: of the cases' outcomes, shape (cases, dim).
@@ -188,7 +191,7 @@ class TypicalMovement:
         self._typical = np.array([0 * moved[0], *(np.minimum(most, _MOST_TYPICAL * half) for half, most in quantiles)])
 
     def of(self, sizes: Floats) -> Floats:
-        """What is typical beside outcomes of these sizes, shape (n, dim)."""
+        """The typical change of outcomes of these sizes, shape (n, dim)."""
         typical = np.zeros_like(sizes)
         for j in np.flatnonzero(self._typical[-1] > 0):
             counted = np.searchsorted(self._sizes[:, j], _SAME_SIZE * sizes[:, j], side="right")
@@ -198,12 +201,12 @@ class TypicalMovement:
 
 @dataclass(frozen=True)
 class Bulk:
-    """Values of which the far-off ones are known.
+    """Values with their outliers identified.
 
     Attributes:
         values: shape (n, dim).
-        far: which are far off, shape (n, dim); NaN and infinities are not.
-        filled: the values with a middle one in place of what is far off, and 0 in place of what is not a number.
+        far: True for outliers, shape (n, dim); NaN and infinities are not outliers.
+        filled: the values with a typical value in place of outliers, and 0 in place of non-numbers.
     """
 
     values: Floats
@@ -211,14 +214,14 @@ class Bulk:
     filled: Floats
 
     def without(self, common: Floats) -> Floats:
-        """Values less what a fit of `filled` explains; no fit explains what is far off or no number."""
+        """Values minus the part that a fit of `filled` explains; outliers and non-numbers are left unexplained."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(np.isfinite(self.values), self.values - common, self.values)
 
     def tie(self, epsilon: Floats, units: float) -> Floats:
-        """So many rounding units of each value, or of a typical one where that is larger, shape (n, dim).
+        """The given number of rounding units of each value, or of a typical one if that is larger, shape (n, dim).
 
-        Of a dtype as coarse as float16 they would be a part of the spread that faults fit into: there they are fewer.
+        Dtypes as coarse as float16 use fewer units: 64 of them would be a part of the spread that faults fit into.
         """
         sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
         tie = units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
@@ -227,13 +230,13 @@ class Bulk:
 
 
 def bulk(values: Floats, epsilon: Floats) -> Bulk:
-    """Find the far-off values of each coordinate.
+    """Find the outliers of each coordinate.
 
-    What is found depends on the pooled values alone, so that tests by swaps keep their level.
+    The result depends on the pooled values alone, so swap tests keep their level.
 
     Args:
         values: pooled values of both sides, shape (n, dim).
-        epsilon: rounding units, shape (dim,); whole numbers are never far off.
+        epsilon: rounding units, shape (dim,); whole numbers are never outliers.
 
     Example:
         >>> known = bulk(np.append(np.linspace(0.0, 1.0, 101), [1e30])[:, None], np.full(1, 1e-7))
@@ -249,12 +252,12 @@ def bulk(values: Floats, epsilon: Floats) -> Bulk:
 
 
 def _some_rows(values: Floats) -> Floats:
-    """Evenly spread rows, at most `_ROWS` or so."""
+    """Evenly spaced rows, about `_ROWS` at most."""
     return values[:: max(1, len(values) // _ROWS)]
 
 
 def in_float32(values: Floats) -> bool:
-    """Whether all values are exactly representable in float32, as values computed in float32 are."""
+    """Whether all values are exactly representable in float32, as for values computed in float32."""
     finite = values[np.isfinite(values)]
     with np.errstate(over="ignore"):
         return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
@@ -263,19 +266,19 @@ def in_float32(values: Floats) -> bool:
 def coarsest_unit(*parts: Coordinates) -> float:
     """The largest rounding unit of some coordinates; 0 where all are whole numbers.
 
-    Images are rounded once more than what was played: where a fit on both is exact, nothing but this is left.
+    Images are rounded once more than the original values, so after an exact fit on both only this difference is left.
     """
     return max(float(part.epsilon.max(initial=0.0)) for part in parts)
 
 
 def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
-    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
+    """The coordinates with the precision that measured values have: float32 numbers stored in float64 stay float32.
 
     Args:
         coordinates: with the rounding units of their dtypes.
-        actual: values as the environment gave them, shape (n, dim).
+        actual: values from the environment, shape (n, dim).
 
-    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
+    Only values from the environment count, because the image of a float32 number under an affine map need not be one.
     """
     epsilon = coordinates.epsilon.copy()
     for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):

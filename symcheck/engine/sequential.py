@@ -1,15 +1,16 @@
-"""Looking at the data before all of it is there, without spending more than was allowed.
+"""Interim looks at the data, without exceeding the level.
 
 A test looks at 1/8, 1/4 and 1/2 of its samples and at all of them. Each look k has a weight w_k, fixed before any data
 is seen; the weights sum to 1. With p-values p_k, each valid by itself, the smallest p_k / w_k is valid too:
 
     P(min_k p_k / w_k <= alpha) <= sum_k P(p_k <= w_k alpha) <= alpha,
 
-however the looks depend on each other, and whichever of them were taken: leaving looks out only makes it larger. So a
-run may stop at any look and for any reason, and Holm's procedure takes the smallest p_k / w_k as it takes any p-value.
+however the looks depend on each other, and whichever of them were taken, because omitting a look only increases the
+minimum. So a run may stop at any look and for any reason, and Holm's procedure accepts the smallest p_k / w_k like any
+other p-value.
 
-Early looks are there for violations that are clear, so they have next to nothing of the level and draw no swaps: their
-p-values are Hoeffding's. Nearly all of the level is left for the last look, which is the test on all samples.
+Early looks are meant for clear violations. They get a small part of the level and draw no swaps; their p-values are
+Hoeffding bounds. Nearly all of the level is left for the last look, which is the test on all samples.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Look:
     """One look at the data.
 
     Attributes:
-        share: of the samples that are there when it is taken.
-        weight: of the level that it may spend.
-        last: whether all samples are there.
+        share: the fraction of the samples available when it is taken.
+        weight: the fraction of the level that it may use.
+        last: whether all samples are available.
     """
 
     share: float
@@ -37,10 +38,10 @@ class Look:
 
 
 def looks(planned: int) -> tuple[Look, ...]:
-    """The looks of a test, decided before any data is seen.
+    """The looks of a test, fixed before any data is seen.
 
     Args:
-        planned: pairs that there are at the end; early looks at fewer than 50 are not taken.
+        planned: the final number of pairs; early looks at fewer than 50 are not taken.
 
     Returns:
         Early looks and the last one; their weights sum to 1.
@@ -60,13 +61,13 @@ def looks(planned: int) -> tuple[Look, ...]:
 
 
 def combine_p_values(taken: Sequence[tuple[float, Look]]) -> float:
-    """One p-value for all looks that were taken: the smallest p / weight, at most 1.
+    """The combined p-value of all looks taken: the smallest p / weight, at most 1.
 
     Args:
-        taken: the p-value of each look, valid by itself, with the look.
+        taken: the p-value of each look, valid on its own, with the look.
 
     Returns:
-        A valid p-value, whatever decided how many looks were taken.
+        A p-value that is valid whatever determined the number of looks.
 
     Example:
         >>> first, *_, last = looks(1000)
@@ -77,10 +78,10 @@ def combine_p_values(taken: Sequence[tuple[float, Look]]) -> float:
 
 
 class Looked:
-    """What the looks at several tests of one run have shown so far.
+    """The results of looks at several tests of one run.
 
     Args:
-        level: a test whose combined p-value is at most this rejects, whatever the other tests show.
+        level: a test whose combined p-value is at most this rejects, regardless of the other tests.
 
     Example:
         >>> first, *_ = looks(1000)
@@ -100,18 +101,18 @@ class Looked:
 
         Args:
             key: names the test.
-            p_value: of this look, valid by itself.
+            p_value: of this look, valid on its own.
             look: the look.
 
         Returns:
-            The p-value of all looks at this test so far.
+            The combined p-value of all looks at this test so far.
         """
         taken = self._taken.setdefault(key, [])
         taken.append((p_value, look))
         return combine_p_values(taken)
 
     def rejects(self, key: Hashable) -> bool:
-        """Whether a test rejects already.
+        """Whether a test already rejects.
 
         Args:
             key: names the test.

@@ -1,8 +1,8 @@
-"""The swap test of pairs whose members share covariates, such as the state and the action from which both were stepped.
+"""The swap test for pairs with shared covariates, such as the state and action that both members were stepped from.
 
-What the covariates explain is taken out by one regression, fitted to the mean of both members, which swaps do not
-change. Where two members differ with opposite signs in two regions, means cancel: so every covariate also divides the
-pairs into two sides, which are told apart.
+The part that the covariates explain is removed by one regression, fitted to the mean of both members, which swaps do
+not change. If the members differ with opposite signs in two regions, means cancel. Therefore every covariate also
+divides the pairs into two sides, which are tested separately.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def swap_test_given(
     rng: np.random.Generator,
     sampled: bool = True,
 ) -> SwapTest:
-    """Do the members of pairs have one distribution, given what they share?
+    """Do the members of pairs have the same distribution, given their shared covariates?
 
     Args:
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
         names: of the coordinates.
         epsilon: rounding units, shape (dim,); 0 for whole numbers.
-        covariates: what both members share, shape (n, columns).
+        covariates: shared by both members, shape (n, columns).
         weights: named weights of the pairs; see `side_weights`.
-        level: at which the test will be used.
+        level: the level at which the test will be used.
         rng: draws the swaps.
         sampled: whether swaps are drawn; see `swap_test`.
 
     Returns:
-        The test, with the size of what differs where some feature is named.
+        The test, with the effect size if a named feature differs.
     """
     half = len(expected)
     known = bulk(np.concatenate([expected, actual]), epsilon)
@@ -78,7 +78,7 @@ def swap_test_given(
 
 
 def _join_ties(first: Floats, second: Floats, tie: Floats) -> list[Floats]:
-    """Both members of pairs that differ by rounding alone at their mean, which swaps do not change."""
+    """Replace both members of pairs that differ only by rounding with their mean, which swaps do not change."""
     with np.errstate(invalid="ignore"):
         alike = np.abs(first - second) <= tie
         mean = first + (second - first) / 2
@@ -86,7 +86,7 @@ def _join_ties(first: Floats, second: Floats, tie: Floats) -> list[Floats]:
 
 
 def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
-    """High against low values of each covariate, centred: where the two members may differ with opposite signs."""
+    """High against low values of each covariate, centred, between which the members may differ with opposite signs."""
     weights = []
     for name, column in zip(names[:_MOST_SIDES], sides.T, strict=False):
         middle = float(np.median(column))

@@ -1,8 +1,8 @@
-"""Exact tests and bounds: what may be said, at which level, from how many samples.
+"""Exact tests and bounds: the conclusions that a given number of samples supports at a given level.
 
-Everything here holds at every sample size. The two-sample test is a permutation test whose null distribution comes
-from swapping the members of pairs (x_i, y_i), which is valid whenever each pair is exchangeable under the claim, also
-with ties and atoms, and it names the coordinate and the moment that broke.
+Everything here holds at every sample size. The two-sample test is a permutation test whose null distribution comes from
+swapping the members of pairs (x_i, y_i), which is valid whenever each pair is exchangeable under the claim, also with
+ties and atoms, and it names the coordinate and the moment that differ.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def largest_fraction(violations: int, samples: int, alpha: float) -> float:
     With no violation this is 1 - alpha^(1/n).
 
     Args:
-        violations: violating samples seen.
+        violations: number of violating samples.
         samples: independent samples drawn, at least 1.
-        alpha: probability of being wrong.
+        alpha: probability of error.
 
     Returns:
         A probability; the true fraction lies below it with confidence 1 - alpha.
@@ -60,7 +60,7 @@ def largest_fraction(violations: int, samples: int, alpha: float) -> float:
 
 
 def _log_coefficients(most: int, n: int) -> list[float]:
-    """Logarithms of the binomial coefficients of n over 0, ..., most: those of ten thousand overflow."""
+    """Logarithms of the binomial coefficients of n over 0, ..., most, which overflow themselves for large n."""
     return [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(most + 1)]
 
 
@@ -76,13 +76,13 @@ def _binomial_tail(coefficients: list[float], n: int, p: float) -> float:
 
 
 def holm(p_values: Sequence[float], alpha: float) -> list[float]:
-    """The level at which each of several tests is judged, so that any true claim is rejected with probability alpha.
+    """The level of each of several tests, such that the probability of rejecting any true claim is at most alpha.
 
     The i-th smallest of k p-values is compared with alpha / (k - i + 1), as long as all smaller ones reject; the first
     that does not, and all above it, are compared with the level at which the procedure stopped.
 
     Args:
-        p_values: of k tests, each valid by itself; they may depend on each other in any way.
+        p_values: of k tests, each valid on its own; they may depend on each other in any way.
         alpha: probability of a false rejection among all of them.
 
     Returns:
@@ -107,12 +107,12 @@ def holm(p_values: Sequence[float], alpha: float) -> list[float]:
 
 @dataclass(frozen=True)
 class SignFlipTest:
-    """Result of flipping the signs of whole rows.
+    """Result of a sign-flip test on whole rows.
 
     Attributes:
         p_value: of the largest statistic over all features; valid at every number of rows.
-        statistics: |sum| / sqrt(sum of squares) of every feature, shape (features,); 0 where a feature is constant 0.
-        critical: the value that the largest statistic exceeds with the probability of the level.
+        statistics: |sum| / sqrt(sum of squares) of every feature, shape (features,); 0 if a feature is constantly 0.
+        critical: the value that the largest statistic exceeds with probability `level`.
     """
 
     p_value: float
@@ -121,7 +121,7 @@ class SignFlipTest:
 
     @property
     def live(self) -> bool:
-        """Whether any pattern of flips could have rejected: false where every difference is 0."""
+        """Whether any pattern of flips could have rejected; False if every difference is 0."""
         return math.isfinite(self.critical)
 
 
@@ -131,10 +131,11 @@ def sign_flip_test(
     """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
 
     Args:
-        differences: shape (n, features); under the claim a row and its negative have the same distribution.
-        level: at which the test will be used; decides the number of flips, before any data is seen.
+        differences: shape (n, features); under the claim, a row and its negative have the same distribution.
+        level: the level at which the test will be used; it determines the number of flips before any data is seen.
         rng: draws the flips.
-        sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, valid too but larger, at no cost.
+        sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, which is also valid but larger, and
+            costs nothing.
 
     Returns:
         The result.
@@ -163,7 +164,7 @@ def sign_flip_test(
 
 
 def _hoeffding(observed: float, features: int, level: float) -> tuple[float, float]:
-    """Hoeffding's bound for sums with random signs, added up over the features, and the level's critical value.
+    """Hoeffding's bound for sums with random signs, summed over the features, and the critical value.
 
     P(|sum| >= t root) <= 2 exp(-t^2 / 2) for every feature, at every number of rows.
     """
@@ -178,18 +179,17 @@ class SwapTest:
     Attributes:
         p_value: valid at every sample size; the smallest possible is 1 / (swaps + 1).
         pairs: number of pairs.
-        feature: name of the feature that differs most, for instance "mean of observation[0]".
+        feature: name of the most significant feature, for instance "mean of observation[0]".
         coordinate: index of that feature's first coordinate.
         moment: "mean", "spread", "skew", "tails" or "product".
         statistic: its standardised difference.
         shift: difference of means of that coordinate, actual minus expected, in the coordinate's unit.
         detectable: the mean shift, in standard deviations, that is found with 90% power at the level given.
-        needed: pairs that would find the difference seen with 90% power.
-        coordinates: all coordinates that differ by themselves at the level, each once, most different first.
-        live: whether any pattern of swaps could have rejected: false where the two samples never differ.
-        named: the most different feature that has a name, also where the learned one differs more; None where there is
-            none.
-        effect: its size in plain units, where that was measured.
+        needed: number of pairs that would detect the observed difference with 90% power.
+        coordinates: all coordinates that differ on their own at the level, without duplicates, most significant first.
+        live: whether any pattern of swaps could have rejected; False if the two samples never differ.
+        named: the most significant named feature, even if the learned one is more significant; None if there is none.
+        effect: its size in plain units, if it was measured.
     """
 
     p_value: float
@@ -230,17 +230,18 @@ def swap_test(
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
         names: of the coordinates.
-        level: at which the test will be used; decides the number of swaps, before any data is seen.
+        level: the level at which the test will be used; it determines the number of swaps before any data is seen.
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
             a difference.
-        weights: named weights of the pairs, shape (n,), that do not change under swaps; features are also averaged
-            with them ("mean of x where s[0] is high").
-        design: shape (n, columns): what the members of each pair share. Where it is given, half of the level goes to
-            one learned feature: how the two differ given the design is regressed on one half of the pairs and looked
-            for in the other.
-        sampled: whether swaps are drawn; if not, p-values are Hoeffding's bounds, valid too but larger, at little cost.
-        widest: of more coordinates than these, products are no features.
+        weights: named weights of the pairs, shape (n,), that do not change under swaps; features are also averaged with
+            these weights ("mean of x where s[0] is high").
+        design: shape (n, columns): shared covariates of each pair. If given, half of the level goes to one learned
+            feature: the difference given the design is learned by regression on one half of the pairs and tested on the
+            other.
+        sampled: whether swaps are drawn; if not, p-values are Hoeffding's bounds, which are also valid but larger, and
+            cost little.
+        widest: with more coordinates than this, products are omitted.
 
     Returns:
         The result, with the p-value.
@@ -296,9 +297,9 @@ def swap_test(
 def _learn_feature(
     differences: Floats, design: Floats, level: float, rng: np.random.Generator, *, sampled: bool
 ) -> tuple[SignFlipTest, int]:
-    """One feature on every second pair, whose weights the others taught; and the column that contributes most.
+    """One feature on every second pair, learned from the others; and the column that contributes most.
 
-    The swaps of one half know nothing of the other, so that the test keeps its level whatever was learned.
+    Swaps of one half are independent of the other, so the test keeps its level whatever was learned.
     """
     # Every second one: both halves see early and late pairs alike.
     teaching, judging = slice(0, None, 2), slice(1, None, 2)
@@ -324,7 +325,7 @@ _SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate
 
 
 def _named_feature(statistics: Floats, described: Sequence[Feature], shifts: Floats) -> int:
-    """The most different feature; among equals the plainest, and of those the coordinate that moved furthest."""
+    """The most significant feature; among equals the simplest, then the coordinate with the largest shift."""
     top = float(statistics.max())
     equal = [i for i in range(len(described)) if statistics[i] >= top * (1 - _SAME_STATISTIC)]
     first = described[equal[0]]
@@ -339,7 +340,7 @@ def _finite(values: Floats) -> Floats:
 def _permutation(
     standard: Floats, observed: float, level: float, flips: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """The p-value of the largest |sum| under random flips, and the level's critical value."""
+    """The p-value of the largest |sum| under random flips, and the critical value."""
     n = len(standard)
     narrow = standard.astype(np.float32)
     chunk = max(1, _CHUNK // n)

@@ -1,6 +1,6 @@
-"""A run as it stands before anything is checked, and as it stands when it ends early.
+"""The state of a run before anything is checked, and when it ends early.
 
-Runners announce themselves with it, so that whoever listens can report what was finished, whatever ends the run.
+Runners emit it at the start, so that listeners can report the finished part however the run ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def run_started(
     """The event with which a run begins.
 
     Args:
-        kind: of what is tested.
+        kind: the kind of subject.
         target: its name in reports.
         symmetry: the claim's name.
         group: of the claim; a mapping of "name" and "order" where it is not known yet.
@@ -44,7 +44,7 @@ def run_started(
 
 
 class Ledger:
-    """What was finished so far, from the events of one run or several."""
+    """The finished results, from the events of one or more runs."""
 
     def __init__(self) -> None:
         self._complete: list[RunResult] = []
@@ -52,7 +52,7 @@ class Ledger:
         self.at = ""
 
     def take(self, event: Event) -> None:
-        """Note what an event says."""
+        """Record an event."""
         match event:
             case RunStarted(unfinished=unfinished):
                 self._begun = unfinished
@@ -66,17 +66,23 @@ class Ledger:
 
     @property
     def is_within_run(self) -> bool:
-        """Whether a run has begun and not ended."""
+        """Whether a run has begun and not yet ended."""
         return self._begun is not None
 
     @property
     def has_checked(self) -> bool:
-        """Whether a run was completed, or a property of the one that has begun was checked."""
+        """Whether a run was completed, or the subject of the current run was checked in any property.
+
+        Relations of the maps are checked on the claim alone, before the subject is used.
+        """
         begun = () if self._begun is None else self._begun.properties
-        return bool(self._complete) or any(item.checked or item.verdict != "undecided" for item in begun)
+        return bool(self._complete) or any(
+            item.verdict == "failed" or (item.method != "relations" and (item.checked or item.verdict != "undecided"))
+            for item in begun
+        )
 
     def results(self, *, time_up: bool = False, interrupted: bool = False) -> list[RunResult]:
-        """The runs so far; what is unfinished is undecided.
+        """The runs so far; unfinished properties are undecided.
 
         Args:
             time_up: whether the time budget ended the last one.

@@ -284,7 +284,8 @@ def _from_array(written: Any, where: str) -> AffineEntry:
     if values.ndim == 2:
         return _matrix(values, where)
     if values.ndim != 1 or not len(values):
-        raise SpecError(f"expected {_FORMS}; got an array of shape {values.shape}.", where=where)
+        given = f"an array of shape {values.shape}" if values.ndim else repr(written)
+        raise SpecError(f"expected {_FORMS}; got {given}.", where=where)
     n = len(values)
     # [0] is the permutation of one value, [1] its sign.
     if np.array_equal(np.sort(values), np.arange(n)):

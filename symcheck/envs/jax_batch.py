@@ -91,7 +91,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
         rewards = np.asarray(rewards, dtype=np.float64)
         if rewards.shape != (self.num_envs,):
             raise TargetError(
-                f"expected one reward a step, got {rewards.shape[1:]} of {type(self.pure).__name__}.", where="TARGET"
+                f"expected one reward per step, got {rewards.shape[1:]} of {type(self.pure).__name__}.", where="TARGET"
             )
         seen = self._jax.tree.map(np.array, observations)
         ended, cut = (np.broadcast_to(np.asarray(flag, dtype=bool), rewards.shape).copy() for flag in (ended, cut))

@@ -114,8 +114,8 @@ def remedy_of_agents(value: Any) -> str | None:
         return None
     if hasattr(value, "agent_iter"):
         return (
-            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); of others give "
-            "pettingzoo.utils.aec_to_parallel(env)."
+            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); for others, "
+            "pass pettingzoo.utils.aec_to_parallel(env)."
         )
     missing = [f"{name}()" for name in _FUNCTIONS if not callable(getattr(value, name, None))]
     return f"PettingZoo's parallel form has {', '.join(missing)} as well." if missing else None

@@ -114,7 +114,7 @@ class ReplayedEnv(gym.Env[Any, Any]):
 
 
 class ReplayedSymmetry:
-    """A bound symmetry that maps histories: the start to its image, each action to its image.
+    """A bound symmetry that maps histories: the start to its image, and each action to its image.
 
     Args:
         bound: the user's symmetry.
@@ -131,7 +131,7 @@ class ReplayedSymmetry:
         return getattr(self._bound, name)
 
     def is_data(self, part: Any) -> bool:
-        """Whether the maps of a part are data; those of histories are not."""
+        """Whether the maps of a part are data; maps of histories are not."""
         return False if part == "state" else self._bound.is_data(part)
 
     def state(self, word: Word, history: History) -> History:
@@ -143,7 +143,7 @@ class ReplayedSymmetry:
 
 
 def _first(history: History, bound: BoundSymmetry) -> Any:
-    """What the start shows, as an observation."""
+    """The observation at the start."""
     if history.seen:
         return history.seen[0]
     space = bound.observation_space

@@ -12,6 +12,7 @@ from typing import Any
 
 from symcheck.envs import atlas
 from symcheck.errors import SpecError, SymcheckError, described, suggestion
+from symcheck.groups.near_names import near_name
 from symcheck.loading import is_reference, load_attribute
 from symcheck.symmetry import spec as spec_files
 from symcheck.symmetry.symmetry import Symmetry
@@ -62,9 +63,23 @@ def _from_atlas(name: str, where: str) -> Symmetry:
         raise SpecError(
             f"expected an atlas name, a .toml file, module:name or file.py:name; got {name!r}.",
             where=where,
-            remedy=suggestion(name, known),
+            remedy=_about_group(name) or suggestion(name, known),
         )
     return atlas.entry(name).symmetry()
+
+
+def _about_group(name: str) -> str:
+    """The remedy for the name of a group, which alone does not say how it acts; "" for other names."""
+    try:
+        group = spec_files.parse_group(name, "group").name
+    except SymcheckError:
+        group = near_name(name) or ""
+    if not group:
+        return ""
+    return (
+        f"{group} is a group; a symmetry also says how it acts. Write a .toml file with name, "
+        f'group = "{group}", observation and action (docs/symmetries.md).'
+    )
 
 
 def _from_reference(reference: str, where: str) -> Symmetry:

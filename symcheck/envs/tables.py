@@ -30,7 +30,7 @@ def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
 
 
 def table_of(env: gym.Env[Any, Any]) -> Table | None:
-    """The table of an environment that is all of it: `P`, states and actions in `Discrete` spaces; None elsewhere.
+    """The table of an environment that is all of it: `P`, states and actions in `Discrete` spaces; None otherwise.
 
     Args:
         env: with the user's wrappers.

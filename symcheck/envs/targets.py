@@ -10,6 +10,7 @@ stack that the user trains on. An instance that the user holds is never stepped 
 from __future__ import annotations
 
 import copy
+import difflib
 import importlib
 import inspect
 import re
@@ -28,7 +29,7 @@ from symcheck.envs.jax_batch import JaxBatch
 from symcheck.envs.jax_libraries import library_named, library_of, make_named
 from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel, remedy_of_agents
 from symcheck.envs.vec_env import VecEnvBatch, is_vec_env
-from symcheck.errors import MissingExtraError, TargetError, described, suggestion
+from symcheck.errors import MissingExtraError, TargetError, described
 from symcheck.loading import is_reference, load_attribute, look_in
 
 # A single environment, or a batch of one kind: what is given is what is verified.
@@ -40,6 +41,7 @@ _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 _PACKAGES = {"ALE/": ("ale_py", None), "MiniGrid-": ("minigrid", "minigrid"), "BabyAI-": ("minigrid", "minigrid")}
 # Gymnasium's own, which need a package: the extra that installs it.
 _EXTRA_OF = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
+_REMEDY_OF_BUILDING = "It must work without arguments, or with those of --env-kwargs."
 _OLD_ATARI = re.compile(r"^\w+(?:NoFrameskip|Deterministic)?-v[04]$")
 
 
@@ -185,14 +187,14 @@ def _import_package_of(env_id: str) -> None:
 
 
 def _unknown_id(text: str, where: str) -> TargetError:
-    near = suggestion(text, gym.registry.keys())
-    # `suggestion` lists everything where nothing is near; that many ids are left out.
-    hint = near if near.startswith("Did you mean") else ""
-    shown = f"{hint.split('? ')[0]}? " if hint else ""
+    # The ids of a package are registered without its name.
+    package, colon, name = text.rpartition(":")
+    near = difflib.get_close_matches(name, list(gym.registry), n=1)
+    shown = f"Did you mean '{package}{colon}{near[0]}'? " if near else ""
     return TargetError(
         f"expected a Gymnasium id, module:factory or file.py:factory, got {text!r}; no such id is registered.",
         where=where,
-        remedy=f"{shown}Ids that a package registers are found as package:Id-v0.",
+        remedy=f"{shown}If a package registers the id, write package:Id-v0.",
     )
 
 
@@ -296,7 +298,7 @@ def _build_failure(label: str, error: Exception, where: str) -> TargetError:
     return TargetError(
         f"building {label} raised {described(error)}.",
         where=where,
-        remedy="It must work without arguments, or with those of --env-kwargs.",
+        remedy=_REMEDY_OF_BUILDING if isinstance(error, TypeError) else None,
     )
 
 

@@ -106,7 +106,7 @@ class AlphaZeroGame:
         return copy_of(call("getCanonicalForm", self._game.getCanonicalForm, copy_of(board), player))
 
     def outcome(self, state: Any) -> Outcome | None:
-        """`getGameEnded` for player 1; None where it is 0."""
+        """`getGameEnded` for player 1; None if it is 0."""
         value = call("getGameEnded", self._game.getGameEnded, copy_of(state), 1)
         try:
             number = float(value)

@@ -79,7 +79,7 @@ def _move_all(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[I
 
 
 def _planes_of(board: Array, entries: int) -> tuple[list[Array], int | None]:
-    """The grids that a board has, and the axis along which they lie; None where it is one grid."""
+    """The grids that a board has, and the axis along which they lie; None if it is one grid."""
     if board.ndim == 2:
         return [board], None
     if board.ndim != 3:

@@ -54,7 +54,7 @@ class Game(Protocol):
         """What images act on."""
 
     def state_of(self, board: Any) -> Any:
-        """The state that a board is; None where boards cannot be set."""
+        """The state that a board is; None if boards cannot be set."""
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
         """All images of a board and a policy vector, as the user's function lists them."""
@@ -66,11 +66,11 @@ class Game(Protocol):
         """Equal boards have equal keys."""
 
     def before_canonical(self, state: Any, action: int) -> tuple[Any, Callable[[Any], Any]] | None:
-        """The next board before its canonical form, and that form; None where the game has none."""
+        """The next board before its canonical form, and that form; None if the game has none."""
 
 
 def numbers(board: Any) -> Array | None:
-    """A board as an array of numbers; None where it is none.
+    """A board as an array of numbers; None if it is none.
 
     Example:
         >>> numbers([[0, 1], [1, 0]]).shape, numbers({"a": 1}) is None

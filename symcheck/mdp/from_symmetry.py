@@ -52,7 +52,7 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
     Args:
         mdp: the MDP.
         symmetry: acts on state numbers, or on `observations`.
-        observations: what each state looks like, (S, ...); None where it is its number.
+        observations: what each state looks like, (S, ...); None if it is its number.
 
     Returns:
         Images of the states, (generators, S), and of the actions in each state, (generators, S, A).
@@ -106,7 +106,7 @@ def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
     if (numbers < 0).any():
         state = int(np.flatnonzero(numbers < 0)[0])
         raise SpecError(
-            f"{name} maps state {state} to an observation of no state ({int((numbers < 0).sum())} such states).",
+            f"{name} maps state {state} to an observation without a state ({int((numbers < 0).sum())} such states).",
             where="homomorphism_from",
         )
     return numbers

@@ -200,7 +200,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
             where=WHERE,
             remedy="Install it with: pip install tensordict",
         ) from refused.__cause__
-    raise refused or SpecError("needs torch or NumPy values, and accepts neither.", where=WHERE)
+    raise refused or SpecError("accepts neither torch nor NumPy values.", where=WHERE)
 
 
 def precise(function: BatchedFunction, observations: Floats, actions: Floats | None) -> BatchedFunction:

@@ -96,7 +96,7 @@ def _refuse_beside_layout(**given: Any) -> None:
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise SpecError(
-            f"a layout says the plane, the group and the observation itself: leave out {' and '.join(beside)}.",
+            f"a layout already gives the plane, the group and the observation: leave out {' and '.join(beside)}.",
             where="layout",
         )
 
@@ -269,7 +269,7 @@ def _default_layout(loaded: LoadedModel) -> Sequence[str]:
     blocks = gymnasium_blocks(loaded.env)
     if blocks is None:
         raise SpecError(
-            f"how {type(loaded.env).__name__} lays out its observation is not known.",
+            f"the layout of the observation of {type(loaded.env).__name__} is not known.",
             where="observation",
             remedy='Give its blocks, for instance observation=["qpos[2:]", "qvel"], or its entries.',
         )

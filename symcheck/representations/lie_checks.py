@@ -72,7 +72,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     spiral = values[np.abs(values.real) > _REAL_PART * max(1.0, float(np.abs(values).max()))]
     if len(spiral):
         raise RepresentationError(
-            f"a turn must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
+            f"a rotation generator must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
             where=where,
             remedy="Its matrix A must have purely imaginary eigenvalues, as [[0, -1], [1, 0]] has.",
         )
@@ -80,7 +80,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]
     if len(broken):
         raise RepresentationError(
-            f"a turn by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not whole.",
+            f"a rotation by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not whole.",
             where=where,
             remedy="Frequencies of rotations are whole numbers; half ones belong to the double cover (spin).",
         )
@@ -89,7 +89,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     # exp(2 pi A) moves by 2 pi times the error of A's entries, summed along rows, and by its own rounding.
     if not gap <= (accuracy + 1e-12) * 2 * np.pi * len(matrix) * size**2:
         raise RepresentationError(
-            f"a turn must be similar to a skew matrix: exp(2 pi A) differs from the identity by {gap:.3g}.",
+            f"a rotation generator must be similar to a skew matrix: exp(2 pi A) is off the identity by {gap:.3g}.",
             where=where,
             remedy="Its matrix has whole frequencies but is not diagonalisable.",
         )

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
-from symcheck.engine.networks.adapters import PolicyParameters, is_actor_critic_policy
+from symcheck.engine.networks.subject.adapters import PolicyParameters, is_actor_critic_policy
 from symcheck.engine.policies.residuals import measure_residual, random_rows
 from symcheck.envs.specs import resolve_symmetry
 from symcheck.errors import OptionError

@@ -111,7 +111,7 @@ def _refuse_images(space: gym.Space[Any]) -> None:
         raise SpecError(
             f"expected observations that are vectors, or a Dict of them, got images: {space}.",
             where="symmetry",
-            remedy="Build the network from symcheck.nn (BasisConv2d) in a policy of your own.",
+            remedy="Build the network from symcheck.nn (BasisConv2d) in your own policy.",
         )
 
 

@@ -61,7 +61,7 @@ class Coordinates:
             actual: shape (..., dim).
 
         Returns:
-            Shape (..., dim), never NaN; infinite where one side alone is NaN or the infinities differ.
+            Shape (..., dim), never NaN; infinite if one side alone is NaN or the infinities differ.
         """
         return np.abs(self.difference(expected, actual))
 

@@ -12,12 +12,12 @@ from symcheck.symmetry.bound import BoundSymmetry
 
 
 class AlteredSymmetry:
-    """A bound symmetry with other maps for one generator; everything else is the original's.
+    """A bound symmetry with other maps for one generator; all other maps are the original's.
 
     Args:
         bound: the original.
         letter: the generator whose maps are replaced.
-        maps: the new ones, by kind: "observation" and "state" of a value, "action" of (action, obs).
+        maps: the new maps, by kind: "observation" and "state" take a value, "action" takes (action, obs).
     """
 
     def __init__(self, bound: BoundSymmetry, letter: int, maps: Mapping[str, Callable[..., Any]]) -> None:

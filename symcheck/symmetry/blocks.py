@@ -124,7 +124,7 @@ def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
     items = written["blocks"] if isinstance(written, Mapping) else written
     if isinstance(written, Mapping) and set(written) != {"blocks"}:
         others = ", ".join(sorted(set(written) - {"blocks"}))
-        raise SpecError(f"has fields beside its blocks: {others}.", where=part)
+        raise SpecError(f"has other fields than its blocks: {others}.", where=part)
     if not isinstance(items, list | tuple) or not items:
         raise SpecError(f"expected a list of blocks, got {items!r}.", where=f"{part}.blocks")
     blocks = tuple(_parse_block(_block(item, part, i), part, generators) for i, item in enumerate(items))

@@ -31,6 +31,8 @@ from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_block
 from symcheck.symmetry.elements import Tested, read_element
 from symcheck.symmetry.lie_claims import check_part, part_representation, read_part, shifts_by_translation
 
+_SHOWN = 24  # numbers of an entry that a message repeats; more would hide the sentence
+
 
 def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
     """One permutation of agents for each generator.
@@ -219,9 +221,17 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
         raise SpecError(
             f"expected {count} {'entry' if count == 1 else 'entries'}, one per generator of {group.name}; got {given}.",
             where=part,
-            remedy=f"Write a list: {part}=[first generator's entry, ...].",
+            remedy=_bracketed(written, part) if count == 1 else f"Write a list: {part}=[first generator's entry, ...].",
         )
     return tuple(parse_entry(item, f"{part}[{i}]") for i, item in enumerate(items))
+
+
+def _bracketed(written: Any, part: str) -> str:
+    """How the entry of the only generator is written: the likely mistake is a pair of brackets left out."""
+    entry = written if isinstance(written, str) else _as_list(written)
+    if entry and len(entry) <= _SHOWN and all(isinstance(item, str | int | float) for item in entry):
+        return f"Put the entry into a list: {part} = [{entry!r}]."
+    return f"Write a list: {part} = [the generator's entry]."
 
 
 def _as_list(written: Any) -> list[Any] | None:
@@ -329,7 +339,7 @@ def corner_images(entry: Entry) -> list[int]:
 def _in_words(entry: Entry) -> tuple[str, str]:
     """What an entry is, and what layers take in place of one that is not a linear map of a vector."""
     if isinstance(entry, SpatialEntry):
-        return f"{entry.operator!r}", "For images use spatial operators: BasisConv2d(..., spatial=[...])."
+        return f"{entry.operator!r}", "For images, use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):
         return "a mapping of sub-spaces", (
             "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "

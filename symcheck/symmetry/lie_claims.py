@@ -123,7 +123,7 @@ def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete:
     spatial = any(isinstance(entry, SpatialEntry) for entry in discrete)
     if spatial and moving:
         raise SpecError(
-            "spatial operators act on images, which a Lie generator leaves as they are.",
+            "spatial operators act on images, which a Lie generator cannot transform.",
             where=part,
             remedy="Use a finite group such as C4 for images.",
         )
@@ -194,7 +194,7 @@ def part_representation(
         raise SpecError(
             f"the {part} entries shift: they have no linear representation.",
             where=f"{part}_representation",
-            remedy="Use relative coordinates (differences of positions), which shifts leave as they are.",
+            remedy="Use relative coordinates (differences of positions), which shifts do not change.",
         )
     if not plain or all(isinstance(entry, IdentityEntry) for entry in every):
         raise SpecError(

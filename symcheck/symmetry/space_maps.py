@@ -285,7 +285,7 @@ def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> Spa
         )
     if images is None or len(images) != space.n:
         raise SpecError(
-            f"acts on {entry.dim} values, but the space has {space.n}: {space}.",
+            f"acts on {entry.dim} value{'s' if entry.dim != 1 else ''}, but the space has {space.n}: {space}.",
             where=where,
             remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
         )
@@ -340,7 +340,7 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         raise SpecError(f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.", where=where)
     unknown = [key for key in children if key not in subspaces]
     if unknown:
-        raise SpecError(f"names sub-spaces {unknown} that are not there; there are {list(subspaces)}.", where=where)
+        raise SpecError(f"names sub-spaces {unknown} that do not exist; the space has {list(subspaces)}.", where=where)
     return _Tree({key: fit(child, subspaces[key], f"{where}[{key!r}]") for key, child in children.items()})
 
 

@@ -80,7 +80,7 @@ def check_ranges(bound: BoundTested, amounts: Any) -> list[tuple[float, float]]:
             f"translations have no uniform element: expected range = (low, high) for {', '.join(shifts)}, "
             f"got {amounts!r}.",
             where="range",
-            remedy="Give one pair for all, or one pair each.",
+            remedy="Give one pair for all shifts, or one pair for each.",
         )
     return [(float(low), float(high)) for low, high in ranges]
 
@@ -147,13 +147,13 @@ class Aligning:
             if {i, j} & fixed:  # a shift has put this point to 0
                 continue
             return [(at, -math.atan2(moved[j], moved[i]))] if math.hypot(moved[i], moved[j]) > NONE else []
-        raise SpecError("no pair of frequency 1 is listed by which observations could be aligned.", where="symmetry")
+        raise SpecError("no pair of frequency 1 is listed, so observations cannot be aligned.", where="symmetry")
 
     def _frame(self, flat: Floats) -> Factors:
         """The rotation that takes the first vector to x and the second into the xy plane."""
         vectors = [flat[list(triple)] for triple in self._triples()]
         if not vectors:
-            raise SpecError("no vector is listed by which observations could be aligned.", where="symmetry")
+            raise SpecError("no vector is listed, so observations cannot be aligned.", where="symmetry")
         first = vectors[0]
         if np.linalg.norm(first) <= NONE:
             return []

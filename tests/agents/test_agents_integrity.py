@@ -96,6 +96,7 @@ def test_a_folder_in_use_is_refused_and_free_again_afterwards(tmp_path: Path) ->
         pass
 
 
+@pytest.mark.long
 def test_sigterm_ends_a_training_as_an_interrupt_does_and_it_is_resumed(tmp_path: Path) -> None:
     options = ["--seeds", "1", "--steps", "60000", "--evaluation-episodes", "1", "--out", str(tmp_path), "--quiet"]
     with subprocess.Popen([*TRAIN, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as training:

@@ -38,7 +38,7 @@ def refused(*words: object) -> str:
     return output
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_files_of_windows_editors_are_read(folder, encoding):
     (folder / "m.toml").write_bytes(SPEC.format(name="Spiegel ü").encode(encoding))
     (folder / "symcheck.toml").write_bytes("samples = 17\n".encode(encoding))
@@ -46,9 +46,16 @@ def test_files_of_windows_editors_are_read(folder, encoding):
     assert read_toml(folder / "symcheck.toml") == {"samples": 17}
 
 
-def test_bytes_that_are_no_text_are_refused_in_words(folder):
-    (folder / "m.toml").write_bytes(b'name = "\xe9"\n')
-    assert "bytes that are not UTF-8 text" in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'name = "\xe9"\n', "bytes that are not UTF-8 text"),
+        ("name".encode("utf-16-le"), "NUL bytes, as in UTF-16 text without a byte-order mark"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_in_words(folder, content, said):
+    (folder / "m.toml").write_bytes(content)
+    assert said in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
 
 
 NESTED = "[" * 5000 + "]" * 5000

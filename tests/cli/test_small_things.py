@@ -17,6 +17,7 @@ import symcheck as sc
 from symcheck import findings
 from symcheck.cli import doctor, settings
 from symcheck.discovery.search import refuse_numbered
+from symcheck.envs.specs import resolve_symmetry
 from symcheck.errors import GroupError, SpecError, SymcheckError
 from symcheck.groups.near_names import near_name
 from symcheck.symmetry.spec import parse_group
@@ -66,20 +67,46 @@ def test_what_is_no_group_is_guessed_to_be_none(text):
     assert near_name(text) is None
 
 
-def test_a_target_that_raises_before_anything_is_checked_is_one_message(folder):
+@pytest.mark.parametrize(("text", "group"), [("SO(2)", "SO(2)"), ("d4", "D4"), ("cyclic(2)", "C2")])
+def test_a_group_given_as_a_symmetry_is_answered_with_what_is_missing(text, group):
+    with pytest.raises(SpecError, match=re.escape(f"{group} is a group; a symmetry also says how it acts.")):
+        resolve_symmetry(text)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"), [([-1, -1], "observation = [[-1, -1]]"), ("rot90", "observation = ['rot90']")]
+)
+def test_an_entry_without_its_brackets_is_answered_with_them(entry, said):
+    with pytest.raises(SpecError, match=re.escape(f"Put the entry into a list: {said}.")):
+        sc.Symmetry("m", sc.groups.cyclic(2), entry, [[1, 0]])
+
+
+def test_a_misspelt_id_of_a_package_is_answered_with_the_package(folder):
+    (folder / "spinners.py").write_text(
+        "import gymnasium\ngymnasium.register('Spinner-v0', 'gymnasium.envs.classic_control:PendulumEnv')\n"
+    )
+    assert "Did you mean 'spinners:Spinner-v0'?" in run("verify-env", "spinners:Spiner-v0")[1]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "problem"),
+    [
+        ("def reset(self, **arguments): raise OSError('no display')", "reset() raised OSError: no display"),
+        ("def step(self, action): return super().step(action)[0], [1, 2], False, False, {}", "expected a number as"),
+    ],
+)
+def test_a_target_that_raises_before_anything_is_checked_is_one_message(folder, trouble, problem):
     (folder / "early.py").write_text(
-        "from gymnasium.envs.classic_control import CartPoleEnv\n"
-        "class Early(CartPoleEnv):\n"
-        "    def reset(self, **arguments): raise OSError('no display')\n"
+        f"from gymnasium.envs.classic_control import CartPoleEnv\nclass Early(CartPoleEnv):\n    {trouble}\n"
     )
     code, output = run("verify-env", "early.py:Early", "--symmetry", "cartpole/mirror", "--json", "r.json")
     assert code == 2
     written, *said = output.splitlines()
     assert written == "written: r.json"
     assert len(said) == 1
-    assert said[0].startswith("symcheck: early.py:Early: reset() raised OSError: no display")
+    assert said[0].startswith(f"symcheck: early.py:Early: {problem}")
     properties = json.loads((folder / "r.json").read_text())["properties"]
-    assert [p["reason"]["code"] for p in properties] == ["interrupted"] * len(properties)
+    assert {p["reason"]["code"] for p in properties if p["name"] != "group_axioms"} == {"interrupted"}
 
 
 def test_an_unknown_code_is_answered_by_meaning():

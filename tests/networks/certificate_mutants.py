@@ -12,13 +12,13 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import RejectedError, check, digest, evaluate, unpack
-from symcheck.engine.networks.capture import Capture
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.making import accepted_certificate, certify
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.symmetry.symmetry import Symmetry
 
 

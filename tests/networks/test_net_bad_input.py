@@ -11,7 +11,7 @@ from torch import nn
 
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.targets import load_checkpoint, resolve_network
+from symcheck.engine.networks.subject.targets import load_checkpoint, resolve_network
 from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import symcheck as sc
-from symcheck.engine.networks.values import SignedPermutation
-from symcheck.engine.networks.weight_orbits import TiedWeights
+from symcheck.engine.networks.blame.weight_orbits import TiedWeights
+from symcheck.engine.networks.subject.values import SignedPermutation
 from symcheck.nn import (
     BasisLinear,
     EquivariantSequential,

@@ -11,13 +11,13 @@ from certificate_mutants import is_certified, why_not_certified
 from torch import Tensor, nn
 from tricky_networks import CLAIM, SWAP
 
-from symcheck.engine.networks.batch_axis import why_samples_meet
-from symcheck.engine.networks.capture import capture_network
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.capture.batch_axis import why_samples_meet
+from symcheck.engine.networks.capture.capture import capture_network
+from symcheck.engine.networks.capture.gate import capture_every_call
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.values import Opaque, SignedPermutation
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 
 FEW = NetOptions(samples=32)
 PAIR = [1, 0]

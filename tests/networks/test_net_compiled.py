@@ -10,9 +10,9 @@ import torch
 from net_catalogue import mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.networks.compiled import is_compiled
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.subject.compiled import is_compiled
 from symcheck.engine.results import PropertyResult, RunResult
 
 CALLS: list[int] = []

@@ -12,11 +12,11 @@ import torch
 from net_catalogue import mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.networks.artefacts import artefact_of, dequantise, structural
-from symcheck.engine.networks.onnx_graph import load_onnx
-from symcheck.engine.networks.onnx_quantised import QUANTISED, fold_constants, numbers
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.subject.artefacts import artefact_of, dequantise, structural
+from symcheck.engine.networks.subject.onnx_graph import load_onnx
+from symcheck.engine.networks.subject.onnx_quantised import QUANTISED, fold_constants, numbers
 from symcheck.engine.results import PropertyResult, RunResult
 
 pytestmark = [

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from tricky_networks import CLAIM, SWAP, TRICKS, Tied, compose
 
-from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.capture.gate import capture_every_call
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.values import Opaque
+from symcheck.engine.networks.subject.values import Opaque
 
 FEW = NetOptions(samples=32)
 COPIES = ("copied by new_tensor", "copied by as_tensor")

@@ -13,11 +13,11 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Heads, mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.networks.adapters import adapt_agent
-from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
-from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.subject.adapters import adapt_agent
+from symcheck.engine.networks.subject.onnx_graph import OPERATIONS, OnnxModule, load_onnx
+from symcheck.engine.networks.subject.onnx_shapes import HOST, on_host
+from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.errors import MissingExtraError, TargetError
 
 

@@ -15,12 +15,12 @@ from net_catalogue import Lambda, mirror, mirror_mlp
 from torch import nn
 
 from symcheck.engine.events import Event, PropertyStarted
-from symcheck.engine.networks.decisions import Decisions
-from symcheck.engine.networks.measuring import Deployed, Measured, Spread, Worst
+from symcheck.engine.networks.blame.proof import Proof
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.values import LayerRecord
+from symcheck.engine.networks.samples.decisions import Decisions
+from symcheck.engine.networks.samples.measuring import Deployed, Measured, Spread, Worst
+from symcheck.engine.networks.subject.values import LayerRecord
 from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches
 from symcheck.engine.results import PropertyResult
 from symcheck.groups import catalog

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symcheck.engine.networks.matching import ULPS, judge, match_rows, ulp32
-from symcheck.engine.networks.values import SignedPermutation
+from symcheck.engine.networks.blame.matching import ULPS, judge, match_rows, ulp32
+from symcheck.engine.networks.subject.values import SignedPermutation
 
 
 def rows(seed: int, n: int = 12, k: int = 5) -> np.ndarray:

@@ -11,10 +11,10 @@ from certificate_mutants import is_certified
 from torch import Tensor, nn
 
 from symcheck import nn as layers
-from symcheck.engine.networks.capture import capture_network
-from symcheck.engine.networks.claims import AffineMap, InputClaim, OutputClaim
+from symcheck.engine.networks.capture.capture import capture_network
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.subject.claims import AffineMap, InputClaim, OutputClaim
 from symcheck.groups import catalog
 from symcheck.groups.continuous import so
 from symcheck.representations import constructors, operations

@@ -9,8 +9,8 @@ import torch
 from net_catalogue import Draw, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
+from symcheck.engine.networks.capture.own_code import is_own_file
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.own_code import is_own_file
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import PropertyResult
 

@@ -19,10 +19,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from symcheck.engine.networks.code_paths import CodePath, path_taken
-from symcheck.engine.networks.gate import capture_every_call
-from symcheck.engine.networks.own_code import is_own_code
-from symcheck.engine.networks.values import Opaque
+from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
+from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.own_code import is_own_code
+from symcheck.engine.networks.subject.values import Opaque
 
 Ask = Callable[[nn.Module, Tensor, Tensor], Any]
 LARGE = 50

@@ -12,7 +12,7 @@ import torch
 from net_catalogue import GridNet, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.networks.graph import layers
+from symcheck.engine.networks.blame import layers
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.pytest_file import pytest_source
 from symcheck.engine.networks.replay import check_certificate, replay

@@ -12,10 +12,10 @@ import torch
 from net_catalogue import Lambda
 from torch import nn
 
-from symcheck.engine.networks.domain import domain_of
-from symcheck.engine.networks.entry_scales import entry_gaps, entry_scales
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.samples.entry_scales import entry_gaps, entry_scales
+from symcheck.engine.networks.subject.domain import domain_of
 from symcheck.engine.results import PropertyResult
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

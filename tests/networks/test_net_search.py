@@ -10,13 +10,13 @@ from net_catalogue import Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
 from symcheck.array_types import Bools, Floats
-from symcheck.engine.networks.ascent import STARTS, activate_units
-from symcheck.engine.networks.claims import input_claim
 from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.sampling import families
-from symcheck.engine.networks.shrinking import shrink
-from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.samples.ascent import STARTS, activate_units
+from symcheck.engine.networks.samples.sampling import families
+from symcheck.engine.networks.samples.shrinking import shrink
+from symcheck.engine.networks.subject.claims import input_claim
+from symcheck.engine.networks.subject.subject import Subject
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 

@@ -13,7 +13,7 @@ from net_catalogue import mirror
 from torch import Tensor, nn
 
 from symcheck.certificate_checker import RejectedError, check, digest
-from symcheck.engine.networks.capture import capture_network
+from symcheck.engine.networks.capture.capture import capture_network
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symcheck.engine.networks.measuring import Deployed, Measured, Spread, Worst
-from symcheck.engine.networks.proof import Proof
-from symcheck.engine.networks.values import LayerRecord, Opaque
+from symcheck.engine.networks.blame.proof import Proof
+from symcheck.engine.networks.samples.measuring import Deployed, Measured, Spread, Worst
+from symcheck.engine.networks.subject.values import LayerRecord, Opaque
 from symcheck.engine.networks.verdicts import assess, assess_mixed_batches
 from symcheck.statements.statement import state
 

@@ -130,8 +130,9 @@ def measure(files: Iterator[Path] | list[Path], root: Path = ROOT) -> Figures:
     for file in files:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
+        nodes = list(ast.walk(tree))  # once: a walk over all modules takes a second
         shown = str(file.relative_to(root))
-        for name in _function_names(tree):
+        for name in _function_names(nodes):
             figures.functions += 1
             if is_participle(name):
                 figures.participles.append(f"{shown}:{name}")
@@ -142,7 +143,7 @@ def measure(files: Iterator[Path] | list[Path], root: Path = ROOT) -> Figures:
             figures.locals += 1
             if name in VAGUE_LOCALS:
                 figures.vague.append(f"{shown}:{name}")
-        figures.lines += _code_lines(text, tree)
+        figures.lines += _code_lines(text, nodes)
         figures.comments += _comments(text)
         if (length := len(text.splitlines())) > MOST_LINES:
             figures.long[shown] = length
@@ -150,8 +151,8 @@ def measure(files: Iterator[Path] | list[Path], root: Path = ROOT) -> Figures:
     return figures
 
 
-def _function_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _function_names(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("__"):
             continue
         # A property is read like an attribute: `result.checked` is what was checked.
@@ -170,19 +171,25 @@ def _top_level_names(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
-def _local_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        assigned = {
-            inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
-        }
-        yield from sorted(assigned)
+def _local_names(tree: ast.Module) -> list[str]:
+    """The names that each function assigns, those of functions inside it among them."""
+    names: list[str] = []
+
+    def assigned(node: ast.AST) -> set[str]:
+        if isinstance(node, ast.Name):
+            return {node.id} if isinstance(node.ctx, ast.Store) else set()
+        inside = set().union(*map(assigned, ast.iter_child_nodes(node)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.extend(sorted(inside))
+        return inside
+
+    assigned(tree)
+    return names
 
 
-def _code_lines(text: str, tree: ast.Module) -> int:
+def _code_lines(text: str, nodes: list[ast.AST]) -> int:
     documented: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if (

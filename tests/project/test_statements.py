@@ -52,19 +52,19 @@ def texts() -> dict[str, str]:
 
 
 @cache
-def tree_of(path: str) -> ast.Module:
-    """The syntax of one module; to read all of them takes seconds."""
-    return ast.parse(texts()[path])
+def nodes_of(path: str) -> list[ast.AST]:
+    """The syntax of one module, node by node; to read all of them takes seconds."""
+    return list(ast.walk(ast.parse(texts()[path])))
 
 
-def modules() -> dict[str, ast.Module]:
+def modules() -> dict[str, list[ast.AST]]:
     """The syntax of every module."""
-    return {path: tree_of(path) for path in texts()}
+    return {path: nodes_of(path) for path in texts()}
 
 
-def _makers(tree: ast.Module) -> dict[str, str]:
+def _makers(syntax: list[ast.AST]) -> dict[str, str]:
     """What `state` and `Statement` of `symcheck.statements.statement` are called in a module."""
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    imports = (node for node in syntax if isinstance(node, ast.ImportFrom))
     ours = (node for node in imports if node.module == "symcheck.statements.statement")
     aliases = (alias for node in ours for alias in node.names if alias.name in ("state", "Statement"))
     return {alias.asname or alias.name: alias.name for alias in aliases}
@@ -87,9 +87,9 @@ def _calls() -> Iterator[Call]:
     for path, text in texts().items():
         if "symcheck.statements.statement" not in text:
             continue
-        tree = tree_of(path)
-        makers = _makers(tree)
-        for node in ast.walk(tree):
+        syntax = nodes_of(path)
+        makers = _makers(syntax)
+        for node in syntax:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
                 fields, is_open = _fields(node, makers[node.func.id])
                 yield Call(f"{path}:{node.lineno}", _codes(node.args[0]), fields, is_open)
@@ -181,10 +181,10 @@ def test_every_statement_has_the_fields_of_its_sentence() -> None:
     assert {place: fields for place, fields in missing.items() if fields} == {}
 
 
-def _codes_in(tree: ast.Module) -> set[str]:
+def _codes_in(syntax: list[ast.AST]) -> set[str]:
     """The codes that a module names: as text, as the beginning of a text that it completes, or as a reason."""
     named, beginnings = set(), set()
-    for node in ast.walk(tree):
+    for node in syntax:
         if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
             beginnings.add(str(node.values[0].value))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -203,10 +203,10 @@ def test_every_code_is_stated_somewhere() -> None:
     assert sorted(set(CODES) - set().union(*map(_codes_in, modules().values()))) == []
 
 
-def _names_given(tree: ast.Module) -> set[str]:
+def _names_given(syntax: list[ast.AST]) -> set[str]:
     """The names that a module passes to anything, has as keys, or sets as a key."""
     names = set()
-    for node in ast.walk(tree):
+    for node in syntax:
         if isinstance(node, ast.Call):
             names |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
         elif isinstance(node, ast.Dict):
@@ -286,7 +286,7 @@ OUTSIDE_TEXT = {
     "symcheck/spaces/labels.py": "coordinate names as an environment's author gives them",
     "symcheck/envs/targets.py": "environment ids and attribute paths as a user types them",
     "symcheck/envs/atlas_page.py": "the columns of a Markdown table that it writes",
-    "symcheck/engine/networks/capture.py": "torch's names of sizes",
+    "symcheck/engine/networks/capture/capture.py": "torch's names of sizes",
     "symcheck/entries/forms.py": "entries of SPEC files",
     "symcheck/representations/named_parts.py": "representations that users write as text",
     "symcheck/symmetry/spec.py": "names of groups in SPEC files",
@@ -302,15 +302,15 @@ OUTSIDE_TEXT = {
 }
 
 
-def _uses_regular_expressions(tree: ast.Module) -> bool:
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+def _uses_regular_expressions(syntax: list[ast.AST]) -> bool:
+    modules = {alias.name for node in syntax if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in syntax if isinstance(node, ast.ImportFrom)}
     return bool(modules & {"re", "regex", "fnmatch"})
 
 
 def test_regular_expressions_read_outside_text_only() -> None:
     importing = [path for path, text in texts().items() if re.search(r"\b(re|regex|fnmatch)\b", text)]
-    assert sorted(path for path in importing if _uses_regular_expressions(tree_of(path))) == sorted(OUTSIDE_TEXT)
+    assert sorted(path for path in importing if _uses_regular_expressions(nodes_of(path))) == sorted(OUTSIDE_TEXT)
 
 
 # Attributes that hold sentences of the program's own.
@@ -328,9 +328,9 @@ def _sentence(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in _SENTENCES
 
 
-def _searched_sentences(tree: ast.Module) -> list[int]:
+def _searched_sentences(syntax: list[ast.AST]) -> list[int]:
     lines = []
-    for node in ast.walk(tree):
+    for node in syntax:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:
             lines += [node.lineno] if _sentence(node.func.value) else []
         elif isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
@@ -339,7 +339,7 @@ def _searched_sentences(tree: ast.Module) -> list[int]:
 
 
 def test_no_sentence_of_a_result_is_searched() -> None:
-    assert {path: lines for path, tree in modules().items() if (lines := _searched_sentences(tree))} == {}
+    assert {path: lines for path, syntax in modules().items() if (lines := _searched_sentences(syntax))} == {}
 
 
 @pytest.mark.parametrize(
@@ -353,12 +353,12 @@ def test_no_sentence_of_a_result_is_searched() -> None:
     ],
 )
 def test_a_search_of_a_sentence_is_caught(planted: str) -> None:
-    assert _searched_sentences(ast.parse(planted)) == [1]
+    assert _searched_sentences(list(ast.walk(ast.parse(planted)))) == [1]
 
 
 @pytest.mark.parametrize("planted", ["known = name in result.causes", 'line = result.detail + "."', "x = y.lower()"])
 def test_what_searches_no_sentence_is_not_accused(planted: str) -> None:
-    assert _searched_sentences(ast.parse(planted)) == []
+    assert _searched_sentences(list(ast.walk(ast.parse(planted)))) == []
 
 
 def test_what_pages_show_of_a_note_is_a_word_that_they_know() -> None:

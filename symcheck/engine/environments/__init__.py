@@ -1,1 +1,1 @@
-"""How the equations of a symmetry are tested on an environment: stepping, sampling, judging, shrinking, diagnosing."""
+"""Testing the equations of a symmetry on an environment: stepping, sampling, judging, shrinking, diagnosing."""

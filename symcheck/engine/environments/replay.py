@@ -1,7 +1,7 @@
-"""One counterexample of a report, evaluated again: the same state, action and element, stepped once more.
+"""Replay of one counterexample of a report: the same state, action and element, stepped again.
 
-Statistical findings have no single input; for them the property is checked again from the start, with the run's own
-options and seed.
+Statistical results have no single input. For them the property is checked again from the beginning, with the options
+and seed of the run.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def replay(
         make_env: builds the environment, as in the run.
         symmetry: the claim, as in the run.
         property_name: the failed property.
-        counterexample_dict: its `counterexample` as a JSON report holds it.
+        counterexample_dict: the `counterexample` object of the JSON report.
         options: those of the run.
         target: names the environment in messages.
 
     Returns:
-        `failed` where the property is violated again, `passed` where it is not any more.
+        `failed` if the property is violated again, `passed` if it no longer is.
 
     Raises:
-        SymcheckError: the property or the element is not known, or the values do not fit the environment's spaces.
+        SymcheckError: the property or the element is unknown, or the values do not fit the environment's spaces.
     """
     entry = next((each for each in registry.registered_properties("env") if each.name == property_name), None)
     if entry is None:

@@ -1,15 +1,13 @@
-"""Running a claim on an environment: controls, the choice of a method, then every registered property.
+"""Running a claim on an environment: controls, method selection, then every registered property.
 
-The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, let the
-environment agree with itself (determinism check), choose the method, and ask each property for its verdict. Evidence is
-gathered once and shared; properties judge their part of it.
+The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, run the
+determinism check, select the method, and evaluate each property. Evidence is gathered once and shared by the
+properties.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -28,6 +26,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
+from symcheck.engine.versions import versions_of
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.statements.statement import Statement, state
@@ -39,14 +38,14 @@ _JUDGED_AT_ONCE = frozenset(BY_PART[part].name for part in STEP_PARTS)
 
 
 class EnvContext:
-    """What a property of environments is given.
+    """The argument of every property of environments.
 
-    States are gathered and the method is chosen when a property first needs evidence: what data alone decides is
-    decided before the environment is stepped.
+    States are gathered and the method is selected when a property first needs evidence. Properties that data alone can
+    decide are decided before the environment is stepped.
 
     Args:
         bench: the environment under test, the symmetry and the options.
-        chosen: the method, where it is chosen already.
+        chosen: the method, if it is already selected.
     """
 
     def __init__(self, bench: Workbench, chosen: Chosen | None = None) -> None:
@@ -55,22 +54,22 @@ class EnvContext:
 
     @property
     def chosen(self) -> Chosen:
-        """The method, its evidence and the reason for it."""
+        """The method, its evidence and the reason for its selection."""
         if self._chosen is None:
             self._chosen = choose_method(self.bench)
         return self._chosen
 
     @property
     def reason(self) -> Statement:
-        """Why the method was chosen; says so where none was."""
+        """Why the method was selected; says so if none was."""
         return self._chosen.reason if self._chosen is not None else state("method_not_chosen")
 
     def judge(self, name: str, part: Part) -> PropertyResult:
-        """The verdict of the chosen method on one equation."""
+        """The selected method's verdict on one equation."""
         return self.chosen.evidence.judge(name, part)
 
     def judge_axioms(self, name: str) -> PropertyResult:
-        """The verdict on the group action; where it fails, with whether the equations hold all the same."""
+        """The verdict on the group action; if it fails, also whether the equations hold nevertheless."""
         # Callables are checked on sampled states, which the choice of a method gathers.
         result = judge_axioms(name, self.bench if only_data(self.bench) else self.chosen.bench)
         if result.verdict != "failed" or self.bench.options.fail_fast:
@@ -95,12 +94,12 @@ class EnvContext:
 
     @property
     def claims_start(self) -> bool:
-        """Whether the start distribution is claimed to be symmetric."""
+        """Whether the claim includes a symmetric start distribution."""
         return bool(self.bench.pairs.bound.symmetry.initial)
 
     @property
     def shows_state(self) -> bool:
-        """Whether there is a state apart from the observation, and what it shows is known."""
+        """Whether there is an internal state besides the observation, and its observation is known."""
         placement = self.bench.pairs.placement
         return placement.kind == "map" and placement.access.observe is not None
 
@@ -119,18 +118,18 @@ def run_env(
     Args:
         make_env: builds the environment with the user's wrappers.
         symmetry: the claim.
-        options: how much evidence, by which method.
-        target: how reports call the environment.
+        options: the amount of evidence, and the method.
+        target: the environment's name in reports.
         command: the command line that repeats the run, or "".
-        emit: receives events; None drops them.
+        emit: receives events; None discards them.
 
     Returns:
-        The verdicts. When interrupted by Ctrl-C, what was finished, the rest undecided, and `interrupted=True`.
+        The verdicts. After Ctrl-C: the finished properties, the others undecided, and `interrupted=True`.
 
     Raises:
         SpecError: the symmetry does not fit the spaces.
         TargetError: the environment cannot be stepped.
-        OptionError: the method asked for does not apply.
+        OptionError: the requested method does not apply.
         SymcheckError: no property is registered, so that nothing would be tested.
 
     Example:
@@ -153,21 +152,17 @@ def run_env(
             where="registry",
             remedy="Import symcheck_properties first.",
         )
+    begun = run_started("env", target, symmetry.name, symmetry.group, entries, options, command)
+    listener(begun)
     with warnings.catch_warnings():
         # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
-        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started, command)
-    result = RunResult(
-        kind="env",
-        target=target,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+    result = dataclasses.replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
-        versions=_versions(),
-        command=command,
+        versions=versions_of("symcheck", "numpy", "gymnasium"),
         claim=context.bench.pairs.bound.claim if context is not None else {},
         method_reason=context.reason if context is not None else state("method_not_chosen"),
         interrupted=interrupted,
@@ -184,11 +179,9 @@ def _run(
     listener: Emit,
     entries: Sequence[Property],
     started: float,
-    command: str,
 ) -> tuple[list[PropertyResult], EnvContext | None, bool]:
     results: list[PropertyResult] = []
     context: EnvContext | None = None
-    listener(run_started("env", target, symmetry.name, symmetry.group, entries, options, command))
     clock = Clock(started, options.max_time)
     try:
         context = EnvContext(prepare(make_env, symmetry, options, target, listener, clock))
@@ -221,18 +214,8 @@ def _run(
 
 
 def _check_in_time(entry: Property, context: EnvContext) -> PropertyResult:
-    """The property's verdict; undecided where it needs a step for which there is no time."""
+    """The property's verdict; undecided if it needs a step for which no time is left."""
     try:
         return entry.check(context)
     except TimeUp:
         return registry.undecided_result(entry, Facts(checked=0, time_up=True))
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in ("symcheck", "numpy", "gymnasium"):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = "not installed"
-    return versions

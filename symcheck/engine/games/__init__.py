@@ -1,1 +1,1 @@
-"""Runs over board games: positions by legal play, what is compared there, and why it differs."""
+"""Runs over board games: positions from legal play, what is compared there, and causes of differences."""

@@ -1,7 +1,7 @@
-"""The images are those of a group: the position itself is one, and images of images are images.
+"""Whether the images form a group: the position itself is an image, and images of images are images.
 
-A list that leaves the position itself out lies beside the original, as augmentations of pictures do. It need not be all
-of the group: what is asked then is that the images compose as elements of one group, boards and policies alike.
+A list without the position itself is used in addition to the original, as image augmentation does. It need not be the
+whole group. The requirement is then that the images compose as elements of one group, for boards and policies alike.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _TELL_APART = 10  # positions at which two images have one board before they cou
 
 @dataclass
 class Axioms:
-    """What was compared.
+    """The result of the comparison.
 
     Attributes:
-        checked: images of images, and the positions themselves.
+        checked: comparisons of images of images, and of the positions themselves.
         violated: those that are not an image.
         no_identity: positions that are not among their images.
         not_closed: (position, image, image of the image) that is not an image of the position; the first few.
-        refused: (position, image, problem) where the function does not take an image.
-        is_complete: whether all positions that were chosen were compared.
-        without_identity: whether no position is among its images; `no_identity` is empty then.
-        left_out: pairs of images whose product such a list does not have.
-        conflicting: (position, image, image of the image): the same board as another product's at every position,
-            with another rearrangement of the policy.
+        refused: (position, image, problem) if the function rejects an image.
+        is_complete: whether all selected positions were compared.
+        without_identity: whether no position is among its images; `no_identity` is then empty.
+        left_out: pairs of images whose product is missing from such a list.
+        conflicting: (position, image, image of the image) with the same board as another product at every position, but
+            another permutation of the policy.
     """
 
     checked: int = 0
@@ -54,11 +54,11 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
     """Compare the images of images with the images.
 
     Args:
-        positions: that were reached.
+        positions: the positions reached.
         deadline: on the clock of `time.monotonic`; None for none.
 
     Returns:
-        The comparisons; boards and policies are compared as pairs.
+        The comparisons; board and policy are compared together.
     """
     seen = Axioms()
     chosen = positions.reached
@@ -77,7 +77,7 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
 
 
 def _judge_beside_original(seen: Axioms, is_complete: bool) -> None:
-    """Ask of a list without the position itself only that its images compose as those of a group."""
+    """Check that a list without the position itself composes as elements of one group."""
     positions, seen.no_identity = seen.no_identity, []
     seen.without_identity = True
     products: dict[tuple[int, ...], tuple[list[bytes], set[bytes | None]]] = {}
@@ -101,7 +101,7 @@ def _judge_beside_original(seen: Axioms, is_complete: bool) -> None:
 
 
 def _products(position: Reached) -> Iterator[tuple[tuple[int, ...], bytes, bytes | None]]:
-    """The position, its images and their images: which, the board, and the rearrangement of the policy."""
+    """The position, its images and their images: indices, board, and permutation of the policy."""
     node = position.node
     with_policy = all(image.moves is not None for image in node.images)
     yield (), node.board_key, np.arange(node.rules.game.actions).tobytes() if with_policy else None
@@ -143,7 +143,7 @@ def _images_of_image(node: Node, k: int) -> tuple[Image, ...]:
 
 
 def _board_and_places(image: Image, first: Image | None, with_policy: bool) -> tuple[bytes, Any]:
-    """Board and rearrangement, after that of a first image."""
+    """Board and permutation, relative to a first image."""
     if not with_policy or image.moves is None:
         return image.key, None
     places = image.moves if first is None or first.moves is None else image.moves[first.moves]

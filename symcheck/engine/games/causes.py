@@ -1,7 +1,7 @@
-"""Why images are wrong, by kind: each cause is a hypothesis under which all that was seen would be as it is.
+"""Causes of wrong images, by kind: hypotheses that explain all observations.
 
-What the next states imply is read off first: the moves of an image that lead to the image of the next board. A policy
-image that is not that one differs from it in a way that has a name.
+The correct move map is first inferred from the next states: the moves of an image that lead to the image of the next
+board. A wrong policy image differs from it in one of several known ways.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _MOST_EXTRAS = 3  # moves about no cell: pass, resign, a swap of colours
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of one image that is wrong somewhere.
+    """What is known about one image that is wrong somewhere.
 
     Attributes:
         index: of the image.
-        given: where the policy image puts each entry; None where it is not a rearrangement.
-        implied: by move, the one move that leads to the image of the next board.
-        misplaced: moves that the policy image has elsewhere than next states say.
-        unmatched: moves whose image no move leads to.
-        moves_board: whether it moves some board.
+        given: the place of each entry in the policy image; None if it is not a permutation.
+        implied: by move, the unique move that leads to the image of the next board.
+        misplaced: moves whose place in the policy image contradicts the next states.
+        unmatched: moves for which no move leads to the image.
+        moves_board: whether it changes any board.
     """
 
     index: int
@@ -46,7 +46,7 @@ class Seen:
     moves_board: bool
 
     def wrong(self) -> list[int]:
-        """The moves of which the policy image is not the implied one."""
+        """The moves whose policy image differs from the implied move."""
         if self.given is None:
             return []
         return [a for a, b in self.implied.items() if a in self.misplaced and int(self.given[a]) != b]
@@ -59,7 +59,7 @@ def causes_of_moves(context: GameContext) -> tuple[Statement, ...]:
         context: the run.
 
     Returns:
-        One statement for each kind of mistake, with the images that have it; that of most images first.
+        One statement per kind of mistake, with the affected images; the most frequent kind first.
     """
     if context.causes is None:
         context.causes = _find_causes(context)
@@ -124,7 +124,7 @@ def _look_at(context: GameContext, k: int, examples: Sequence[Violation]) -> See
 
 
 def _positions_to_look_at(context: GameContext, examples: Sequence[Violation]) -> list[Reached]:
-    """Where it is wrong, and others of all lengths."""
+    """Positions with violations, and others of all game lengths."""
     reached = context.positions.reached
     others = reached[:: max(1, len(reached) // (_LOOKED_AT // 2))]
     return [*(item.position for item in examples[: _LOOKED_AT // 2]), *others[: _LOOKED_AT // 2]]
@@ -146,9 +146,9 @@ def _board_shape(context: GameContext) -> tuple[int, ...]:
 
 
 def numbers_of_cells(shape: Sequence[int], actions: int) -> list[int]:
-    """How many cells moves may be about: those of the whole board, or of one of its planes, where that fits.
+    """Possible numbers of cells that moves refer to: those of the whole board, or of one of its planes.
 
-    Up to three moves may be about no cell: a pass, for instance.
+    Up to three moves may refer to no cell, for instance a pass.
 
     Example:
         >>> numbers_of_cells((3, 3), 10), numbers_of_cells((2, 5, 5), 100), numbers_of_cells((6, 7), 7)
@@ -180,7 +180,7 @@ def _not_moved(seen: Seen, context: GameContext) -> bool:
 
 
 def _not_reversed(seen: Seen, context: GameContext) -> bool:
-    """The policy of a game whose moves are columns or rows stays, and should run backwards."""
+    """The policy of a game whose moves are columns or rows is unchanged where it should be reversed."""
     last = context.game.actions - 1
     return (
         not numbers_of_cells(_board_shape(context), context.game.actions)
@@ -198,7 +198,7 @@ def _pass_misplaced(seen: Seen, context: GameContext) -> bool:
 
 
 def _extra_moves(context: GameContext) -> list[int]:
-    """The last moves, as many as are about no cell."""
+    """The last moves, as many as refer to no cell."""
     actions = context.game.actions
     cells = numbers_of_cells(_board_shape(context), actions)
     return list(range(actions - max((actions % n for n in cells), default=0), actions))
@@ -228,7 +228,7 @@ def _turned_back(seen: Seen, context: GameContext) -> bool:
 
 
 def _exchanged(seen: Seen, context: GameContext) -> bool:
-    """The right map with a turn or flip before it in place of after it: conjugate to the implied one."""
+    """The correct map with a rotation or reflection before it instead of after it: conjugate to the implied map."""
     given = seen.given
     if given is None or not seen.wrong():
         return False
@@ -246,7 +246,7 @@ def _plane_stays(seen: Seen, context: GameContext) -> bool:
 
 
 def _still_plane(context: GameContext, image: int | None = None) -> int | None:
-    """The plane in which all wrong next boards differ, and that an image leaves as it is."""
+    """The plane in which all wrong next boards differ, and which an image leaves unchanged."""
     shape = _board_shape(context)
     examples = [v for v in context.tallies["next_state"].examples if image in (None, v.image)]
     if len(shape) != 3 or not examples:
@@ -263,7 +263,7 @@ def _still_plane(context: GameContext, image: int | None = None) -> int | None:
 
 
 def _canonical_differs(seen: Seen, context: GameContext) -> bool:
-    """The boards before their canonical forms are images of each other, and the canonical forms are not."""
+    """The boards are images of each other before they are canonicalised, and their canonical forms are not."""
     game = context.game
     examples = [v for v in context.tallies["next_state"].examples if v.image == seen.index]
     if not examples:
@@ -286,12 +286,12 @@ def _canonical_differs(seen: Seen, context: GameContext) -> bool:
 
 
 def _no_rule(seen: Seen, context: GameContext) -> bool:
-    """No move leads to the image of a next board: it is not the policy that is at fault."""
+    """No move leads to the image of a next board, so the policy is not the cause."""
     return not seen.wrong()
 
 
 def _varies(seen: Seen, context: GameContext) -> bool:
-    """The policy image is rearranged otherwise at another position."""
+    """The policy image is another permutation at another position."""
     examples = context.tallies["policy_map"].examples
     return any(item.image == seen.index and item.action is None for item in examples)
 
@@ -313,7 +313,7 @@ _HYPOTHESES: tuple[tuple[str, Callable[[Seen, GameContext], bool]], ...] = (
 
 
 def causes_of_outcome(context: GameContext) -> tuple[Statement, ...]:
-    """The cause of outcomes that differ where moves are right: a rule of winning."""
+    """The cause of different outcomes after correct moves: a rule of winning."""
     if context.tallies["legal_moves"].violated or context.tallies["next_state"].violated:
         return causes_of_moves(context)
     images = sorted({item.image for item in context.tallies["outcome"].examples})
@@ -321,7 +321,7 @@ def causes_of_outcome(context: GameContext) -> tuple[Statement, ...]:
 
 
 def causes_of_axioms(context: GameContext) -> tuple[Statement, ...]:
-    """The causes of images that are not those of a group."""
+    """The causes of images that do not form a group."""
     axioms = context.axioms
     causes = []
     if axioms.no_identity:
@@ -340,7 +340,7 @@ def causes_of_axioms(context: GameContext) -> tuple[Statement, ...]:
 
 
 def causes_of_repetition(context: GameContext) -> tuple[Statement, ...]:
-    """Which images are the same."""
+    """The images that coincide."""
     repeated = [group for group in context.classes if len(group) > 1]
     total = sum(len(group) for group in context.classes)
     shown = "; ".join(" = ".join(map(str, group)) for group in repeated[:_SHOWN])

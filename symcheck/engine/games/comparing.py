@@ -1,4 +1,4 @@
-"""Both sides of every claim at one position: its images, what is legal there, where moves lead, who has won."""
+"""Both sides of every claim at one position: images, legal moves, next states, outcomes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SAME_OUTCOME = 1e-9  # outcomes are a few numbers, not results of long sums
 
 @dataclass(frozen=True)
 class Violation:
-    """One claim that does not hold at one position.
+    """One claim that fails at one position.
 
     Attributes:
-        position: where.
+        position: the position.
         image: index of the image.
-        action: that was played; None where none was.
-        expected: what the claim asks for.
-        actual: what the game says.
+        action: the action played; None if there is none.
+        expected: the value that the claim requires.
+        actual: the value that the game gives.
         where: the place in words.
-        residual: how many entries differ.
+        residual: the number of entries that differ.
     """
 
     position: Reached
@@ -45,13 +45,13 @@ class Violation:
 
 @dataclass
 class Tally:
-    """What was compared under one property.
+    """The counts of comparisons for one property.
 
     Attributes:
         checked: comparisons.
-        violated: those that differ.
-        examples: the first of them.
-        values: outcomes that were seen, as long as they are few.
+        violated: the number of those that differ.
+        examples: the first violations.
+        values: the distinct outcomes, as long as there are few.
     """
 
     checked: int = 0
@@ -68,12 +68,12 @@ class Tally:
 
 @dataclass
 class _Implied:
-    """Where one move of one image leads elsewhere than it should.
+    """A move of an image that leads to a board other than the claim requires.
 
     Attributes:
-        given: the moved move.
-        candidates: the moves that lead to the image of the next board at all of the positions.
-        positions: where it was seen.
+        given: the transformed move.
+        candidates: the moves that lead to the image of the next board at all positions.
+        positions: where it occurred.
     """
 
     given: int
@@ -85,7 +85,7 @@ class Comparison:
     """Compares a position with its images.
 
     Args:
-        reference: the rearrangement of each image in the fullest list.
+        reference: the permutation of each image in the longest list.
     """
 
     def __init__(self, reference: Sequence[Ints | None]) -> None:
@@ -94,7 +94,7 @@ class Comparison:
         self._places = {places.tobytes() for places in reference if places is not None}
 
     def twin(self, position: Reached, k: int) -> Node | None:
-        """The state that image k is; None where it cannot be reached."""
+        """The state corresponding to image k; None if it cannot be reached."""
         if position.twins:
             return position.twins[k] if k < len(position.twins) else None
         same_shape = _board_shape(position.node.board) == _board_shape(position.node.images[k].board)
@@ -104,9 +104,9 @@ class Comparison:
         """Compare all claims at one position.
 
         Args:
-            position: reached by legal play.
-            actions: the legal ones that are played.
-            tallies: by property; counted into.
+            position: a position from legal play.
+            actions: the legal actions to play.
+            tallies: by property; updated in place.
         """
         tallies["outcome"].values.add(position.node.outcome)
         for k, image in enumerate(position.node.images):
@@ -123,7 +123,7 @@ class Comparison:
                     self._compare_step(position, k, twin, action, int(image.moves[action]), tallies)
 
     def _fixed(self, position: Reached, k: int, image: Image) -> Iterator[Violation]:
-        """That the policy image is a rearrangement, and the one that it is elsewhere."""
+        """Check that the policy image is a permutation, and the same one as at other positions."""
         node = position.node
         if image.moves is None:
             what = f"{image.size} entries" if image.size != len(node.rules.probe.ranks) else "other entries"
@@ -140,7 +140,7 @@ class Comparison:
             yield Violation(position, k, None, "a rearrangement of another position", image.moves.tolist(), "pi", 1.0)
 
     def _compare_image(self, position: Reached, k: int, twin: Node | None, tallies: dict[str, Tally]) -> bool:
-        """Compare legal moves and outcome; returns whether the game continues in both."""
+        """Compare legal moves and outcome; return whether the game continues on both sides."""
         if twin is None:
             reason = "the image of a move is illegal on the way" if position.twins else "an image of another shape"
             tallies["legal_moves"].add([Violation(position, k, None, None, reason, "the image", 1.0)])
@@ -182,7 +182,7 @@ class Comparison:
         implied.positions.append(position)
 
     def judge_implied(self, tallies: dict[str, Tally]) -> None:
-        """Count the moves that the policy image has elsewhere than all next states say."""
+        """Count the moves whose place in the policy image contradicts all next states."""
         for (k, action), implied in self._implied.items():
             wanted = sorted(implied.candidates)
             violations = [
@@ -192,11 +192,11 @@ class Comparison:
             tallies["policy_map"].add(violations, len(violations))
 
     def misplaced(self, k: int) -> list[int]:
-        """The moves that an image's policy has elsewhere than all next states say."""
+        """The moves whose place in an image's policy contradicts the next states."""
         return [action for (image, action), implied in self._implied.items() if image == k and implied.candidates]
 
     def expected_boards(self, node: Node, k: int, action: int) -> dict[bytes, Any]:
-        """The image of the next board; all of them where lists of images have no fixed places."""
+        """The image of the next board; all images if the order of the list varies."""
         images = node.step(action).images
         if len(images) == len(self.reference) == len(node.images):
             return {images[k].key: images[k].board}
@@ -209,7 +209,7 @@ def implied_moves(twin: Node, expected: Mapping[bytes, Any]) -> list[int]:
 
 
 def _moved_legal(node: Node, k: int) -> Bools | None:
-    """The image of the legal moves; None where it has another length."""
+    """The image of the legal moves; None if it has another length."""
     moves = node.images[k].moves
     if moves is not None:
         return np.asarray(move(moves, node.legal))
@@ -234,7 +234,7 @@ def _places(wrong: Ints) -> str:
 
 
 def _differing(wanted: Any, board: Any) -> tuple[str, float]:
-    """The first entry that differs, and how many do."""
+    """The first entry that differs, and the number of entries that do."""
     one, other = numbers(wanted), numbers(board)
     if one is None or other is None or one.shape != other.shape:
         return "the board", 1.0

@@ -1,4 +1,4 @@
-"""One run over a game: its positions, and what every property found there, compared once for all of them."""
+"""One run over a game: its positions, and the comparisons of every property, computed once for all."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PLAYED = 4  # moves of a position that are played, where not all positions are 
 
 @dataclass
 class GameContext:
-    """What the properties of games look at.
+    """The argument of every property of games.
 
     Attributes:
         game: the game.
         options: of the run.
         deadline: on the clock of `time.monotonic`; None for none.
-        causes: why moves are wrong, once somebody has asked.
+        causes: why moves are wrong, computed on first use.
     """
 
     game: Game
@@ -39,7 +39,7 @@ class GameContext:
 
     @functools.cached_property
     def rules(self) -> Rules:
-        """The game's answers."""
+        """The game's functions, cached per state."""
         return Rules(self.game, self.options.seed)
 
     @functools.cached_property
@@ -49,23 +49,23 @@ class GameContext:
 
     @functools.cached_property
     def positions(self) -> Positions:
-        """The positions that are tested."""
+        """The tested positions."""
         return gather_positions(self.player, self.options.samples, self.options.seed, self.deadline)
 
     @functools.cached_property
     def comparison(self) -> Comparison:
-        """Compares positions with their images, which have the rearrangements that the fullest list has."""
+        """Compares positions with their images, using the permutations of the longest list."""
         fullest = max((position.node.images for position in self.positions.reached[:200]), key=len)
         return Comparison([image.moves for image in fullest])
 
     @functools.cached_property
     def tallies(self) -> dict[str, Tally]:
-        """By property, what was compared at all positions."""
+        """By property, the comparisons at all positions."""
         return self._compared[0]
 
     @property
     def tested(self) -> int:
-        """Positions at which everything was compared."""
+        """The positions at which everything was compared."""
         return self._compared[1]
 
     @functools.cached_property
@@ -82,7 +82,7 @@ class GameContext:
         return tallies, tested
 
     def _choose_actions(self, position: Reached, played: Ints) -> list[int]:
-        """All legal actions of a game that is tested completely, else those that were played least."""
+        """All legal actions if the game is tested completely, otherwise those played least often."""
         if position.node.outcome is not None:
             return []
         legal = np.flatnonzero(position.node.legal)
@@ -98,17 +98,17 @@ class GameContext:
 
     @property
     def time_up(self) -> bool:
-        """Whether positions are left."""
+        """Whether positions remain untested because the time is up."""
         return self.tested < len(self.positions.reached)
 
     @functools.cached_property
     def axioms(self) -> Axioms:
-        """What the images of images are."""
+        """The comparison of images of images."""
         return check_axioms(self.positions, self.deadline)
 
     @functools.cached_property
     def classes(self) -> list[list[int]]:
-        """The images by index, those together that are equal at every position."""
+        """The image indices, grouped by equality at every position."""
         count = len(self.comparison.reference)
         lists = [position.node.images for position in self.positions.reached]
         labels: dict[tuple[bytes, ...], list[int]] = {}
@@ -119,7 +119,7 @@ class GameContext:
 
     @functools.cached_property
     def moves_something(self) -> bool:
-        """Whether an image of a position differs from it."""
+        """Whether any image of a position differs from it."""
         rest = np.arange(self.game.actions)
         if any(places is not None and not np.array_equal(places, rest) for places in self.comparison.reference):
             return True
@@ -140,6 +140,6 @@ class GameContext:
         return images_repeat(self.game, self.positions.reached, self.options.seed)
 
     def is_seen_again(self, part: str) -> bool:
-        """Whether a violation of a property comes back each time that it is looked at."""
+        """Whether a violation of a property reproduces on every repetition."""
         tally, reached = self.tallies[part], self.positions.reached
         return is_seen_again(tally.examples, part, self.comparison, self.game, reached, self.options.seed)

@@ -1,4 +1,4 @@
-"""A counterexample as boards: rows of cells as text, with the moves and cells that disagree marked."""
+"""A counterexample as boards: rows of cells as text, with the differing moves and cells marked."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def draw(part: str, violation: Violation) -> tuple[tuple[str, Drawing], ...]:
 
     Args:
         part: the property.
-        violation: of it.
+        violation: of the property.
 
     Returns:
-        (caption, drawing) pairs; none for boards that are not grids.
+        (caption, drawing) pairs; empty if boards are not grids.
     """
     node, k = violation.position.node, violation.image
     image = node.images[k]
@@ -77,7 +77,7 @@ def _draw_board(board: Any, marks: Sequence[list[int]], moves: Iterable[int | No
 
 
 def grid_of(board: Any) -> Array | None:
-    """A board as a grid: planes are shown as the number of the first that is set, layers side by side.
+    """A board as a grid: planes appear as the number of the first one that is set, layers side by side.
 
     Example:
         >>> grid_of([[0, 1], [-1, 0]]).tolist()
@@ -111,7 +111,7 @@ def _symbol(value: float) -> str:
 
 
 def _cells(moves: Iterable[int | None], board: Any, actions: int) -> list[list[int]]:
-    """Where moves lie on the drawing: their cells, or the top of their columns; none where that is not known."""
+    """The places of moves on the drawing: their cells, or the tops of their columns; empty if unknown."""
     array = numbers(board)
     if array is None or array.ndim not in (1, 2, 3):
         return []

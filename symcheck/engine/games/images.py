@@ -1,4 +1,4 @@
-"""The images of one position: boards, and where each image puts each entry of the policy vector."""
+"""The images of one position: boards, and the permutation of the policy vector that belongs to each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Image:
 
     Attributes:
         board: the board image.
-        key: equal boards have equal keys.
-        moves: entry a of the policy vector goes to place moves[a]; None where the image is not a rearrangement.
+        key: equal for equal boards.
+        moves: entry a of the policy vector moves to place moves[a]; None if the policy image is not a permutation.
         size: length of the policy image.
     """
 
@@ -31,13 +31,13 @@ class Image:
 
     @property
     def pair(self) -> tuple[bytes, bytes | None]:
-        """Board and rearrangement, to compare with other images."""
+        """Board and permutation, for comparison with other images."""
         return self.key, None if self.moves is None else self.moves.tobytes()
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A policy vector whose entries are distinguished: 1 to n over their sum, in random order.
+    """A policy vector with distinct entries: 1 to n divided by their sum, in random order.
 
     Attributes:
         ranks: of the entries, (actions,).
@@ -47,16 +47,16 @@ class Probe:
 
     @staticmethod
     def draw(actions: int, seed: int) -> Probe:
-        """A random one."""
+        """A random probe."""
         return Probe(np.random.default_rng(seed).permutation(actions) + 1)
 
     @property
     def policy(self) -> Floats:
-        """The vector."""
+        """The policy vector."""
         return np.asarray(self.ranks / self.ranks.sum())
 
     def read(self, moved: Floats) -> Ints | None:
-        """Where each entry went; None where the image has other entries.
+        """The new place of each entry; None if the image has other entries.
 
         Example:
             >>> Probe(np.array([1, 2, 3])).read(np.array([3, 1, 2]) / 6)
@@ -80,15 +80,15 @@ class Probe:
 
 
 def images_of(game: Game, board: Any, probe: Probe) -> tuple[Image, ...]:
-    """The images of a board, each with the rearrangement of the policy that it comes with.
+    """The images of a board, each with its permutation of the policy.
 
     Args:
         game: the game.
         board: a position's board.
-        probe: the policy vector that is moved along.
+        probe: the policy vector to transform with the board.
 
     Returns:
-        As listed by the user's function.
+        The images, in the order of the user's function.
     """
     return tuple(
         Image(image, game.board_key(image), probe.read(moved), len(moved))
@@ -97,7 +97,7 @@ def images_of(game: Game, board: Any, probe: Probe) -> tuple[Image, ...]:
 
 
 def move(places: Ints, values: Any) -> Any:
-    """A vector of the policy's length, moved: entry a goes to places[a].
+    """Permute a vector of the policy's length: entry a moves to places[a].
 
     Example:
         >>> move(np.array([1, 2, 0]), np.array([5, 6, 7]))

@@ -1,4 +1,4 @@
-"""The verdict on one property of a game, from what was compared at all positions."""
+"""The verdict on one property of a game, from the comparisons at all positions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def judge_part(context: GameContext, equation: Equation, find_causes: Causes = c
 
     Args:
         context: the run.
-        equation: what it claims.
-        find_causes: says why it fails.
+        equation: the claim.
+        find_causes: returns the causes of a failure.
 
     Returns:
-        proved of a game that was tested completely; failed with a counterexample in few moves.
+        proved if the game was tested completely; failed with a counterexample in few moves.
     """
     tally = context.tallies[equation.name]
     chance = bool(tally.violated) and not context.is_seen_again(equation.name)
@@ -51,13 +51,13 @@ def judge_part(context: GameContext, equation: Equation, find_causes: Causes = c
 
 
 def judge_images(context: GameContext, equation: Equation, facts: Facts, find_causes: Causes) -> PropertyResult:
-    """Judge one property from what was counted for it.
+    """Judge one property from its counts.
 
     Args:
-        context: the run, whose doubts are those of every property.
-        equation: what it claims.
-        facts: what was counted.
-        find_causes: says why it fails.
+        context: the run; doubts about it apply to every property.
+        equation: the claim.
+        facts: the counts.
+        find_causes: returns the causes of a failure.
 
     Returns:
         The result, without a counterexample.
@@ -79,12 +79,12 @@ def judge_images(context: GameContext, equation: Equation, facts: Facts, find_ca
 
 
 def not_repeatable(context: GameContext) -> Statement:
-    """The reason of a game that gives other answers to the same questions."""
+    """The reason for a game that returns different results for the same call."""
     return state("not_repeatable", unrepeatable=max(1, context.unrepeatable), is_game=True)
 
 
 def positions_note(context: GameContext) -> Statement:
-    """Which positions were tested."""
+    """The note on which positions were tested."""
     positions = context.positions
     if positions.is_complete:
         return state("method_game_complete", positions=context.tested)
@@ -99,7 +99,7 @@ def _smallest(context: GameContext, part: str) -> Counterexample:
 
 
 def counterexample_of(part: str, violation: Violation) -> Counterexample:
-    """A violation as reports show it."""
+    """A violation in the form of a report."""
     image = violation.position.node.images[violation.image]
     action = violation.action
     return Counterexample(
@@ -118,7 +118,7 @@ def counterexample_of(part: str, violation: Violation) -> Counterexample:
 
 
 def _plain(value: object) -> object:
-    """Arrays as lists; what is not a number as text."""
+    """Arrays as lists; other non-numeric values as text."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value if isinstance(value, list | tuple | str | int | float) or value is None else str(value)

@@ -12,7 +12,7 @@ DEFAULT_SAMPLES = 1000
 
 @dataclass(frozen=True)
 class GameOptions(RunOptions):
-    """How much to test of a game.
+    """How much of a game to test.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.

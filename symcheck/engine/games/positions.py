@@ -1,6 +1,7 @@
-"""Positions by legal play: all of a small game, else those of many games, of which half avoid to end early.
+"""Positions by legal play: all positions of a small game, otherwise those of many games, half of which avoid the end.
 
-No position is made up, and none lies past an end: what a right game answers there is nobody's concern.
+Positions are never constructed, and none lies beyond the end of a game, where the results of a correct game are
+undefined.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _ATTEMPTS = 20  # games per game asked for, where most repeat positions
 
 @dataclass(frozen=True)
 class Reached:
-    """One position, and how it was reached.
+    """One position, and the moves that led to it.
 
     Attributes:
         node: the state.
         moves: the actions from the start.
-        twins: by image, the state that the moved actions lead to, None where one of them is illegal; empty where
-            boards are states.
+        twins: by image, the state that the transformed actions lead to, None if one of them is illegal; empty if boards
+            are states.
     """
 
     node: Node
@@ -42,13 +43,13 @@ class Reached:
 
 @dataclass(frozen=True)
 class Positions:
-    """What was reached.
+    """The positions reached.
 
     Attributes:
-        reached: distinct positions, each after those that lead to it.
-        is_complete: whether these are all that legal play reaches.
-        games: how many were played; 0 where all positions were enumerated.
-        longest: moves of the longest game.
+        reached: distinct positions, each after its predecessors.
+        is_complete: whether these are all positions that legal play reaches.
+        games: the number of games played; 0 if all positions were enumerated.
+        longest: the number of moves of the longest game.
     """
 
     reached: tuple[Reached, ...]
@@ -58,7 +59,7 @@ class Positions:
 
 
 class Player:
-    """Plays a game and, where boards are not states, its images beside it.
+    """Plays a game and, if boards are not states, its images in parallel.
 
     Args:
         rules: of the game.
@@ -68,13 +69,13 @@ class Player:
         self.rules = rules
 
     def start(self) -> Reached:
-        """The position in which games begin."""
+        """The initial position."""
         node = self.rules.start()
         played = self.rules.game.state_of(node.board) is None
         return Reached(node, (), tuple(self.rules.start() for _ in node.images) if played else ())
 
     def legal_moves(self, position: Reached) -> Ints:
-        """The actions that may be played; none past the end."""
+        """The legal actions; none after the end."""
         node = position.node
         return np.empty(0, dtype=np.int64) if node.outcome is not None else np.flatnonzero(node.legal)
 
@@ -92,7 +93,7 @@ class Player:
         return replace(after, twins=tuple(twins))
 
     def replay(self, moves: tuple[int, ...]) -> Reached | None:
-        """The position after some moves; None where one of them is illegal."""
+        """The position after a sequence of moves; None if one of them is illegal."""
         position = self.start()
         for action in moves:
             if action not in self.legal_moves(position):
@@ -109,19 +110,19 @@ def _play_twin(twin: Node, action: int) -> Node | None:
 
 
 def gather_positions(player: Player, samples: int, seed: int, deadline: float | None) -> Positions:
-    """Reach the positions that are tested.
+    """Gather the positions to test.
 
     Args:
         player: of the game.
-        samples: how many positions, unless all are few.
-        seed: of the games that are played.
+        samples: the number of positions, unless the game has few.
+        seed: of the games played.
         deadline: on the clock of `time.monotonic`; None for none.
 
     Returns:
-        At least the start.
+        The positions, including at least the start.
 
     Raises:
-        TargetError: no move can be played.
+        TargetError: no move is legal.
     """
     start = player.start()
     if not len(player.legal_moves(start)):
@@ -137,7 +138,7 @@ def gather_positions(player: Player, samples: int, seed: int, deadline: float | 
 
 
 def _log_positions(player: Player, game: list[Reached]) -> float:
-    """About how many positions of one ply a game has, as a logarithm: moves of one side in another order make one."""
+    """Logarithm of the approximate number of positions after one more ply; orders of one side's moves coincide."""
     most, total = 0.0, 0.0
     for ply, position in enumerate(game[:-1]):
         total += math.log(max(1, len(player.legal_moves(position))))
@@ -146,7 +147,7 @@ def _log_positions(player: Player, game: list[Reached]) -> float:
 
 
 def _enumerate(player: Player, deadline: float | None) -> tuple[Reached, ...] | None:
-    """All positions, nearest first; None where they are too many, or time is up."""
+    """All positions, nearest first; None if they are too many, or time is up."""
     start = player.start()
     seen = {id(start.node): start}
     waiting = deque([start])
@@ -179,14 +180,14 @@ def _sample(player: Player, rng: np.random.Generator, samples: int, deadline: fl
 
 
 def _choose_plies(length: int, share: int, rng: np.random.Generator) -> Iterator[int]:
-    """Some plies of a game, the last one always: ends are rare otherwise."""
+    """A selection of plies of a game, always including the last, because terminal positions are rare otherwise."""
     others = rng.permutation(max(0, length - 1))[: share - 1]
     yield from sorted(int(i) for i in others)
     yield length - 1
 
 
 def _play_game(player: Player, rng: np.random.Generator, *, avoid_ends: bool) -> list[Reached]:
-    """One game of random moves; where ends are avoided, the first drawn move that does not end it is played."""
+    """Play one random game; if the end is to be avoided, play the first drawn move that does not end it."""
     game = [player.start()]
     while len(game) <= _LONGEST:
         moves = rng.permutation(player.legal_moves(game[-1]))

@@ -1,6 +1,6 @@
-"""Whether what was seen is seen again: a game with chance, or one that remembers earlier calls, accuses nobody.
+"""Whether results reproduce: a game with chance, or with memory of earlier calls, yields no violation.
 
-A violation counts where both sides give the same answers every time, whatever was played in between.
+A violation counts only if both sides return the same results every time, whatever was played in between.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TIMES = 6  # a coin that falls alike this often, on both sides of an example: a
 
 
 def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int:
-    """Positions at which a game gives a different result on the second call.
+    """The positions at which a game returns a different result on the second call.
 
     Args:
         game: the game.
-        reached: positions with their first answers.
+        reached: positions with their first results.
         seed: of the policy vector.
     """
     chosen = _spread(reached, _AGAIN)
@@ -39,7 +39,7 @@ def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int
 
 
 def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """Some of many, evenly from first to last."""
+    """An evenly spaced selection from a list, including the first and the last."""
     return items[:: max(1, len(items) // most)][:most]
 
 
@@ -56,7 +56,7 @@ def _image_pairs(node: Node) -> tuple[Any, ...]:
 
 
 def images_repeat(game: Game, reached: Sequence[Reached], seed: int) -> bool:
-    """Whether the function of images gives the same list each time it is asked about a position.
+    """Whether the function of images returns the same list on every call for a position.
 
     Args:
         game: the game.
@@ -75,14 +75,14 @@ def images_repeat(game: Game, reached: Sequence[Reached], seed: int) -> bool:
 def is_seen_again(
     examples: Sequence[Violation], part: str, comparison: Comparison, game: Game, reached: Sequence[Reached], seed: int
 ) -> bool:
-    """Whether at least one violation comes back with the same answers each time.
+    """Whether at least one violation reproduces with the same results every time.
 
     Args:
         examples: violations of one property.
         part: the property.
-        comparison: that found them.
-        game: the game, asked anew.
-        reached: positions from which a move is played in between.
+        comparison: the one that found them.
+        game: the game, called anew.
+        reached: positions from which a move is played between the calls.
         seed: of the policy vector and of those moves.
     """
     rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def is_seen_again(
 
 
 def _play_elsewhere(game: Game, reached: Sequence[Reached], rng: np.random.Generator) -> None:
-    """One move from any position: a game that remembers its last call remembers another one."""
+    """Play one move from a random position, so that a game with memory of its last call changes that memory."""
     other = reached[int(rng.integers(len(reached)))].node
     legal = np.flatnonzero(other.legal) if other.outcome is None else ()
     if len(legal):
@@ -107,7 +107,7 @@ def _play_elsewhere(game: Game, reached: Sequence[Reached], rng: np.random.Gener
 
 
 def _answer_again(example: Violation, part: str, comparison: Comparison, player: Player) -> bytes | None:
-    """Both sides of a violation, asked anew; None where there is none."""
+    """Both sides of a violation, computed anew; None if there is none."""
     position: Reached | None = example.position
     if example.position.twins:
         position = player.replay(example.position.moves)

@@ -1,4 +1,4 @@
-"""A counterexample of a report, seen again: the moves are played, and the image is compared once more."""
+"""Replay of a counterexample: the moves are played, and the image is compared again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
     Args:
         game: the game.
         name: of the property.
-        example: as the report has it.
+        example: the counterexample of the report.
         seed: of the run.
 
     Returns:
-        failed where the image still differs.
+        failed if the image still differs.
 
     Raises:
         SymcheckError: the moves are not legal in this game, or there is no such image.

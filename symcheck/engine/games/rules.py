@@ -1,4 +1,4 @@
-"""A game's answers, each asked for once: a state with what the game says of it."""
+"""The functions of a game, evaluated once per state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from symcheck.games.game import Game, Outcome
 
 
 class Node:
-    """A state with its answers.
+    """A state with the cached results of the game's functions.
 
     Args:
         rules: of the game.
-        state: the game's own.
+        state: the game's own state.
     """
 
     def __init__(self, rules: Rules, state: Any) -> None:
@@ -25,17 +25,17 @@ class Node:
 
     @functools.cached_property
     def board(self) -> Any:
-        """What images act on."""
+        """The board, on which images act."""
         return self.rules.game.board(self.state)
 
     @functools.cached_property
     def board_key(self) -> bytes:
-        """Equal boards have equal keys."""
+        """A key that is equal for equal boards."""
         return self.rules.game.board_key(self.board)
 
     @functools.cached_property
     def legal(self) -> Bools:
-        """Which actions are legal."""
+        """The legal actions."""
         return self.rules.game.legal(self.state)
 
     @functools.cached_property
@@ -50,7 +50,7 @@ class Node:
 
     @functools.cached_property
     def twins(self) -> tuple[Node | None, ...]:
-        """The states that the images are; None where boards cannot be set."""
+        """The states of the images; None if boards cannot be set."""
         states = [self.rules.game.state_of(image.board) for image in self.images]
         return tuple(None if state is None else self.rules.node(state) for state in states)
 
@@ -62,7 +62,7 @@ class Node:
 
 
 class Rules:
-    """What a game says of states; images are read with one policy vector.
+    """A game's functions, evaluated on states; images are read with one policy vector.
 
     Args:
         game: the game.
@@ -75,7 +75,7 @@ class Rules:
         self._nodes: dict[bytes, Node] = {}
 
     def node(self, state: Any) -> Node:
-        """The state with its answers; equal states are one where boards are whole states."""
+        """The node of a state; equal states share a node if boards are complete states."""
         if not self.game.is_whole:
             return Node(self, state)
         key = self.game.key(state)
@@ -84,5 +84,5 @@ class Rules:
         return self._nodes[key]
 
     def start(self) -> Node:
-        """Where games begin."""
+        """The initial node."""
         return self.node(self.game.start())

@@ -1,8 +1,9 @@
-"""Checking one game under the images that are claimed of it: events as they come, one result."""
+"""Checking one game under its claimed images: events in order, one result."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from symcheck.engine.checks import check_in_order, deadline_of
 from symcheck.engine.events import Emit, RunFinished
@@ -24,16 +25,16 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
 
     Args:
         game: the game, with the function of its images.
-        options: how much to test.
-        target: how reports call the game.
-        command: the command line that repeats the run; "" where none exists.
+        options: how much of it to test.
+        target: the game's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:
         One result per property.
 
     Raises:
-        SymcheckError: the game cannot be played, or its function of images not be read.
+        SymcheckError: the game cannot be played, or its function of images cannot be read.
     """
     started = time.monotonic()
     deadline = deadline_of(started, options.max_time)
@@ -42,20 +43,16 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
     if not properties:
         raise TargetError("no property of games is registered: nothing would be tested.", where="verify-game")
     unknown = {"name": "images", "order": 1}  # the group is that of the images, which are not drawn yet
-    emit(run_started("game", target, game.symmetries_label, unknown, properties, options, command))
+    begun = run_started("game", target, game.symmetries_label, unknown, properties, options, command)
+    emit(begun)
     # Gathering stops by itself when time is up: what was compared until then is judged.
     results, interrupted = check_in_order(properties, context, emit, deadline=None)
-    result = RunResult(
-        kind="game",
-        target=target,
-        symmetry=game.symmetries_label,
+    result = replace(
+        begun.unfinished,
         group=unknown if interrupted else group_of(context),
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_interrupted") if interrupted else positions_note(context),
         interrupted=interrupted,
     )

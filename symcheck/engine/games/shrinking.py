@@ -1,4 +1,4 @@
-"""A violation in as few moves as can be: moves are left out while the game stays legal and the violation stays."""
+"""Shrinking a violation: moves are removed while the game stays legal and the violation persists."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LONGEST = 400  # moves of a game that is shrunk: longer ones take too long to p
 
 
 def shrink(violation: Violation, part: str, comparison: Comparison, player: Player) -> Violation:
-    """Leave moves out.
+    """Remove moves from a counterexample.
 
     Args:
         violation: of one property.
         part: the property.
-        comparison: finds violations at a position.
+        comparison: detects violations at a position.
         player: plays the shorter games.
 
     Returns:
@@ -39,7 +39,7 @@ def shrink(violation: Violation, part: str, comparison: Comparison, player: Play
 
 
 def _shorter(moves: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The same moves without a stretch of them, long stretches first."""
+    """The same moves without a contiguous part, long parts first."""
     length = len(moves) // 2
     while length:
         for at in range(0, len(moves) - length + 1):

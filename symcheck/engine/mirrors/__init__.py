@@ -1,1 +1,1 @@
-"""Runs over a robot's mirror: a mirror function against the mirror that the model has, or the model alone."""
+"""Runs over a robot's mirror: a mirror function compared with the model's mirror, or the model alone."""

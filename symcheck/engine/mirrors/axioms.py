@@ -1,6 +1,7 @@
-"""Whether the blocks of a mirror function form the group: the identity first, and block i after block j is block k.
+"""Whether the blocks of a mirror function form the group: identity first, and block i after block j is block k.
 
-Each fault is recorded with its columns; the function's halves are also asked for alone, as training libraries do.
+Each fault is recorded with its columns. The function is also called for observations alone and for actions alone, as
+training libraries do.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from symcheck.statements.statement import Statement, state
 
 @dataclass(frozen=True)
 class Axioms:
-    """What was compared.
+    """The result of the comparison.
 
     Attributes:
         checked: comparisons of whole blocks.
-        violations: those that differ.
-        largest: the largest difference of a number.
+        violations: the number of those that differ.
+        largest: the largest difference of any number.
         causes: one statement per fault.
-        notes: what else was seen.
+        notes: further observations.
     """
 
     checked: int
@@ -39,7 +40,7 @@ class Axioms:
 
 
 def check_axioms(context: MirrorContext) -> Axioms:
-    """Compare the blocks with each other and with what was given.
+    """Compare the blocks with each other and with the input.
 
     Args:
         context: the run.
@@ -101,12 +102,12 @@ def _block_of(answer: Answer, block: int) -> dict[str, Floats | None]:
 
 
 def _filled(table: Floats | None, given: Floats) -> Floats:
-    """The image of a group, or the group itself where none came back; NaN or infinity would hide every other column."""
+    """The image of a group, or the input if there is none; NaN or infinity would hide all other columns."""
     return given if table is None else np.nan_to_num(table, posinf=0.0, neginf=0.0)
 
 
 def _products(context: MirrorContext) -> list[tuple[int, int, int]]:
-    """(i, j, k) with element i after element j being element k; neither is the identity."""
+    """(i, j, k) such that element i after element j is element k; neither is the identity."""
     elements = context.layout.group.elements()
     listed = range(1, len(elements))
     return [(i, j, elements.index(elements[i] * elements[j])) for j in listed for i in listed]
@@ -130,7 +131,7 @@ def _differences(
 
 
 def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Statement]]:
-    """Each half alone, as libraries ask for it: the same images, or a fault; a refusal of None is noted."""
+    """Call the function for each half alone: the same images, or a fault; a rejection of None is noted."""
     causes: list[Statement] = []
     notes: list[Statement] = []
     observations = {name: table for name, table in context.batch.items() if name != ACTION}
@@ -176,13 +177,13 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
 
 
 def _nan_alike(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Both, with 0 where both are NaN: a half that is NaN either way is no other half."""
+    """Both arrays, with 0 where both are NaN, because a half that is NaN in both calls does not differ."""
     lost = np.isnan(left) & np.isnan(right)
     return np.where(lost, 0.0, left), np.where(lost, 0.0, right)
 
 
 def _element_in_words(context: MirrorContext, k: int) -> str:
-    """An element by what it does: "the batch itself", or the isometries that it is made of."""
+    """An element by its effect: "the batch itself", or the isometries that compose it."""
     group, pairings = context.layout.group, context.layout.robot.pairings
     word = group.word(group.elements()[k])
     return " and ".join(f"the {pairings[letter].isometry.name}" for letter in word) or "the batch itself"

@@ -1,4 +1,4 @@
-"""One run over a mirror function: batches, images, and the columns that are wrong, each computed once."""
+"""One run over a mirror function: batches, images and wrong columns, each computed once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.mirrors.options import MirrorOptions
 from symcheck.engine.mirrors.rows import Images, Row, columns_that_differ, expected_row, read_rows
 from symcheck.engine.mirrors.samples import draw
+from symcheck.engine.versions import versions_of
 from symcheck.mirror_functions.grouped_calls import Answer, GroupedFunction
 from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, LaidOut
@@ -22,14 +22,14 @@ from symcheck.statements.statement import Statement
 
 @dataclass(frozen=True)
 class WrongColumn:
-    """One column that is not what the model says.
+    """One column that differs from the model.
 
     Attributes:
         group: the observation group, or "action".
-        index: its place in the group.
-        element: the first non-identity element, by number, under which it is wrong.
-        expected: what the model puts there.
-        found: what the function puts there.
+        index: its index in the group.
+        element: index of the first non-identity element under which it is wrong.
+        expected: the row that the model requires.
+        found: the row that the function returns.
     """
 
     group: str
@@ -41,17 +41,17 @@ class WrongColumn:
 
 @dataclass
 class MirrorContext:
-    """What properties of a mirror look at.
+    """The argument of the properties of a mirror.
 
     Attributes:
-        laid: the layout on the robot; None for a model alone.
+        laid: the layout applied to the robot; None for a model alone.
         function: the mirror function; None for a model alone.
         options: of the run.
         differences: of the model under each generator, the largest first.
-        unpaired: elements without image, in words, with the name of the isometry.
+        unpaired: elements without an image, in words, with the name of the isometry.
         remarks: settings under which even a symmetric model is only nearly symmetric.
-        elements: elements of the model that were compared with their images.
-        explained: the codes of wrong columns and the causes, once they were looked for.
+        elements: the model elements that were compared with their images.
+        explained: codes of wrong columns and their causes, computed on first use.
     """
 
     laid: LaidOut | None
@@ -65,20 +65,20 @@ class MirrorContext:
 
     @property
     def layout(self) -> LaidOut:
-        """The layout, where there is a function."""
+        """The layout, if there is a function."""
         if self.laid is None:
             raise RuntimeError("a model alone has no layout on it")
         return self.laid
 
     @property
     def called(self) -> GroupedFunction:
-        """The function, where there is one."""
+        """The function, if there is one."""
         if self.function is None:
             raise RuntimeError("of a model alone no function is called")
         return self.function
 
     def groups(self) -> dict[str, LaidGroup]:
-        """Observation groups, and the action."""
+        """The observation groups, and the action."""
         return {**self.layout.observation, ACTION: self.layout.action}
 
     @functools.cached_property
@@ -100,12 +100,12 @@ class MirrorContext:
         return self.answer_to(self.batch)
 
     def images(self, name: str) -> Floats | None:
-        """The images of one group, (blocks, rows, width); None where none came back."""
+        """The images of one group, (blocks, rows, width); None if the function returned none."""
         return self.answer.actions if name == ACTION else self.answer.observations[name]
 
     @functools.cached_property
     def block_order(self) -> tuple[int, ...]:
-        """The block of every non-identity element: as listed, or backwards for quarter turns that go clockwise."""
+        """The block of every non-identity element: in order, or reversed for clockwise quarter turns."""
         listed = tuple(range(1, self.called.order))
         # Both senses of the turn are one group; the one that fits more columns is taken.
         backwards = (3, 2, 1)
@@ -114,7 +114,7 @@ class MirrorContext:
 
     @functools.cached_property
     def misplaced_blocks(self) -> str:
-        """The order that the blocks are in, where they are the right ones in another order; "" otherwise."""
+        """The order of the blocks, if they are correct but in another order; "" otherwise."""
         group = self.layout.group
         for order in itertools.permutations(range(self.called.order)):
             if order != (0, *self.block_order) and self._fits(order[1:]) and self._is_identity(order[0]):
@@ -130,11 +130,11 @@ class MirrorContext:
         )
 
     def _fits(self, order: tuple[int, ...]) -> bool:
-        """Whether blocks in this order are what the model says of the non-identity elements."""
+        """Whether blocks in this order agree with the model for all non-identity elements."""
         return self._misses(order) == 0
 
     def _misses(self, order: tuple[int, ...]) -> int:
-        """In how many columns blocks in this order are something else; every column of a group without images."""
+        """The number of columns that differ with blocks in this order; all columns of a group without images."""
         misses = 0
         for name, group in self.groups().items():
             images = self.images(name)
@@ -149,7 +149,7 @@ class MirrorContext:
         return misses
 
     def expected_images(self, name: str, element: int) -> Floats:
-        """What the model says, (rows, width)."""
+        """The images according to the model, (rows, width)."""
         group = self.groups()[name]
         return np.asarray((group.matrices[element] @ self.batch[name].T).T + group.offsets[element])
 
@@ -176,7 +176,7 @@ class MirrorContext:
         return sorted(wrong, key=lambda item: item.index)
 
     def _block(self, name: str, block: int) -> Images:
-        """One block of the function on one group, the other groups at rest."""
+        """One block of the function on one group, with the other groups at rest."""
 
         def images(table: Floats) -> Floats:
             batch = {other: np.zeros((len(table), group.width)) for other, group in self.groups().items()}
@@ -192,14 +192,5 @@ class MirrorContext:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that take part."""
-    import platform
-    from importlib import metadata
-
-    named: dict[str, Any] = {"python": platform.python_version()}
-    for package in ("symcheck", "numpy", "scipy", "torch", "mujoco"):
-        try:
-            named[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return named
+    """Versions of the packages involved."""
+    return versions_of("symcheck", "numpy", "scipy", "torch", "mujoco")

@@ -1,7 +1,7 @@
-"""The robot as lines and dots: a pose, its mirror image, and what a mirror function makes of it, wrong joints marked.
+"""The robot as lines and dots: a pose, its mirror image, and the function's result, with wrong joints marked.
 
-Poses come from the joint axes of the reference configuration (a product of exponentials), so nothing is simulated and
-a URDF is drawn without a simulator.
+Poses come from the joint axes of the reference configuration (a product of exponentials), so a URDF can be drawn
+without a simulator.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BEND = 0.7  # radians: enough to tell two poses apart in a small drawing
 
 
 def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Three drawings where a joint is wrong: a pose, its image by the model, its image by the function.
+    """Three drawings if a joint is wrong: a pose, its image by the model, its image by the function.
 
     Args:
         context: the run.
 
     Returns:
         (caption, drawing) pairs; a drawing has `lines` (x1, y1, x2, y2) and `joints` (x, y, name, whether it is wrong),
-        in metres, x to the right and y up. Empty where no joint is wrong.
+        in metres, x to the right and y up. Empty if no joint is wrong.
     """
     chosen = _wrong_joint_term(context)
     if chosen is None:
@@ -72,7 +72,7 @@ def _wrong_joint_term(context: MirrorContext) -> tuple[LaidGroup, int, int] | No
 
 
 def _joint_of_column(robot: Robot, group: LaidGroup, index: int) -> int:
-    """The joint that a column of a joint term is about; -1 for none."""
+    """The joint of a column of a joint term; -1 if there is none."""
     column = group.columns[index]
     return robot._joint_of(group.terms[column.term].driven[column.component])
 
@@ -96,7 +96,7 @@ def _image_of(pairing: Pairing, angles: Floats) -> Floats:
 
 
 def _found(robot: Robot, group: LaidGroup, term: int, rows: Mapping[int, Row], angles: Floats, image: Floats) -> Floats:
-    """The angles that the function gives to the joints of one frame of a term; others as the model says."""
+    """The joint angles that the function gives in one frame of a term; the model's for all other joints."""
     found = image.copy()
     frame = max((group.columns[c].frame for c in rows if group.columns[c].term == term), default=0)
     for column, row in rows.items():
@@ -143,7 +143,7 @@ def _drawing(robot: Robot, pairing: Pairing, angles: Floats, wrong: set[int]) ->
 
 
 def _displacements(robot: Robot, pairing: Pairing, angles: Floats) -> list[tuple[Floats, Floats]]:
-    """How every body is moved from the reference configuration: a rotation and a translation, along world axes."""
+    """The displacement of every body from the reference configuration: rotation and translation, in world axes."""
     from scipy.spatial.transform import Rotation
 
     model, reference = robot.model, pairing.reference
@@ -171,6 +171,6 @@ def _apply(displacement: tuple[Floats, Floats], point: Floats) -> Floats:
 
 
 def _screen(point: Floats) -> tuple[float, float]:
-    """Seen from the front, half from above: the robot's left is on the right of the drawing."""
+    """Projection from the front and above; the robot's left is on the right of the drawing."""
     x, y, z = (float(value) for value in point)
     return round(y - 0.45 * x, 5), round(z - 0.3 * x, 5)

@@ -1,7 +1,7 @@
-"""Why a column is wrong: a finding code for every wrong column, and one cause for all columns of one mistake.
+"""Why columns are wrong: a finding code for every wrong column, and one cause for all columns of the same mistake.
 
-Mistakes about a whole group are tried first (no images, another plane, another reading of the history), then those
-about a term, then those about a single joint; each claims the columns that it explains.
+Mistakes in a whole group are tested first (no images, another plane, another order of the history), then mistakes in a
+term, then in a single joint. Each accounts for the columns that it explains.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN = 6  # names of columns in a sentence
 
 @dataclass
 class _Claims:
-    """What was explained so far, in one group under one element."""
+    """The columns explained so far, in one group under one element."""
 
     seen: Seen
     codes: dict[int, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def code_columns(context: MirrorContext) -> tuple[list[tuple[WrongColumn, str]],
         context: the run.
 
     Returns:
-        (column, code) pairs in the order of the columns, and one statement per mistake, the widest first.
+        (column, code) pairs in column order, and one statement per mistake, the one with most columns first.
     """
     if context.explained is not None:
         return context.explained
@@ -112,7 +112,7 @@ def _whole_group(context: MirrorContext, claims: _Claims) -> None:
 
 
 def _another_plane(context: MirrorContext, claims: _Claims) -> None:
-    """The mirror in the other vertical plane, where it explains every column; a single number's sign tells no plane."""
+    """The mirror in the other vertical plane, if it explains every column; a single sign does not determine a plane."""
     seen = claims.seen
     other = other_plane(context, seen.group.name) if len(claims.left()) > 1 else None
     if other is not None and seen.is_explained(other.matrices[seen.element], list(range(seen.group.width))):
@@ -155,7 +155,7 @@ _UNTOUCHED = {"clock": "SYM211"}
 
 
 def _single_column(seen: Seen, column: int) -> str:
-    """The code of one column by itself."""
+    """The code of a single column."""
     group, found = seen.group, seen.row(column)
     expected = expected_row(group, seen.element, column)
     if found.kind != "linear":
@@ -173,7 +173,7 @@ def _single_column(seen: Seen, column: int) -> str:
 
 
 def _code_of_sign(seen: Seen, column: int, image: int, sign: float, wanted: float) -> str:
-    """The right number with the wrong sign: on one side only, missing, or too much."""
+    """The code of a column with the wrong sign: on one side only, missing, or superfluous."""
     # The sign is on one side of an exchanged pair only where the other side is right.
     paired = image != column and seen.group.term_name(column) in JOINT_TERMS
     if paired and image not in seen.wrong:

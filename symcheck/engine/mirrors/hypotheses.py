@@ -1,7 +1,7 @@
-"""Other maps that a term could have been given by mistake, each computed as the right one is.
+"""Plausible wrong maps of a term, each computed like the correct one.
 
-A mistake explains wrong columns when it puts there exactly what the function does, and what the model says wherever the
-function is right.
+A mistake explains wrong columns if it agrees exactly with the function there, and with the model wherever the function
+is correct.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from symcheck.mujoco.loading import LoadedModel
 
 @dataclass(frozen=True)
 class Seen:
-    """What a function puts at every column of one group under one element: wrong columns as read, others as expected.
+    """The function's rows for one group under one element: wrong columns as read, all others as expected.
 
     Attributes:
         group: the group.
-        element: the non-identity element, by number.
-        wrong: what was read, by wrong column.
+        element: index of the non-identity element.
+        wrong: the row read, by wrong column.
     """
 
     group: LaidGroup
@@ -40,7 +40,7 @@ class Seen:
     wrong: Mapping[int, Row]
 
     def row(self, column: int) -> Row:
-        """What stands at a column."""
+        """The row of a column."""
         found = self.wrong.get(column)
         return expected_row(self.group, self.element, column) if found is None else found
 
@@ -49,11 +49,11 @@ class Seen:
         return [i for i, column in enumerate(self.group.columns) if column.term == term]
 
     def is_explained(self, matrix: Any, columns: list[int]) -> bool:
-        """Whether a map of the whole group is what stands at these columns."""
+        """Whether a map of the whole group agrees with the function in these columns."""
         return all(self.row(c).same_as(matrix_row(matrix, c)) for c in columns)
 
     def is_explained_by_frame(self, matrix: Any, term: int) -> bool:
-        """Whether a map of one frame of a term is what stands at all its columns."""
+        """Whether a map of one frame of a term agrees with the function in all its columns."""
         places = {
             (column.frame, column.component): i for i, column in enumerate(self.group.columns) if column.term == term
         }
@@ -75,7 +75,7 @@ def element_matrix(context: MirrorContext, matrices: tuple[Any, ...], element: i
 
 
 def other_plane(context: MirrorContext, name: str) -> LaidGroup | None:
-    """A group mirrored in the other vertical plane; None where the robot has no image there, or for other groups."""
+    """The mirror of a group in the other vertical plane; None if the robot has no image there, or for other groups."""
     written, robot = context.layout.written, context.layout.robot
     if written.group != "C2":
         return None
@@ -93,7 +93,7 @@ def _lay_again(context: MirrorContext, written: WrittenLayout, model: Any) -> La
 
 
 def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, Any]]:
-    """The same terms under other readings of their history, as (name of the reading, matrix)."""
+    """The same terms with other orders of their history, as (name of the order, matrix)."""
     group, written = seen.group, context.layout.written
     if group.name == ACTION or max(group.frames) == 1:
         return
@@ -112,7 +112,7 @@ def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, A
 
 
 def _component_major(context: MirrorContext, seen: Seen) -> Any:
-    """All frames of one number, then of the next, term by term in the columns that the layout gives them."""
+    """All frames of one number, then of the next, term by term, in the columns of the layout."""
     rows: list[int] = []
     columns: list[int] = []
     values: list[float] = []
@@ -148,7 +148,7 @@ def other_orders(context: MirrorContext, seen: Seen, term: int) -> Iterator[tupl
 
 
 def _known_orders(context: MirrorContext, own: tuple[Driven, ...]) -> Iterator[tuple[str, tuple[Driven, ...]]]:
-    """Orders that a library could mean, restricted to the joints of the term where they hold more."""
+    """Orders used by libraries, restricted to the joints of the term if they contain more."""
     robot, orders = context.layout.robot, context.layout.orders
     by_place = {(driven.section, driven.index): driven for driven in own}
     candidates: list[tuple[str, tuple[Driven, ...]]] = [("joints", orders.joints), ("action", orders.action)]
@@ -170,7 +170,7 @@ def _known_orders(context: MirrorContext, own: tuple[Driven, ...]) -> Iterator[t
 
 
 def other_terms(context: MirrorContext, seen: Seen, term: int) -> Iterator[tuple[str, Any]]:
-    """A term under the mistakes that its kind invites, as (finding code, matrix of one frame)."""
+    """A term under the mistakes that are common for its kind, as (finding code, matrix of one frame)."""
     laid = seen.group.terms[term]
     written, right = laid.written, element_matrix(context, laid.matrices, seen.element)
     reflects = _reflects(context, seen.element)

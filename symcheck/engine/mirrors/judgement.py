@@ -1,4 +1,4 @@
-"""The verdict on columns: how many were compared, how many are wrong, and why."""
+"""The verdict on columns: the number compared, the number wrong, and why."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
 
     Args:
         context: the run.
-        equation: what is claimed of them.
+        equation: the claim about them.
         names: of the groups.
 
     Returns:
-        failed where a column is wrong, with one cause for each mistake; undecided where the mirror moves nothing.
+        failed if a column is wrong, with one cause per mistake; undecided if the mirror changes nothing.
     """
     groups = [context.groups()[name] for name in names]
     wrong = [item for item in context.wrong if item.group in names]
@@ -55,20 +55,20 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
 
 
 def _ambiguity(context: MirrorContext) -> Statement | None:
-    """Why wrong columns may not be blamed on the function: the model has two images of one body to choose from."""
+    """Why wrong columns are not attributed to the function: the model has two candidate images of one body."""
     bodies = [text for pairing in context.layout.robot.pairings for text in pairing.ambiguous]
     return state(ReasonCode.MIRROR_AMBIGUOUS.value, bodies=bodies) if bodies else None
 
 
 def _moves_a_column(group: LaidGroup) -> bool:
-    """Whether some element changes a column."""
+    """Whether any element changes a column."""
     rest = sparse.eye_array(group.width, format="csr")
     pairs = zip(group.matrices, group.offsets, strict=True)
     return any(abs(matrix - rest).sum() > 0 or offset.any() for matrix, offset in pairs)
 
 
 def _largest_difference(context: MirrorContext, name: str) -> float:
-    """The largest difference of a number of one group; infinite where no image came back."""
+    """The largest difference of any number of one group; infinite if the function returned no image."""
     images = context.images(name)
     if images is None:
         return float("inf")

@@ -1,4 +1,4 @@
-"""The model alone: which of its numbers differ from their images, the largest relative difference first."""
+"""The model alone: numbers that differ from their images, the largest relative difference first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from symcheck.mujoco.layouts.robot import Robot
 
 
 def model_context(robot: Robot, options: MirrorOptions) -> MirrorContext:
-    """What was compared of a robot and its images.
+    """The comparison of a robot with its images.
 
     Args:
         robot: a model with its images.

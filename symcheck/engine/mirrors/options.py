@@ -15,7 +15,7 @@ DEFAULT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class MirrorOptions(RunOptions):
-    """How much to test of a mirror function, and which differences of a model count.
+    """How much of a mirror function to test, and which differences of a model count.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.

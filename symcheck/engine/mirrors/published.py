@@ -1,4 +1,4 @@
-"""Wrong columns and differences as the JSON report has them."""
+"""Wrong columns and differences in the form of the JSON report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def publish_columns(context: MirrorContext, coded: Sequence[tuple[WrongColumn, s
 
 
 def publish_differences(context: MirrorContext) -> tuple[dict[str, Any], ...]:
-    """One object per number of the model that its image does not share, the largest relative difference first."""
+    """One object per number of the model that differs from its image, the largest relative difference first."""
     return tuple(
         {
             "element": item.element,

@@ -1,7 +1,7 @@
-"""What stands at each column of an image: read off a mirror function, and compared with what the model says.
+"""The rows of a mirror function, read from its images and compared with the model.
 
-A column is judged on random batches. What a wrong column holds instead is read afterwards: a batch of the numbers 1, 2,
-... shows a signed permutation, basis vectors any other linear map, and what is neither is called so.
+A column is judged on random batches. The content of a wrong column is read afterwards: a batch of the numbers 1, 2, ...
+reveals a signed permutation, and basis vectors reveal any other linear map. Anything else is reported as nonlinear.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LARGEST_RAMP = 2**22  # whole numbers up to 2^24 are exact in float32, and offs
 
 @dataclass(frozen=True)
 class Row:
-    """What stands at one column.
+    """The content of one column.
 
     Attributes:
         terms: (column, coefficient) pairs.
-        constant: what is added.
+        constant: the constant added.
         kind: "linear", "nonlinear", "absent" (no image came back) or "nan" (NaN or infinite).
     """
 
@@ -36,7 +36,7 @@ class Row:
     kind: str = "linear"
 
     def is_only(self, column: int, coefficient: float) -> bool:
-        """Whether it is one column with one coefficient."""
+        """Whether it is a single column with a single coefficient."""
         return (
             self.kind == "linear"
             and len(self.terms) == 1
@@ -47,11 +47,11 @@ class Row:
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing stands there."""
+        """Whether it is zero."""
         return self.kind == "linear" and not self.terms and abs(self.constant) < 1e-4
 
     def same_as(self, other: Row) -> bool:
-        """Whether two rows are one map, up to the rounding of float32."""
+        """Whether two rows are the same map, up to float32 rounding."""
         mine, others = dict(self.terms), dict(other.terms)
         keys = set(mine) | set(others)
         near = all(abs(mine.get(key, 0.0) - others.get(key, 0.0)) < 1e-4 for key in keys)
@@ -59,7 +59,7 @@ class Row:
 
 
 def expected_row(group: LaidGroup, element: int, column: int) -> Row:
-    """What the model puts at a column of the image under a non-identity element."""
+    """The row that the model requires for a column under a non-identity element."""
     return matrix_row(group.matrices[element], column, float(group.offsets[element][column]))
 
 
@@ -71,11 +71,11 @@ def matrix_row(matrix: object, column: int, constant: float = 0.0) -> Row:
 
 
 def describe_row(group: LaidGroup, row: Row, place: int) -> str:
-    """A row in words, as seen from its column: "-FL_hip", "0", "+0.71*x -0.71*y".
+    """A row in words, relative to its column: "-FL_hip", "0", "+0.71*x -0.71*y".
 
     Args:
-        group: for the names.
-        row: what stands there.
+        group: provides the names.
+        row: the row.
         place: the column.
     """
     if row.kind != "linear":
@@ -95,13 +95,13 @@ def _describe_term(group: LaidGroup, column: int, value: float, place: int) -> s
 
 
 def read_rows(images: Images, width: int, columns: Sequence[int], samples: Floats) -> dict[int, Row]:
-    """Read what stands at some columns.
+    """Read the rows of some columns.
 
     Args:
         images: one block of the function on one group.
-        width: of the group.
-        columns: which ones.
-        samples: random vectors, on which what was read must hold.
+        width: width of the group.
+        columns: the columns to read.
+        samples: random vectors on which the rows are verified.
 
     Returns:
         A row for each of the columns.
@@ -125,7 +125,7 @@ def read_rows(images: Images, width: int, columns: Sequence[int], samples: Float
 
 
 def _from_ramp(value: float, constant: float, width: int) -> Row | None:
-    """The single column that carries a whole number of the ramp; a zero row for 0."""
+    """The single column whose value is a whole number of the ramp; a zero row for 0."""
     if not np.isfinite(value) or not np.isfinite(constant):
         return None
     if abs(value) < 1e-6 * width + 1e-6:

@@ -1,4 +1,4 @@
-"""Checking one mirror function, or a model alone: properties in order, events as they come, one result."""
+"""Checking one mirror function, or a model alone: properties in order, events in order, one result."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def run_mirror(
     emit: Emit,
     env: Any = None,
 ) -> RunResult:
-    """Compare a mirror function, column by column, with the mirror that a model has; or the model with its image.
+    """Compare a mirror function, column by column, with the model's mirror; or the model with its image.
 
     Args:
-        function: a batched mirror function, or an object that augments both halves; None checks the model.
+        function: a batched mirror function, or an object that transforms both halves; None checks the model.
         loaded: the model.
-        layout: of observations and actions; for a model alone its plane and group count.
+        layout: of observations and actions; for a model alone, its plane and the number of groups.
         options: how much to test.
-        target: how reports call the subject.
-        command: the command line that repeats the run; "" where none exists.
+        target: the subject's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
         env: passed to the function.
 
@@ -67,21 +67,17 @@ def run_mirror(
     if not properties:
         raise TargetError("no property of mirrors is registered: nothing would be tested.", where="verify-mirror")
     name = " and ".join(pairing.isometry.name for pairing in robot.pairings)
-    emit(run_started("mirror", target, name, robot.group, properties, options, command))
+    begun = run_started("mirror", target, name, robot.group, properties, options, command)
+    emit(begun)
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     coded = [] if function is None or interrupted else code_columns(context)[0]
-    result = RunResult(
-        kind="mirror",
-        target=target,
+    result = replace(
+        begun.unfinished,
         symmetry=f"{loaded.label} {name}" if loaded.label != target else name,
-        group={"name": robot.group.name, "order": robot.group.order},
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_mirror" if function is not None else "method_model"),
         interrupted=interrupted,
         columns=publish_columns(context, coded),

@@ -1,4 +1,4 @@
-"""Batches that a mirror function is tried on: each term takes values that it can take on a robot."""
+"""Random batches for a mirror function: each term takes values that are possible on a robot."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from symcheck.mujoco.layouts.laid_out import LaidGroup
 def draw(group: LaidGroup, rng: np.random.Generator, rows: int) -> Floats:
     """Random vectors of a group.
 
-    Orientations are proper ones, so that a function that normalises quaternions or orthogonalises matrices is judged
-    where it is meant to work; the rest is normal, so that every column takes both signs.
+    Orientations are proper rotations, so that a function that normalises quaternions or orthogonalises matrices is
+    judged on valid inputs. All other columns are normally distributed, so that each takes both signs.
 
     Args:
-        group: with its terms.
-        rng: draws them.
-        rows: how many.
+        group: the group with its terms.
+        rng: the random generator.
+        rows: the number of rows.
 
     Returns:
         Shape (rows, width).

@@ -1,11 +1,11 @@
-"""A right mirror function written out: the derived map of a layout as source code or as a SPEC file.
+"""The correct mirror function of a layout, as source code or as a SPEC file.
 
-Indices and signs are literals, so that what is written needs nothing of symcheck and can be read line by line.
+Indices and signs are literals, so the generated code does not depend on symcheck and can be reviewed line by line.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from symcheck.errors import OptionError, SpecError
 from symcheck.mujoco.layouts.laid_out import LaidGroup, LaidOut
 
 FORMS = ("rsl_rl", "isaaclab", "spec")
-Form = Literal["rsl_rl", "isaaclab", "spec"]
 
 _HEAD = '''"""{title}.
 
@@ -71,18 +70,18 @@ def compute_symmetric_states(env=None, obs=None, actions=None):
 
 
 def mirror_source(laid: LaidOut, form: str) -> str:
-    """The right mirror function of a layout.
+    """The correct mirror function of a layout.
 
     Args:
-        laid: the layout on a robot.
+        laid: the layout applied to a robot.
         form: "rsl_rl" (tensors or groups, with obs_type), "isaaclab" (a TensorDict) or "spec" (a SPEC file).
 
     Returns:
         Python source, or TOML.
 
     Raises:
-        OptionError: another form.
-        SpecError: the layout has no observation, or a column that mixes several.
+        OptionError: an unknown form.
+        SpecError: the layout has no observation, or a column combines several others.
     """
     if form not in FORMS:
         raise OptionError(f"expected {', '.join(FORMS)}, got {form!r}.", where="--emit")
@@ -123,7 +122,7 @@ def _wrapped(values: list[int]) -> str:
 
 
 def _signed(group: LaidGroup, element: int) -> tuple[list[int], list[int]]:
-    """The column that stands at each place of the image, and its sign."""
+    """The source column of each column of the image, and its sign."""
     matrix = group.matrices[element]
     counts = np.diff(matrix.indptr)
     if (counts != 1).any() or not np.allclose(np.abs(matrix.data), 1) or group.offsets[element].any():

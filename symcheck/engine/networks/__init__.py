@@ -1,1 +1,1 @@
-"""Networks: how a group action is followed through their layers, tested on samples, and located where it breaks."""
+"""Networks: following a group action through their layers, testing it on samples, and locating violations."""

@@ -1,4 +1,4 @@
-"""What the properties of a network share: its copies, claims, proof and samples, each made when first requested."""
+"""The data that the properties of a network share: copies, claims, proof and samples, each created on first use."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from symcheck.array_types import Floats
 from symcheck.certificate_checker import PRODUCT_CLAIM
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
-from symcheck.engine.networks.adapters import adapt_agent
-from symcheck.engine.networks.call_effects import lasting_change
-from symcheck.engine.networks.capture import Capture
-from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
-from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
-from symcheck.engine.networks.domain import Domain, domain_of
-from symcheck.engine.networks.gate import capture_every_call
+from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dropout
+from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
+from symcheck.engine.networks.capture.call_effects import lasting_change
+from symcheck.engine.networks.capture.capture import Capture
+from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.one_run import capture_one_run
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.graph.making import certify, size_of
 from symcheck.engine.networks.graph.nodes import NoCertificateError
-from symcheck.engine.networks.integers import of_whole_numbers
-from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.measuring import Measured
-from symcheck.engine.networks.one_run import capture_one_run
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Compared, Proof, follow_action, same_numbers
-from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
-from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
-from symcheck.engine.networks.sampling import typical_inputs
-from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
-from symcheck.engine.networks.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
-from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.trainers import of_one_vector
-from symcheck.engine.networks.values import Opaque, SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import ClaimedNetwork, shrink_worst
+from symcheck.engine.networks.samples.location import first_nonfinite_module
+from symcheck.engine.networks.samples.measuring import Measured
+from symcheck.engine.networks.samples.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
+from symcheck.engine.networks.samples.ruler import ENOUGH, ROUNDED, Ruler
+from symcheck.engine.networks.samples.sampling import typical_inputs
+from symcheck.engine.networks.subject.adapters import adapt_agent
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, input_claim, output_claims
+from symcheck.engine.networks.subject.domain import Domain, domain_of
+from symcheck.engine.networks.subject.integers import of_whole_numbers
+from symcheck.engine.networks.subject.precision import followable
+from symcheck.engine.networks.subject.shapes import example_shapes, input_shape, mismatch
+from symcheck.engine.networks.subject.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
+from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.trainers import of_one_vector
+from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (
     Assessment,
     assess,
@@ -63,14 +63,14 @@ BOX = 1.0
 class NetContext:
     """One network under one symmetry.
 
-    Nothing runs when it is made: every part is a property that is computed once, from the parts that it needs.
+    Nothing runs on construction. Every part is a property that is computed once, from the parts that it needs.
 
     Args:
-        net: the network; never changed.
+        net: the network; never modified.
         symmetry: the claim.
         options: how much to test, and how the network is deployed.
         emit: receives progress.
-        certificate: permutations to check instead of searching, by the place of the layer in the chain.
+        certificate: permutations to check instead of searching, by the position of the layer in the chain.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class NetContext:
         self._started = time.monotonic()
 
     def check_fit(self) -> None:
-        """Run the network a few times: does it run, does the symmetry fit it, does it answer alike?
+        """Run the network a few times: does it run, does the symmetry fit it, do its outputs repeat?
 
         Raises:
             SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
@@ -103,7 +103,7 @@ class NetContext:
 
     @cached_property
     def _claimed_input(self) -> tuple[nn.Module, InputClaim]:
-        """The network as a function of one tensor, and how that tensor moves."""
+        """The network as a function of one tensor, and the action on that tensor."""
         net, given = self._adapted, self.options.input_shape
         leaves = shapes_of(example_shapes(net, self.symmetry) if given is None else given)
         if leaves is None and given is None:
@@ -116,12 +116,12 @@ class NetContext:
 
     @property
     def inputs(self) -> InputClaim:
-        """How inputs move."""
+        """The action on inputs."""
         return self._claimed_input[1]
 
     @cached_property
     def _batched_subject(self) -> Subject:
-        """The network on batches, before it is known whether samples of a batch influence each other."""
+        """The network on batches, before it is known whether samples of a batch affect each other."""
         net, inputs = self._claimed_input
         options = self.options
         return Subject(
@@ -135,12 +135,12 @@ class NetContext:
 
     @cached_property
     def subject(self) -> Subject:
-        """The network to run; one input at a time where a batch would be another function."""
+        """The network to run; one input at a time if a batch would compute another function."""
         return self._batched_subject if self.batch_residual is None else self._batched_subject.taking_one_by_one()
 
     @cached_property
     def outputs(self) -> tuple[OutputClaim, ...]:
-        """How outputs should move."""
+        """The claimed action on outputs."""
         roles = self.options.outputs
         if roles is None:
             roles = getattr(self._adapted, "roles", None)
@@ -153,30 +153,30 @@ class NetContext:
 
     @cached_property
     def observations(self) -> Floats | None:
-        """Inputs to test beside the generated ones, stacked; None where none were given."""
+        """Inputs to test in addition to the generated ones, stacked; None if none were given."""
         return _stack_observations(self.options.observations, self.inputs.shape)
 
     @cached_property
     def domain(self) -> Domain | None:
-        """In which inputs lie, by the environment's observation space or the policy's own; None where none is known."""
+        """The domain of inputs, from the environment's observation space or the policy's own; None if unknown."""
         return None if self._space is None else domain_of(self._space, self.inputs.shape)
 
     @property
     def _space(self) -> Any:
-        """The observation space of the environment, else the policy's own; None where neither is known."""
+        """The observation space of the environment, or the policy's own; None if neither is known."""
         if self.options.space is not None:
             return self.options.space
         policy = getattr(self._given, "structured_input", self._given)  # a file's policy comes wrapped
         return getattr(policy, "observation_space", None)
 
     def draw_inputs(self, stream: int, count: int) -> Floats:
-        """Ordinary inputs, shape (count, *shape), of one of the run's independent streams."""
+        """Ordinary inputs, shape (count, *shape), from one of the run's independent streams."""
         rng = np.random.default_rng((self.options.seed, stream))
         return rng.normal(size=(count, *self.inputs.shape)) if self.domain is None else self.domain.draw(rng, count)
 
     @cached_property
     def ruler(self) -> Ruler:
-        """The scales of the outputs on ordinary inputs: on observations where there are enough."""
+        """The scales of the outputs on ordinary inputs, or on observations if there are enough."""
         seen = self.observations
         rng = np.random.default_rng((self.options.seed, 7))
         typical = typical_inputs(self.inputs.shape, ENOUGH, rng, self.domain)
@@ -192,29 +192,29 @@ class NetContext:
 
     @property
     def stochastic(self) -> bool:
-        """Whether the network answers twice differently because it draws something."""
+        """Whether two forward passes differ because the network draws random numbers."""
         return self._repeatability.stochastic
 
     @property
     def remembers(self) -> bool:
-        """Whether its answer depends on the calls before."""
+        """Whether the output depends on earlier calls."""
         return self._repeatability.remembers
 
     @property
     def repeatable(self) -> bool:
-        """Whether the same input gets the same answer, so that two answers can be compared."""
+        """Whether the same input gives the same output, so that two outputs can be compared."""
         return not self.stochastic and not self.remembers
 
     @cached_property
     def batch_residual(self) -> float | None:
-        """How far a batch is from moving as claimed, where its samples influence each other; None where they do not."""
+        """The residual of a batch if its samples affect each other; None if they do not."""
         if not self.repeatable or self.options.mode != "eval" or self._batched_subject.one_by_one:
             return None
         return residual_of_mixed_batch(self._batched_subject, self.inputs, self.outputs, self.draw_inputs(5, 3))
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """A readable name of each generator: the symmetry's own where there is only one."""
+        """A readable name of each generator: the symmetry's own if there is only one."""
         group = self.symmetry.group
         # A group with one generator is called by the symmetry's name.
         alone = len(group.generators) == 1 and math.isfinite(group.order)
@@ -222,12 +222,12 @@ class NetContext:
 
     @property
     def claimed(self) -> ClaimedNetwork:
-        """The network with what is claimed of it."""
+        """The network with its claims."""
         return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
 
     @cached_property
     def proof(self) -> Proof | None:
-        """What the weights say; None where the action is a callable, in train mode, or without a float64 copy."""
+        """The result from the weights; None if the action is a callable, in train mode, or without a float64 copy."""
         # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
@@ -248,7 +248,7 @@ class NetContext:
         return follow_action(captured, self.inputs, self.outputs, example, box=BOX, names=names, given=given)
 
     def _fault_in_one_run(self, end: Opaque, example: Floats) -> Proof:
-        """A network without a graph of every call: a layer that fails in one run fails, and nothing is proved."""
+        """For a network without a graph of every call: a layer that fails in one run fails; nothing is proved."""
         net = followable(self.subject.exact, self.subject.shape)
         captured = None if lasting_change(end.reason) else capture_one_run(net, example[:1])
         proof = Proof(None, box=BOX) if captured is None else self._follow(captured, example)
@@ -256,7 +256,7 @@ class NetContext:
 
     @cached_property
     def capture(self) -> Capture | Opaque:
-        """The graph that every call runs; else why there is none."""
+        """The graph of every call; otherwise the reason why there is none."""
         subject = self.subject
         net = followable(subject.exact, subject.shape)
         return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
@@ -273,7 +273,7 @@ class NetContext:
         return True
 
     def _with_certificate(self, proof: Proof) -> Proof:
-        """The proof with a certificate that the checker accepts; of a level that proves nothing where there is none."""
+        """The proof with a certificate that the checker accepted; without one, at a level that proves nothing."""
         try:
             document = certify(self, rounded=False)
         except NoCertificateError as error:
@@ -292,7 +292,7 @@ class NetContext:
 
     @cached_property
     def measured(self) -> Measured:
-        """What the samples show."""
+        """The result from samples."""
         seconds = seconds_from(self._started, self.options.max_time)
         return gather_evidence(
             self.subject,
@@ -310,7 +310,7 @@ class NetContext:
 
     @cached_property
     def assessment(self) -> Assessment:
-        """What proof and samples say of the network as a whole."""
+        """The combined result of proof and samples for the network as a whole."""
         assessment = assess(
             self.proof,
             self.measured,
@@ -332,19 +332,19 @@ class NetContext:
 
     @property
     def is_coarser_deployed(self) -> bool:
-        """Whether what is deployed rounds more than float32 does because other arithmetic than torch's runs it."""
+        """Whether the deployed form rounds more than float32, because it does not run in torch."""
         return bool(self.subject.artefact) and not self.subject.coarse and self.measured.deployed.noise > ROUNDED
 
     @cached_property
     def counterexample(self) -> Counterexample | None:
-        """The failing input, shrunk; None where nothing failed."""
+        """The shrunk failing input; None if nothing failed."""
         if self.assessment.verdict != "failed":
             return None
         return shrink_worst(self.claimed, self.measured, self.assessment.tolerance, self.ruler.reference)
 
     @cached_property
     def causes(self) -> tuple[Statement, ...]:
-        """Likely causes of a failure; of a fault in the weights that no output shows, the fault."""
+        """Likely causes of a failure; for a fault in the weights without effect on outputs, the fault."""
         worst = self.measured.worst
         if self.silent_fault is not None:
             return (self.silent_fault,)
@@ -369,7 +369,7 @@ class NetContext:
         return (*dropout, *causes)
 
     def _diagnosed_inputs(self) -> Floats:
-        """Inputs that tell causes apart; of images uniform numbers, as pixels are."""
+        """Inputs that distinguish causes; for images, uniform numbers like pixels."""
         rng, shape = np.random.default_rng((self.options.seed, 3)), (INPUTS, *self.inputs.shape)
         if self.domain is not None:
             return self.domain.draw(rng, INPUTS)
@@ -377,7 +377,7 @@ class NetContext:
 
     @cached_property
     def silent_fault(self) -> Statement | None:
-        """What the weights of a layer lack although no output shows it; None where nothing is."""
+        """The fault in a layer's weights that no output shows; None if there is none."""
         failure = None if self.proof is None else self.proof.first_failure
         # Only weights that were matched can be called wrong; a failure that outputs show has causes of its own.
         if failure is None or not is_wrong_weight(failure) or self.assessment.verdict == "failed":
@@ -392,7 +392,7 @@ class NetContext:
 
     @property
     def region(self) -> Statement:
-        """Which inputs were tested."""
+        """The tested inputs."""
         return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
 
 

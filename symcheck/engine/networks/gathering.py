@@ -1,4 +1,4 @@
-"""Evidence on one network: families of inputs first, then what is worth looking for where these show nothing."""
+"""Evidence on one network: families of inputs first, then targeted searches if these show no violation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.engine.networks.ascent import activate_units, climb_residual
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.domain import Domain
-from symcheck.engine.networks.measuring import Measured, measure
+from symcheck.engine.networks.blame.proof import Proof, units_at_fault
 from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
-from symcheck.engine.networks.proof import Proof, units_at_fault
-from symcheck.engine.networks.ruler import EXACT, ROUNDED, Ruler
-from symcheck.engine.networks.sampling import Family, families
-from symcheck.engine.networks.search import revealing_inputs
-from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.samples.ascent import activate_units, climb_residual
+from symcheck.engine.networks.samples.measuring import Measured, measure
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED, Ruler
+from symcheck.engine.networks.samples.sampling import Family, families
+from symcheck.engine.networks.samples.search import revealing_inputs
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.domain import Domain
+from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.verdicts import is_wrong_weight
 
 SMALL_INPUT = 64
@@ -46,22 +46,22 @@ def gather_evidence(
     deadline: float | None,
     progress: Callable[[int, int], None],
 ) -> Measured:
-    """Residuals on drawn inputs, on inputs uphill from the worst, and on inputs that wake the units at fault.
+    """Residuals on drawn inputs, on inputs from gradient ascent, and on inputs that activate the units at fault.
 
     Args:
         subject: the network.
-        inputs: how inputs move.
-        outputs: how outputs should move.
-        proof: what the weights said; None where they said nothing.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
+        proof: the result from the weights; None if there is none.
         options: how much to test.
-        observations: inputs to test beside the generated ones, shape (n, *shape).
+        observations: inputs to test in addition to the generated ones, shape (n, *shape).
         ruler: the scales of outputs.
-        domain: in which inputs lie; None where no observation space is known.
+        domain: the domain of inputs; None if no observation space is known.
         deadline: `time.monotonic()` after which no further block starts.
-        progress: called with the pairs examined so far and those planned.
+        progress: called with the number of pairs examined and the number planned.
 
     Returns:
-        What was found.
+        The result.
     """
     # (seed, 2): a stream of its own.
     rng = np.random.default_rng((options.seed, 2))
@@ -101,7 +101,7 @@ def gather_evidence(
 
 
 def _keep_inside(groups: list[Family], inputs: InputClaim, domain: Domain | None) -> tuple[list[Family], int]:
-    """Families without the inputs whose image lies outside the observation space, and how many these were."""
+    """Families without inputs whose image lies outside the observation space, and the number left out."""
     if domain is None:
         return groups, 0
     kept: list[Family] = []
@@ -115,7 +115,7 @@ def _keep_inside(groups: list[Family], inputs: InputClaim, domain: Domain | None
 
 
 def number_of_samples(subject: Subject, proof: Proof | None, options: NetOptions) -> int:
-    """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
+    """The requested number; by default 10,000 pairs, fewer for large inputs and networks."""
     if options.samples is not None:
         return options.samples
     size = int(np.prod(subject.shape))
@@ -138,6 +138,6 @@ def _has_silent_fault(proof: Proof | None, measured: Measured) -> bool:
 
 
 def _starts(measured: Measured, groups: list[Family]) -> Floats:
-    """Where to start climbing: the worst input, then the first of the first family."""
+    """Starting points of the ascent: the worst input, then the first of the first family."""
     first = groups[0].inputs[:15]
     return first if measured.worst is None else np.concatenate([measured.worst.x[None], first])

@@ -21,13 +21,13 @@ NETWORK = "Network"
 
 
 def read_shape(text: str) -> tuple[int, ...]:
-    """The shape that --input-shape means.
+    """Parse the value of --input-shape.
 
     Args:
         text: sizes separated by commas, without the batch.
 
     Raises:
-        OptionError: something that is not a size.
+        OptionError: a value is not a size.
 
     Example:
         >>> read_shape("1,21,21")
@@ -55,10 +55,10 @@ def _read_outputs(text: str) -> tuple[str, ...]:
 class NetOptions(RunOptions):
     """How much evidence to gather on a network, and how it is deployed.
 
-    In Python `input_shape` may also be a mapping (or tuple) of shapes, where the network takes a dictionary (or tuple)
-    of tensors, and `outputs` may hold entries, one per generator. `observations` are inputs to test beside the
-    generated ones, stacked, shape (n, *input_shape). `space` is a Gymnasium space inside which inputs are drawn; it is
-    taken from `env` or from the policy where it is left out.
+    In Python, `input_shape` may also be a mapping (or tuple) of shapes, if the network takes a dictionary (or tuple) of
+    tensors, and `outputs` may contain entries, one per generator. `observations` are additional inputs to test,
+    stacked, shape (n, *input_shape). `space` is a Gymnasium space inside which inputs are drawn; by default it is taken
+    from `env` or from the policy.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.

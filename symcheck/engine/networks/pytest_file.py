@@ -1,4 +1,4 @@
-"""A counterexample as a plain pytest file, which needs torch and the network but nothing of this package."""
+"""A counterexample as a plain pytest file, which needs torch and the network but not symcheck."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from torch import nn
 
 from symcheck.engine.events import ignore
-from symcheck.engine.networks.claims import Motion
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import KEEP, both_sides, relative_to_entries
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.replay import generator_named, path_of
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import KEEP, both_sides, relative_to_entries
+from symcheck.engine.networks.subject.claims import Motion
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
@@ -101,21 +101,21 @@ def pytest_source(
     options: NetOptions | None = None,
     checkpoint: str | Path | None = None,
 ) -> str:
-    """The text of a test that fails as long as the counterexample of a run does.
+    """The source of a test that fails as long as the counterexample of a run does.
 
     Args:
         net: the network.
         symmetry: the claim.
         result: of `run_net` on these, with a counterexample of `network_equivariance`.
-        target: "module:name" or "file.py:name" of the network or its factory, for the test to load it by.
+        target: "module:name" or "file.py:name" of the network or its factory, from which the test loads it.
         options: of the run.
-        checkpoint: a state dict that the test loads, if the run did.
+        checkpoint: a state dict for the test to load, if the run did.
 
     Returns:
         Python source; it imports torch only.
 
     Raises:
-        SymcheckError: nothing failed with an input, a target without a name, or an action given by callables.
+        SymcheckError: no failure with an input, a target without a name, or an action given by callables.
     """
     failed = _failed_property(result)
     if ":" not in target:

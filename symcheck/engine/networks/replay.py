@@ -1,4 +1,4 @@
-"""One counterexample of a report, evaluated again on a network built afresh."""
+"""Replay of one counterexample of a report, on a newly built network."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch import nn
 from symcheck.array_types import Floats
 from symcheck.engine.equations import GROUP_AXIOMS, LAYER, NETWORK
 from symcheck.engine.events import ignore
+from symcheck.engine.networks.blame.proof import Proof
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import both_sides, describe_input, relative_to_entries
-from symcheck.engine.networks.decisions import CLEAR, is_decision, staying_behind
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.proof import Proof
-from symcheck.engine.networks.ruler import EXACT, ROUNDED
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.targets import resolve_network
-from symcheck.engine.networks.values import SignedPermutation
+from symcheck.engine.networks.samples.counterexamples import both_sides, describe_input, relative_to_entries
+from symcheck.engine.networks.samples.decisions import CLEAR, is_decision, staying_behind
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.targets import resolve_network
+from symcheck.engine.networks.subject.values import SignedPermutation
 from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult
@@ -38,21 +38,22 @@ def replay(
     counterexample: Mapping[str, Any],
     options: NetOptions | None = None,
 ) -> PropertyResult:
-    """Evaluate one counterexample again: both sides of the claim on its input, in float64.
+    """Evaluate a counterexample again: both sides of the claim on its input, in float64.
 
     Args:
         net: the network, or a factory of one.
         symmetry: the claim.
-        property_name: of the network property that failed.
+        property_name: the failed network property.
         counterexample: as in the JSON report.
         options: as in the run that found it.
 
     Returns:
-        The property: `failed` where the input still violates the claim, else `passed` on this one input. `group_axioms`
-        and `layer_certificate`, whose counterexamples are about maps and weights, are checked again as a whole.
+        The property: `failed` if the input still violates the claim, otherwise `passed` on this one input.
+        `group_axioms` and `layer_certificate`, whose counterexamples concern maps and weights, are checked again as a
+        whole.
 
     Raises:
-        SymcheckError: the counterexample is not one of this network under this symmetry.
+        SymcheckError: the counterexample does not belong to this network under this symmetry.
     """
     net = resolve_network(net)
     if property_name not in (GROUP_AXIOMS.name, LAYER.name):
@@ -80,7 +81,7 @@ def check_certificate(
     layers: Sequence[Mapping[str, Any]],
     options: NetOptions | None = None,
 ) -> PropertyResult:
-    """Check a report's certificate again, with the permutations that it gives instead of a search.
+    """Check a report's certificate again, with its permutations instead of a search.
 
     Args:
         net: the network, or a factory of one.
@@ -89,11 +90,11 @@ def check_certificate(
         options: as in the run that made the report.
 
     Returns:
-        `layer_certificate` for the network as it is now: proved or passed where the given permutations carry the
-        action, failed at the first layer where they do not.
+        `layer_certificate` for the current network: proved or passed if the given permutations are the action,
+        otherwise failed at the first layer where they are not.
 
     Raises:
-        SymcheckError: the network cannot be followed to its end, or has other layers than the report.
+        SymcheckError: the network cannot be followed to its end, or its layers differ from the report's.
     """
     net = resolve_network(net)
     with random_state_kept():
@@ -118,7 +119,7 @@ def check_certificate(
 
 
 def _check_permutations(proof: Proof) -> PropertyResult:
-    """What the weights say of given permutations, with no samples taken."""
+    """The result from the weights for given permutations, without samples."""
     failure = proof.first_failure
     violations = sum(record.level == "failed" for record in proof.records)
     facts = Facts(
@@ -183,7 +184,7 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
 
 
 def _stays_behind(context: NetContext, x: Floats, generator: int, path: str) -> bool:
-    """Whether the network as deployed takes a clear decision on the input that does not transform with it."""
+    """Whether a clear decision of the deployed network on the input violates the claim."""
     claim = context.claimed.output(path)
     if not is_decision(claim, context.outputs):
         return False
@@ -204,10 +205,10 @@ def generator_named(context: NetContext, element: str) -> int:
 
 
 def path_of(context: NetContext, where: str) -> str:
-    """The output that a place such as "output[0][3]" lies in: the longest path it starts with.
+    """The output that contains a place such as "output[0][3]": the longest path that is a prefix of it.
 
     Raises:
-        SymcheckError: it lies in none.
+        SymcheckError: there is no such output.
     """
     paths = [claim.path for claim in context.outputs if where.startswith(claim.path)]
     if not paths:

@@ -1,13 +1,11 @@
-"""Checking one network under one symmetry: properties in order, events as they come, one result."""
+"""Checking one network under one symmetry: properties in order, events in order, one result."""
 
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,13 @@ from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.graph.making import certify
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
-from symcheck.engine.networks.subject import random_state_kept
-from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.subject.subject import random_state_kept
+from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.engine.networks.verdicts import layer_facts
 from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.unfinished import run_started
+from symcheck.engine.versions import versions_of
 from symcheck.errors import TargetError
 from symcheck.files import write_text
 from symcheck.statements.statement import Statement, state
@@ -47,15 +46,15 @@ def run_net(
     command: str = "",
     emit: Emit | None = None,
 ) -> RunResult:
-    """Check that f(L_g x) = K_g f(x), from the weights where they can be followed and on samples always.
+    """Check that f(L_g x) = K_g f(x), from the weights if they can be followed, and always on samples.
 
     Args:
-        net: the network, or a zero-argument factory of one; left exactly as it is found.
+        net: the network, or a zero-argument factory of one; not modified.
         symmetry: the claim.
         options: how much to test, and how the network is deployed.
-        target: how the report calls the network.
-        command: the command line that repeats the run; "" where none exists.
-        emit: receives events; None drops them.
+        target: the network's name in the report.
+        command: the command line that repeats the run; "" if none exists.
+        emit: receives events; None discards them.
 
     Returns:
         One result per property that applies, with the chain of layers; `interrupted` after a KeyboardInterrupt.
@@ -74,25 +73,17 @@ def run_net(
         properties = registered_properties("net")
         if not properties:
             raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
-        emit(
-            run_started(
-                "net", target or type(net).__name__, symmetry.name, symmetry.group, properties, options, command
-            )
-        )
+        name = target or type(net).__name__
+        begun = run_started("net", name, symmetry.name, symmetry.group, properties, options, command)
+        emit(begun)
         results, interrupted = _check(properties, context, emit)
         if options.certificate is not None and not interrupted:
             results = _with_certificate(results, context, options.certificate)
-    result = RunResult(
-        kind="net",
-        target=target or type(net).__name__,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+    result = replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
-        versions=_versions(),
-        command=command,
+        versions=versions_of(*PACKAGES),
         claim=_claim(context),
         method_reason=_method_reason(context, interrupted),
         interrupted=interrupted,
@@ -132,7 +123,7 @@ def _unchecked_result(item: Property, *, time_up: bool = False) -> PropertyResul
 
 
 def _with_certificate(results: Sequence[PropertyResult], context: NetContext, path: str | Path) -> list[PropertyResult]:
-    """The results, and beside the verdict where the certificate was written, or why there is none."""
+    """The results, with a note of the certificate's file, or why there is none."""
     note = _certificate_note(results, context, path)
     return [
         replace(result, notes=(*result.notes, note)) if result.name == NETWORK.name else result for result in results
@@ -202,13 +193,3 @@ def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...
         }
         for record in context.proof.records
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions

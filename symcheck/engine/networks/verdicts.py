@@ -1,10 +1,12 @@
 """From evidence to facts: what the weights prove, what the samples show, and which of the two decides.
 
-Where weights were matched they decide, in float32 ulps: the output alone cannot tell one wrong weight among thousands
-from rounding. Where they were not, the residual of the float64 copy over the output's scale decides. A layer that does
-not match is reported only if some output violates the claim: a network can be equivariant by coincidence.
+If weights were matched, they decide, in float32 ulps, because the output alone cannot distinguish one wrong weight
+among thousands from rounding. Otherwise the residual of the float64 copy relative to the output's scale decides. A
+layer that does not match is reported only if some output violates the claim: a network can be equivariant by
+coincidence.
 
-This module fills in the `Facts`, with the layer at fault and the grounds; `symcheck.verdict.decide` judges them.
+This module fills in the `Facts`, with the layer at fault and the supporting notes; `symcheck.verdict.decide` judges
+them.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from symcheck.engine.networks.decisions import CLEAR
-from symcheck.engine.networks.measuring import Measured
-from symcheck.engine.networks.proof import Proof
-from symcheck.engine.networks.ruler import EXACT, ROUNDED
-from symcheck.engine.networks.values import LayerRecord
+from symcheck.engine.networks.blame.proof import Proof
+from symcheck.engine.networks.samples.decisions import CLEAR
+from symcheck.engine.networks.samples.measuring import Measured
+from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED
+from symcheck.engine.networks.subject.values import LayerRecord
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 
@@ -28,15 +30,15 @@ FAR = 0.1
 
 @dataclass(frozen=True)
 class Assessment:
-    """What proof and samples say of f(Lx) = K f(x), and on what that rests.
+    """The combined result of proof and samples for f(Lx) = K f(x), with its grounds.
 
     Attributes:
-        facts: what was compared and seen; they decide.
-        tolerance: what relative residuals were compared with.
-        rounded: whether weights, or outputs, are off by rounding.
-        record: the layer at fault, or of those that are off by rounding the worst; None where none is known.
-        location: the name of the layer at fault; None where nothing is violated.
-        grounds: on what the verdict rests, as notes.
+        facts: the facts that decide.
+        tolerance: the limit for relative residuals.
+        rounded: whether weights, or outputs, differ by rounding.
+        record: the layer at fault, or the worst layer that differs by rounding; None if none is known.
+        location: the name of the layer at fault; None if nothing is violated.
+        grounds: the grounds of the verdict, as notes.
     """
 
     facts: Facts
@@ -48,7 +50,7 @@ class Assessment:
 
     @property
     def decision(self) -> Decision:
-        """The verdict that the facts earn, with its reason."""
+        """The verdict from the facts, with its reason."""
         return decide(self.facts)
 
     @property
@@ -58,7 +60,7 @@ class Assessment:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against the claim, so that further doubts can be added."""
+        """Whether there is no evidence against the claim, so that further doubts can be added."""
         return not self.facts.violations and not self.facts.doubts
 
 
@@ -72,18 +74,18 @@ def assess(
     artefact: str = "",
     not_judged: Mapping[str, str] | None = None,
 ) -> Assessment:
-    """What proof and samples allow to say, never more than they show.
+    """The conclusion that proof and samples support.
 
     Args:
-        proof: what the weights said; None where the action is known only as a callable.
-        measured: what the samples showed.
-        strict: whether rounded weights fail.
-        excused: outputs that may be constant as long as some other is not: deviations that are parameters.
-        coarse: whether samples come from the network as deployed, for want of a float64 copy.
-        artefact: what the network is deployed as, where that is no floating-point torch: then `proved` is said of the
-            structure only if what is deployed rounds no more than float32 does.
-        not_judged: path and dtype of outputs that are not real numbers: how they transform was not asked, so that the
-            rest can show a violation and cannot rule one out.
+        proof: the result from the weights; None if the action is known only as a callable.
+        measured: the result from samples.
+        strict: whether rounded weights count as failures.
+        excused: outputs that may be constant as long as another one is not: deviations that are parameters.
+        coarse: whether samples come from the deployed network, because there is no float64 copy.
+        artefact: the deployed form, if it is not floating-point torch; then `proved` refers to the structure, and only
+            if the deployed form rounds no more than float32.
+        not_judged: path and dtype of outputs that are not real numbers; they were not compared, so the others can show
+            a violation but cannot exclude one.
 
     Returns:
         The facts, with the layer at fault and the grounds.
@@ -102,14 +104,14 @@ def assess(
 
 
 def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
-    """What can be said of a network whose samples influence each other in a batch.
+    """The conclusion for a network whose samples affect each other in a batch.
 
     Args:
-        alone: what inputs showed that were run one by one.
-        residual: how far a batch is from moving as claimed, over the output's scale.
+        alone: the result for inputs that were run one by one.
+        residual: the residual of a batch relative to the output's scale.
 
     Returns:
-        Never exhaustive, as nothing was proved of batches; in doubt where a batch does not move as claimed.
+        Never exhaustive, because nothing was proved about batches; in doubt if a batch violates the claim.
     """
     if not alone.holds:
         return alone
@@ -121,14 +123,14 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
 
 
 def assess_changing_calls(alone: Assessment, what: str) -> Assessment:
-    """What can be said of a network of which a call changes something that a later one may read.
+    """The conclusion for a network whose calls change state that later calls may read.
 
     Args:
-        alone: what the calls that were made showed.
-        what: what they change.
+        alone: the result of the calls that were made.
+        what: the state that they change.
 
     Returns:
-        In doubt where nothing is violated: samples are calls of a network that is not yet the one of later calls.
+        In doubt if nothing is violated, because later calls may compute another function than the sampled ones.
     """
     if not alone.holds:
         return alone
@@ -136,14 +138,14 @@ def assess_changing_calls(alone: Assessment, what: str) -> Assessment:
 
 
 def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
-    """What the weights of one layer say of it.
+    """The facts from the weights of one layer.
 
     Args:
         record: the layer's record.
-        shown: whether some output violates the claim; else a layer that does not match is in doubt only.
+        shown: whether any output violates the claim; otherwise a layer that does not match is only in doubt.
 
     Returns:
-        Facts under which an exact layer is proved and a rounded one passed.
+        Facts by which an exact layer is proved and a rounded one passed.
     """
     violations = int(record.level == "failed")
     silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS.value, layer=record.name)
@@ -155,7 +157,7 @@ def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
 def _assess_structure(
     proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
 ) -> Assessment:
-    """What is said of the float64 copy, or of the network as deployed where there is none."""
+    """The conclusion for the float64 copy, or for the deployed network if there is none."""
     facts = Facts(measured.pairs, quantity="output", moved=measured.moved, time_up=measured.time_up)
     if measured.nan is not None:
         grounds = (state("output_nan", output=measured.nan_path),)
@@ -201,7 +203,7 @@ def _assess_structure(
 
 
 def _decisions_that_stay(measured: Measured) -> Statement | None:
-    """That too many clear decisions do not transform with it, in float64 or as deployed; None where they do."""
+    """The finding that too many clear decisions violate the claim, in float64 or as deployed; None if not."""
     for exact, decisions in ((True, measured.decisions), (False, measured.deployed.clear)):
         if decisions.too_many:
             flips = decisions.flipped - decisions.rounded
@@ -210,7 +212,7 @@ def _decisions_that_stay(measured: Measured) -> Statement | None:
 
 
 def _doubt_of_rounding(proof: Proof | None, measured: Measured, artefact: str) -> Statement | None:
-    """What keeps the deployed network, or samples alone, from being believed; None where nothing does."""
+    """Why the deployed network, or samples alone, are not trusted; None if there is no reason."""
     deployed = measured.deployed
     if deployed.clear.in_doubt:
         return state(ReasonCode.DECISIONS_FLIP.value, artefact=artefact, noise=deployed.noise, **_flips(measured))
@@ -225,7 +227,7 @@ def _doubt_of_rounding(proof: Proof | None, measured: Measured, artefact: str) -
 
 
 def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> Assessment:
-    """What is left of a structure that holds, where other arithmetic than torch's runs it and rounds visibly."""
+    """The remaining conclusion for a structure that holds, if the deployed form is not torch and rounds visibly."""
     sizes = {"artefact": artefact, "noise": measured.deployed.noise, **_flips(measured)}
     # The weights vouch for the float64 copy only.
     facts = replace(structure.facts, exhaustive=False)
@@ -248,13 +250,13 @@ def _with_violations(facts: Facts, measured: Measured) -> Facts:
 
 
 def _has_wrong_weight(proof: Proof) -> bool:
-    """Whether weights were matched and one of them is wrong; layers that could not be matched are judged by outputs."""
+    """Whether matched weights include a wrong one; layers that could not be matched are judged by outputs."""
     failure = proof.first_failure
     return proof.level == "failed" and failure is not None and is_wrong_weight(failure)
 
 
 def is_wrong_weight(record: LayerRecord) -> bool:
-    """Whether a failed layer was matched, so that a difference is a wrong weight and no symmetric accident."""
+    """Whether a failed layer was matched, so that a difference is a wrong weight and not a coincidence."""
     return record.certain and record.residual is not None
 
 
@@ -293,7 +295,7 @@ def _failing(facts: Facts, proof: Proof | None, measured: Measured, tolerance: f
 
 
 def _last_followed(proof: Proof | None, measured: Measured) -> str:
-    """Where following ended, else the output that failed."""
+    """The place where following ended, or the failed output."""
     if proof is not None and proof.reason is not None:
         return proof.reason.location
     return measured.worst.path if measured.worst is not None else "output"

@@ -1,1 +1,1 @@
-"""Runs over a trained policy: the residual of each action on the states that it meets, and the part that makes it."""
+"""Audits of a trained policy: the residual of each action on visited states, and the part that causes it."""

@@ -1,8 +1,8 @@
-"""A policy in float64: called on batches, with the values inside it read and replaced.
+"""A policy in float64: called on batches, with access to its intermediate values.
 
-The action is what the policy returns, its mean where it is stochastic; a second output of the same size, or the
-deviation of a distribution, is compared as deviations move. Watched inside are the modules with statistics of columns
-(normalisers) and the last linear layer as wide as the action.
+The action is the policy's output, or its mean if the policy is stochastic. A second output of the same size, or the
+deviation of a distribution, is compared as a standard deviation. The intermediate values are those of the modules with
+column statistics (normalisers) and of the last linear layer as wide as the action.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from symcheck.array_types import Floats
-from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.policies.normalisers import has_statistics, statistics_of
 from symcheck.errors import TargetError, described
 from symcheck.mirror_functions.tensor_groups import tensor_groups
@@ -30,10 +30,10 @@ class Policy:
     """A policy as a function of batches.
 
     Attributes:
-        net: a copy in evaluation mode, in float64 where it runs there.
+        net: a copy in evaluation mode, in float64 if it supports that.
         dtype: of its inputs.
-        action_width: numbers of an action.
-        grouped: whether a mapping of observations is given as a TensorDict.
+        action_width: number of action components.
+        grouped: whether a mapping of observations is passed as a TensorDict.
     """
 
     net: nn.Module
@@ -43,7 +43,7 @@ class Policy:
 
     @property
     def normalisers(self) -> list[nn.Module]:
-        """The modules that normalise, in the order in which the policy holds them."""
+        """The modules that normalise, in module order."""
         return [m for m in self.net.modules() if m is not self.net and _normalises(m)]
 
     @property
@@ -53,14 +53,14 @@ class Policy:
         return layers[-1] if layers else None
 
     def run(self, batch: Any, replaced: Mapping[nn.Module, Floats] | None = None) -> Answer:
-        """Actions of a batch, and what the watched modules returned.
+        """Actions of a batch, and the outputs of the watched modules.
 
         Args:
             batch: stacked observations, or a mapping of them.
-            replaced: values to put in place of what a module returns.
+            replaced: values to substitute for a module's output.
 
         Raises:
-            TargetError: it raises, or returns no action of the right width.
+            TargetError: the policy raises, or returns no action of the right width.
         """
         seen: dict[nn.Module, Floats] = {}
         given: dict[nn.Module, Floats] = {}
@@ -111,13 +111,13 @@ class Policy:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a policy returned.
+    """The output of a policy.
 
     Attributes:
         action: (N, m).
         deviation: (N, m); None for a deterministic policy.
-        seen: what the watched modules returned.
-        given: what they were called with.
+        seen: the outputs of the watched modules.
+        given: their inputs.
     """
 
     action: Floats
@@ -127,15 +127,15 @@ class Answer:
 
 
 def open_policy(net: nn.Module, batch: Any, action_width: int) -> Policy:
-    """Copy a policy and find out how it is called.
+    """Copy a policy and find out how to call it.
 
     Args:
-        net: left as it is.
-        batch: a few observations to try it on.
-        action_width: numbers of an action.
+        net: not modified.
+        batch: a few observations for test calls.
+        action_width: number of action components.
 
     Raises:
-        TargetError: it runs in no way.
+        TargetError: no way of calling it works.
     """
     failures: list[TargetError] = []
     for dtype in (torch.float64, torch.float32):

@@ -1,8 +1,8 @@
-"""One audit: the policy on the states that it meets and on their images, and the share of each of its parts.
+"""One audit: the policy on visited states and on their images, and the contribution of each of its parts.
 
 With z the normalised observation, u the output of the last layer and y the action, the residual y(g s) - g y(s) is a
-sum of three: what changes when g z is put in place of z(g s) (the normaliser), what changes when g u is put in place of
-u(g z) (the network), and what is left (the post-processing). Each is in the unit of the action.
+sum of three terms: the change when z(g s) is replaced by g z (the normaliser), the change when u(g z) is replaced by g
+u (the network), and the rest (the post-processing). Each is in the unit of the action.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SCALE_TOLERANCE = 1e-5  # of networks: up to it weights are rounded, above it t
 
 @dataclass
 class PolicyContext:
-    """What the property of policies looks at.
+    """The argument of the property of policies.
 
     Attributes:
         policy: in float64.
         symmetry: the claim.
-        observations: the states that the policy meets, stacked, or a mapping of them.
+        observations: the visited states, stacked, or a mapping of them.
         options: of the run.
         names: of the actions.
     """
@@ -43,17 +43,17 @@ class PolicyContext:
 
     @functools.cached_property
     def answer(self) -> Answer:
-        """The policy on the states."""
+        """The policy's output on the states."""
         return self.policy.run(self.observations)
 
     @property
     def count(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return len(self.answer.action)
 
     @functools.cached_property
     def words(self) -> list[tuple[int, ...]]:
-        """The elements that are tested, as words."""
+        """The tested elements, as words."""
         return words_of(self.symmetry)
 
     def move_action(self, word: tuple[int, ...], actions: Floats) -> Floats:
@@ -69,7 +69,7 @@ class PolicyContext:
         return self.moved_answer(word).action - self.move_action(word, self.answer.action)
 
     def moved_answer(self, word: tuple[int, ...]) -> Answer:
-        """The policy on the images of the states."""
+        """The policy's output on the images of the states."""
         return self._moved_answers[word]
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class PolicyContext:
 
     @functools.cached_property
     def tolerances(self) -> Floats:
-        """By action: what a residual may be at most."""
+        """By action: the largest accepted residual."""
         if self.options.tolerance is not None:
             return np.full(self.answer.action.shape[1], self.options.tolerance)
         spread = self.answer.action.std(axis=0)
@@ -106,7 +106,7 @@ class PolicyContext:
 
     @functools.cached_property
     def parts(self) -> dict[str, dict[str, Any] | None]:
-        """The residual that each part adds: its largest and its mean over states; None for a part that is not found."""
+        """The residual of each part: its maximum and mean over states; None for a part that does not exist."""
         totals: dict[str, list[Floats]] = {"normaliser": [], "network": [], "post": []}
         for word in self.words:
             for name, table in self._split(word).items():
@@ -148,19 +148,19 @@ class PolicyContext:
 
     @functools.cached_property
     def normalised(self) -> list[Normalised]:
-        """The normalisers whose columns are known: those of the observation, or of one or several of its keys."""
+        """The normalisers whose columns are known: those of the observation, or of one or more of its keys."""
         watched = [m for m in self.policy.normalisers if m in self.answer.seen]
         read = [read_normalised(m, self.answer, self.observations, self.policy.dtype) for m in watched]
         return [item for item in read if item is not None]
 
     @functools.cached_property
     def one_sided_columns(self) -> list[dict[str, Any]]:
-        """Columns whose statistics in the normaliser are not those of their images."""
+        """Columns whose statistics in the normaliser differ from those of their images."""
         return [column for normalised in self.normalised for column in normalised.one_sided_columns(self.symmetry)]
 
     @functools.cached_property
     def gait(self) -> Floats:
-        """By action: how much its mean over the states differs from that of its image, over its deviation."""
+        """By action: the difference of its mean over the states from that of its image, divided by its deviation."""
         actions = self.answer.action
         spread = np.maximum(actions.std(axis=0), np.finfo(np.float64).tiny)
         gaps = [

@@ -1,4 +1,4 @@
-"""Images of batches: observations and actions of a symmetry's group elements, whole arrays at a time."""
+"""Images of batches: group elements applied to arrays of observations and actions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
-Batch = Floats | Mapping[Any, Floats]
 _MOST_ELEMENTS = 16  # beyond it generators are tested, which suffice
 
 
 def words_of(symmetry: Symmetry) -> list[tuple[int, ...]]:
-    """The elements to test, as words in the generators: all but the identity of a small group, else the generators.
+    """The elements to test, as words in the generators: all except the identity of a small group, else the generators.
 
-    The claim of a continuous group stands at its tested elements (`Symmetry.at_elements`), which are its generators.
+    For a continuous group, the generators are its tested elements (`Symmetry.at_elements`).
     """
     group = symmetry.group
     if group.order <= _MOST_ELEMENTS:
@@ -29,16 +28,16 @@ def words_of(symmetry: Symmetry) -> list[tuple[int, ...]]:
 
 
 def image_of(entries: Sequence[Entry], word: Sequence[int], batch: Any, where: str) -> Any:
-    """The image of a batch under a word of generators, the last letter applied first, as products are.
+    """The image of a batch under a word of generators; the last letter is applied first, as in products.
 
     Args:
         entries: one per generator.
         word: letters.
         batch: stacked values, or a mapping of them by key.
-        where: names the part in messages.
+        where: name of the part, for messages.
 
     Returns:
-        The same form.
+        The images, in the same form.
 
     Raises:
         SpecError: an entry does not fit.
@@ -71,22 +70,22 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     flat = batch.reshape(len(batch), -1)
     vectors = _sized(entry, flat.shape[1])
     if flat.shape[1] != vectors.dim:
-        raise SpecError(f"acts on {vectors.dim} numbers, and the data has {flat.shape[1]} a state.", where=where)
+        raise SpecError(f"acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where)
     return vectors.apply(flat).reshape(batch.shape)
 
 
 def image_of_deviations(entries: Sequence[Entry], word: Sequence[int], deviations: Floats, where: str) -> Floats:
-    """The standard deviations of moved actions whose components are independent: variances move by squared numbers.
+    """Standard deviations of transformed actions with independent components: variances transform by squared entries.
 
     Args:
         entries: one per generator, of actions.
         word: letters.
         deviations: shape (N, m).
-        where: names the part in messages.
+        where: name of the part, for messages.
 
     Returns:
-        Shape (N, m). Under signed permutations deviations change places and keep their sign; under a rotation equal
-        ones stay as they are.
+        Shape (N, m). Signed permutations permute deviations without changing their sign; rotations preserve equal
+        deviations.
     """
     for letter in reversed(word):
         entry = _sized(entries[letter], deviations.shape[1])
@@ -98,5 +97,5 @@ def image_of_deviations(entries: Sequence[Entry], word: Sequence[int], deviation
 
 
 def _sized(entry: Any, dim: int) -> Any:
-    """The map of vectors of this length; the tested element of a continuous group takes any length that it fits."""
+    """The map of vectors of this length; the tested element of a continuous group accepts every length that it fits."""
     return entry.sized(max(dim, entry.least)) if isinstance(entry, ElementEntry) else entry

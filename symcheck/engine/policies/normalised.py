@@ -1,7 +1,7 @@
-"""Which columns of the observation a normaliser inside a policy reads, and where its statistics are one-sided.
+"""The observation columns that a normaliser inside a policy reads, and its one-sided statistics.
 
-Of a dictionary of observations a normaliser may read one key, or several one after the other (rsl_rl's actors, policies
-with one module a key): which ones is read off what it was called with.
+With Dict observations, a normaliser may read one key or several concatenated keys (rsl_rl's actors, policies with one
+module per key). Its recorded inputs show which.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ONE_SIDED = 1e-3  # of a deviation: below it statistics of a long run agree by 
 
 @dataclass(frozen=True)
 class Normalised:
-    """A normaliser and what it reads.
+    """A normaliser and the columns that it reads.
 
     Attributes:
-        module: of the policy.
-        keys: of the observation, in the order of its columns; None where the observation is one array.
+        module: the module of the policy.
+        keys: of the observation, in column order; None if the observation is one array.
         shapes: of one observation under each key.
     """
 
@@ -41,7 +41,7 @@ class Normalised:
     shapes: tuple[tuple[int, ...], ...]
 
     def move(self, observations: Any, symmetry: Symmetry, word: tuple[int, ...], values: Floats) -> Floats:
-        """The image of normalised values, (N, width), as that of the observations that they stand for."""
+        """The image of normalised values, (N, width), transformed like the observations that they represent."""
         if self.keys is None:
             return np.asarray(image_of(symmetry.observation, word, values, "observation"))
         held: dict[Any, Any] = dict(observations)
@@ -51,7 +51,7 @@ class Normalised:
         return np.concatenate([np.asarray(moved[key]).reshape(len(values), -1) for key in self.keys], axis=1)
 
     def one_sided_columns(self, symmetry: Symmetry) -> list[dict[str, Any]]:
-        """Columns whose statistics are not those of their images, with the key where there are keys."""
+        """Columns whose statistics differ from those of their images, with the key if there are keys."""
         columns = []
         mean, variance = (np.asarray(s).reshape(1, -1) for s in statistics_of(self.module))
         for key, (means, variances) in zip(
@@ -71,13 +71,13 @@ class Normalised:
 
 
 def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype: torch.dtype) -> Normalised | None:
-    """Find the columns that a normaliser reads; None where it reads none of the observation's.
+    """Find the columns that a normaliser reads; None if it reads no columns of the observation.
 
     Args:
-        module: with statistics of columns.
-        answer: of the policy, with what the module was called with.
+        module: a module with column statistics.
+        answer: of the policy, with the recorded inputs of the module.
         observations: one array, or a mapping of arrays.
-        dtype: in which the policy is given them.
+        dtype: the dtype of the policy's input.
     """
     given = answer.given.get(module)
     size = statistics_of(module)[0].size
@@ -93,7 +93,7 @@ def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype:
 
 
 def _keys_in(given: Floats, observations: Mapping[Any, Floats], dtype: torch.dtype) -> tuple[Any, ...] | None:
-    """The keys whose values, one after the other, are the columns that were given."""
+    """The keys whose concatenated values are the given columns."""
     flat = {
         key: torch.as_tensor(value, dtype=dtype).double().numpy().reshape(len(value), -1)
         for key, value in observations.items()

@@ -1,8 +1,8 @@
-"""Statistics of observation normalisers: averaged over the group, and where they differ from their average.
+"""Statistics of observation normalisers: averaging over the group, and finding where they differ from the average.
 
-With the statistics of a mixture over the group, x and g x are equally likely, so that normalising commutes with g. Of a
-signed permutation the mean is the average of the moved means, and the variance the average of the moved variances plus
-the variance of the moved means.
+In a mixture over the group, x and g x are equally likely, so that normalisation with its statistics commutes with g.
+For signed permutations, the mean is the average of the transformed means, and the variance is the average of the
+transformed variances plus the variance of the transformed means.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
         A new object of the same kind; for `VecNormalize` a copy around the same environments.
 
     Raises:
-        SpecError: no mean and variance were found, their length differs, or no normaliser by column commutes with
-            the symmetry's map of observations.
+        SpecError: no mean and variance were found, their length differs, or no per-column normaliser commutes with the
+            symmetry's map of observations.
 
     Example:
         >>> from symcheck.groups import catalog
@@ -61,7 +61,7 @@ def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
 
 
 def _by_key(state: Any, symmetry: Symmetry) -> Any:
-    """Of a dictionary of statistics (Dict observations) each by its own entries."""
+    """A dictionary of statistics (Dict observations), averaged key by key."""
     if isinstance(state, Mapping) and not _named(state, _MEANS):
         return {key: _repair(value, entries_of(symmetry, key), symmetry) for key, value in state.items()}
     return _repair(state, entries_of(symmetry, None), symmetry)
@@ -109,17 +109,17 @@ def average(mean: Floats, variance: Floats, entries: list[Entry], symmetry: Symm
         symmetry: for its group.
 
     Returns:
-        Both, in the shape that was given.
+        Both, in the shape of the input.
 
     Raises:
-        SpecError: another length, or a matrix that mixes columns of unequal variance.
+        SpecError: wrong length, or a matrix that mixes columns of unequal variance.
     """
     group = symmetry.group
     if not math.isfinite(group.order):
         raise SpecError(
             f"expected a finite group, got {group.name}.",
             where="symmetry",
-            remedy="Statistics by column are averaged over a finite group; claim a finite subgroup of it.",
+            remedy="Statistics per column can be averaged over a finite group only; claim a finite subgroup of it.",
         )
     shape = mean.shape
     flat, spread = mean.reshape(1, -1), variance.reshape(-1)
@@ -144,20 +144,20 @@ def _moved_variance(entries: list[Entry], word: tuple[int, ...], variance: Float
             raise SpecError(
                 "expected a map of vectors given as data (signs, images or a matrix).",
                 where="observation",
-                remedy="Statistics by column are averaged over signed permutations and matrices.",
+                remedy="Statistics per column can be averaged over signed permutations and matrices.",
             )
     return variance
 
 
 def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
-    """A normaliser by column commutes with a matrix only where it mixes columns of equal variance."""
+    """Reject a matrix that mixes columns of unequal variance, with which no per-column normaliser commutes."""
     for entry in entries:
         if isinstance(entry, AffineEntry) and entry.index is None:
             matrix = entry.dense()
             off = np.abs(matrix * np.sqrt(variance)[None, :] - np.sqrt(variance)[:, None] * matrix)
             if off.max(initial=0.0) > 1e-9 * np.sqrt(variance.max(initial=0.0)):
                 raise SpecError(
-                    "mixes columns whose variances differ: no normaliser by column commutes with it.",
+                    "mixes columns whose variances differ, so that no normaliser per column commutes with it.",
                     where="observation",
                     remedy="Normalise these columns with a common standard deviation.",
                 )
@@ -173,7 +173,7 @@ def statistics_of(state: Any) -> tuple[Floats, Floats]:
     """Mean and variance of an object, flattened.
 
     Raises:
-        SpecError: it holds none.
+        SpecError: the object has none.
     """
     mean_name, variance_name = _names_in(state)
     variance = _array(_get(state, variance_name)).reshape(-1)
@@ -198,7 +198,7 @@ def _named(state: Any, names: tuple[str, ...]) -> str | None:
 
 
 def _stored(state: Any) -> dict[str, Any]:
-    """What an object stores itself: attributes, and buffers and parameters of a module."""
+    """The object's own attributes, and the buffers and parameters of a module."""
     stored = dict(getattr(state, "__dict__", {}))
     for table in ("_buffers", "_parameters"):
         stored |= {name: value for name, value in stored.get(table, {}).items() if value is not None}

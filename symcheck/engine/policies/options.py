@@ -12,7 +12,7 @@ from symcheck.errors import OptionError
 
 @dataclass(frozen=True)
 class PolicyOptions(RunOptions):
-    """Which residual counts, and in which unit.
+    """The largest accepted residual, and its unit.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.

@@ -1,4 +1,4 @@
-"""How far a policy is from its symmetry on some states, as hooks for training measure it while a policy learns."""
+"""The residual of a policy on given states, as training hooks measure it while a policy learns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEED = 0  # of the elements of a continuous group: the same ones all through a 
 def measure_residual(
     policy: Callable[[Any], Any], symmetry: Symmetry, states: Any, group: str | None = "policy"
 ) -> dict[str, float]:
-    """Measure the residuals of a policy on some states.
+    """Measure the residuals of a policy on given states.
 
     Args:
         policy: maps a batch of observations, a tensor or groups by name, to actions.
@@ -56,7 +56,7 @@ def measure_residual(
 
 
 def random_rows(count: int) -> Any:
-    """Numbers of at most 2,048 states out of `count`, the same ones for the same count, as a tensor.
+    """Indices of at most 2,048 of `count` states, the same for the same count, as a tensor.
 
     Example:
         >>> sorted(random_rows(3).tolist())

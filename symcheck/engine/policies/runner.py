@@ -1,8 +1,9 @@
-"""Auditing one policy under one symmetry: events as they come, one result."""
+"""Auditing one policy under one symmetry: events in order, one result."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,15 @@ def run_policy(
     command: str,
     emit: Emit,
 ) -> RunResult:
-    """Compare a policy's actions in the states that it meets with those in their images.
+    """Compare a policy's actions in visited states with its actions in their images.
 
     Args:
-        net: the policy; left as it is.
+        net: the policy; not modified.
         symmetry: the claim.
-        observations: the states, stacked, shape (N, ...); of Dict spaces a dictionary of such arrays.
+        observations: the states, stacked, shape (N, ...); for Dict spaces a dictionary of such arrays.
         options: units and tolerance.
-        target: how reports call the policy.
-        command: the command line that repeats the run; "" where none exists.
+        target: the policy's name in reports.
+        command: the command line that repeats the run; "" if none exists.
         emit: receives events.
 
     Returns:
@@ -59,20 +60,15 @@ def run_policy(
     properties = registered_properties("policy")
     if not properties:
         raise TargetError("no property of policies is registered: nothing would be tested.", where="audit-policy")
-    emit(run_started("policy", target, symmetry.name, symmetry.group, properties, options, command))
+    begun = run_started("policy", target, symmetry.name, symmetry.group, properties, options, command)
+    emit(begun)
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
-    result = RunResult(
-        kind="policy",
-        target=target,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+    result = replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_policy"),
         interrupted=interrupted,
     )
@@ -81,7 +77,7 @@ def run_policy(
 
 
 def _fewer(observations: Any, options: PolicyOptions) -> Any:
-    """A random choice of the states where fewer are requested."""
+    """A random subset of the states, if fewer are requested."""
     count = len(next(iter(observations.values()))) if isinstance(observations, dict) else len(observations)
     if options.samples is None or options.samples >= count:
         return observations

@@ -67,7 +67,7 @@ class Steps:
         rewards: shape (n,).
         terminated: shape (n,), bool.
         states: shape (n, dim) or None.
-        truncated: shape (n,), bool; None where it was not kept, as of batches.
+        truncated: shape (n,), bool; None if it was not kept, as of batches.
     """
 
     observations: Sequence[Any] | npt.NDArray[Any]
@@ -288,7 +288,7 @@ class Stepper:
         return flat
 
     def read_state(self) -> Floats | None:
-        """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
+        """The internal state as a float64 vector, or None if it cannot be read or is not numeric."""
         if self.access is None or self.access.get is None:
             return None
         return numeric(self.read_raw())

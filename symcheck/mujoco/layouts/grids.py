@@ -132,7 +132,7 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         turned = np.rint(planar @ centred).astype(np.int64)
         moved[spatial] = (turned + sizes - 1) // 2
         if (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
-            raise SpecError("the picture is not mapped to itself: it is not square.", where=written.where)
+            raise SpecError("the image is not mapped to itself: it is not square.", where=written.where)
     return permutation_matrix(np.asarray(np.ravel_multi_index(tuple(moved), shape), dtype=np.int64))
 
 

@@ -270,7 +270,7 @@ def _refuse_open(difference: sparse.csr_array, robot: Robot, name: str, what: st
     # Angles in files carry six digits or more: 1e-5 of a unit vector.
     if difference.nnz and np.abs(difference.data).max() > 1e-5:
         raise SpecError(
-            f"the images of the {what} do not close on {name}: applied again they do not return everything.",
+            f"the images of the {what} do not close on {name}: their composition is not the identity.",
             where=robot.label,
             remedy="Elements that coincide may have been confused; name the sides of bodies in the model.",
         )

@@ -1,1 +1,1 @@
-"""What is compared: states and cases drawn, both sides measured, tolerances, counterexamples made small."""
+"""The cases of a comparison: sampled states, measurements of both sides, tolerances, shrunk counterexamples."""

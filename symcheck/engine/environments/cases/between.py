@@ -1,9 +1,9 @@
-"""Thresholds where no box of states is known: sought at numbers between those of visited states, and only reported.
+"""Thresholds between visited states, for environments without a known box of states: reported, never decisive.
 
-A state whose coordinate lies between the values that visited states have need not be a state, so nothing that happens
-there refutes a claim. One thing is said nevertheless: where ending begins at the same number on both sides, and at that
-number itself one side ends and the other does not, every time, then the comparison is `>` on one side and `>=` on the
-other. Whether that number can be reached is left to the reader, and the verdict is undecided.
+A vector whose coordinate lies between the values of two visited states need not be a state, so nothing that happens
+there refutes a claim. One finding is reported nevertheless: if termination begins at the same number on both sides, and
+exactly at that number one side always terminates and the other never does, then one side compares with `>` and the
+other with `>=`. The verdict is undecided, because it is not known whether that number can be reached.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from symcheck.verdict import ReasonCode
 
 @dataclass(frozen=True)
 class Between:
-    """What was found between visited states.
+    """Findings between visited states.
 
     Attributes:
-        count: pairs at thresholds that were examined.
-        doubt: what speaks against the claim there; None where nothing does.
+        count: the number of pairs at thresholds that were examined.
+        doubt: evidence against the claim there; None if there is none.
     """
 
     count: int = 0
@@ -37,17 +37,17 @@ class Between:
 def between(
     pairs: Pairs, measured: Measurement, words: tuple[Word, ...], rng: np.random.Generator, in_time: Callable[[], bool]
 ) -> Between:
-    """Look for one-sided thresholds between visited states.
+    """Search for one-sided thresholds between visited states.
 
     Args:
-        pairs: makes cases and steps.
-        measured: steps already taken.
-        words: the elements that are tested.
+        pairs: builds and steps cases.
+        measured: steps taken so far.
+        words: the tested elements.
         rng: picks states.
         in_time: whether the time budget allows another search.
 
     Returns:
-        Nothing found where states are not vectors of floats, or are not read back as they were set.
+        The findings; empty if states are not vectors of floats, or do not read back as they were set.
     """
     try:
         cases = threshold_cases(pairs, measured, rng, in_time, between=True)

@@ -1,4 +1,4 @@
-"""Which coordinates of outcomes are compared as distributions, and in which form."""
+"""The coordinates of outcomes that are compared as distributions, and their form."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Floats,
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
-    """What is compared: internal states where known, some observed coordinates, angles as cosine and sine."""
+    """The quantity compared: internal states if known, else coordinates of observations, angles as cosine and sine."""
     return indicators(on_columns(comparison, compared_columns(bench, comparison)))
 
 
 def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
-    """The coordinates that are compared; of wide observations some that vary in this comparison."""
+    """The coordinates that are compared; for wide observations, a selection of those that vary."""
     total = comparison.coordinates.dim
     shown_dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else total
     columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
@@ -50,7 +50,7 @@ def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
 
 
 def on_columns(comparison: Comparison, columns: Sequence[int]) -> Comparison:
-    """Some coordinates of a comparison, angles as cosine and sine."""
+    """A comparison restricted to some coordinates, with angles as cosine and sine."""
     old, picked = comparison.coordinates, list(columns)
     some = dataclasses.replace(
         old,
@@ -65,7 +65,7 @@ def on_columns(comparison: Comparison, columns: Sequence[int]) -> Comparison:
 
 
 def indicators(comparison: Comparison) -> Comparison:
-    """A comparison with an indicator for each value of whole-number coordinates that take a few."""
+    """A comparison extended by indicators for the values of whole-number coordinates that take few values."""
     half = len(comparison.expected)
     both = np.concatenate([comparison.expected, comparison.actual])
     old = comparison.coordinates

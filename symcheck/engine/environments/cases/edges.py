@@ -1,8 +1,8 @@
-"""Looking for thresholds on purpose: the states from which an episode just ends, and just does not.
+"""Search for termination thresholds: neighbouring states of which one step terminates and the other does not.
 
-Where a box is the set of states, one coordinate is moved between a state whose step terminates and one whose step does
-not, and the interval is halved until its ends are neighbouring floats. A comparison that is `>=` on one side and `>`
-on the other differs exactly there and nowhere else.
+If every point of a box is a state, one coordinate is bisected between a state whose step terminates and one whose step
+does not, until the two ends are neighbouring floats. A comparison that is `>=` on one side and `>` on the other differs
+exactly there and nowhere else.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def threshold_cases(
 
     Args:
         pairs: makes cases and steps.
-        measured: steps already taken; thresholds are looked for beyond the states from which none ended.
-        rng: picks among them.
+        measured: steps taken so far; the search goes beyond the states from which none of them terminated.
+        rng: selects among them.
         in_time: whether the time budget allows another search.
-        between: seek where no box of states is known, at numbers between those of visited states.
+        between: search although no box of states is known, at numbers between those of visited states.
 
     Returns:
-        Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
-        known (`thresholds_may_hide` says so), or nothing terminated.
+        Two cases per threshold, with the action and generator of the step that revealed it. Empty if no box of states
+        is known (`thresholds_may_hide` says so) or if nothing terminated.
     """
     going = np.flatnonzero(~measured.left.terminated)
     vectors = _vectors(measured) if between else pairs.placement.access.box
@@ -83,15 +83,15 @@ def _vectors(measured: Measurement) -> bool:
 
 
 def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
-    """Whether thresholds beside a state may exist and cannot be sought: no box of states is known."""
+    """Whether thresholds near a state may exist but cannot be searched for, because no box of states is known."""
     whole = isinstance(state, int | np.integer) or (isinstance(state, np.ndarray) and state.dtype.kind in "biu")
     return not (pairs.placement.access.box or whole)
 
 
 def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int) -> Iterator[tuple[Case, Floats]]:
-    """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases.
+    """Pairs of neighbouring states between which steps begin to terminate along coordinate j, with their cases.
 
-    They are sought a few at a time, so that who has enough stops.
+    The pairs are found a few at a time, so a caller can stop early.
     """
     states = np.array([case.situation.state for case in inside], dtype=np.float64)
     actions = [case.action for case in inside]
@@ -119,13 +119,13 @@ def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int) 
 
 @dataclass(frozen=True)
 class Tie:
-    """A threshold that is closed on one side and open on the other.
+    """A threshold that is inclusive on one side and exclusive on the other.
 
     Attributes:
-        row: a case that shows it.
-        coordinate: index of the coordinate of the next state that sits at the threshold.
+        row: a case that demonstrates it.
+        coordinate: index of the coordinate of the next state that lies at the threshold.
         threshold: its absolute value.
-        closed_above: whether +threshold terminates and -threshold does not, rather than conversely.
+        closed_above: True if +threshold terminates and -threshold does not; False in the opposite case.
     """
 
     row: int
@@ -137,21 +137,21 @@ class Tie:
 def one_sided_tie(
     pairs: Pairs, word: Word, transition: Comparison, termination: Comparison, rows: list[int]
 ) -> Tie | None:
-    """Whether mismatches that a nudge can move are nevertheless a fault: exact ties, always on the same side.
+    """Detect a one-sided threshold among mismatches that a nudge can remove: exact ties, always on the same side.
 
-    Judged only where rounding is ruled out: the map is a signed permutation, so that images are exact, and the two
-    next states are exact images of each other, so that the same number was compared with its threshold. Rounding
-    inside the comparison would then fall on either side; here all fall on one.
+    A tie counts only if rounding is ruled out: the map is a signed permutation, so images are exact, and the two next
+    states are exact images of each other, so both sides compared the same number with the threshold. Rounding inside
+    the comparison would favour either side at random; here all ties fall on one side.
 
     Args:
-        pairs: knows the symmetry.
-        word: the element that the rows are about.
+        pairs: provides the symmetry.
+        word: the element under test.
         transition: next states of both sides, all cases.
         termination: whether both sides ended, all cases.
-        rows: cases whose termination differs and that a nudge moves.
+        rows: cases whose termination differs and that a nudge changes.
 
     Returns:
-        The tie, or None where rounding may explain the mismatches.
+        The tie, or None if rounding may explain the mismatches.
     """
     if not _exact(pairs, word):
         return None
@@ -172,7 +172,7 @@ def one_sided_tie(
 
 
 def _exact(pairs: Pairs, word: Word) -> bool:
-    """Whether images involve no rounding: the maps are signed permutations, as data or as a callable behaves."""
+    """Whether images involve no rounding: the maps are signed permutations, given as data or found by evaluation."""
     bound = pairs.bound
     entries: list[Any] = [*bound.symmetry.observation, *(bound.symmetry.state or ())]
     if all(

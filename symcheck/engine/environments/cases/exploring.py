@@ -1,4 +1,4 @@
-"""Exploration of many states at once, where copies of an environment neither differ nor know of each other."""
+"""Parallel exploration, for environments whose copies are identical and independent."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Explored(NamedTuple):
     """One step of the exploration.
 
     Attributes:
-        visited: where it began.
-        action: what was done.
-        step: what followed.
-        reached: where it came to; None where the episode ended.
+        visited: the situation before the step.
+        action: the action.
+        step: the outcome.
+        reached: the situation after the step; None if the episode ended.
     """
 
     visited: Situation
@@ -41,18 +41,18 @@ def explore_together(
     rng: np.random.Generator,
     begin: Callable[[Floats, np.random.Generator], int],
 ) -> Iterator[Explored]:
-    """Reach states that a random policy does not: set a state at the rim, hold one action, many runs side by side.
+    """Reach states that random rollouts miss: set extreme states, repeat one action, many runs in parallel.
 
     Args:
         stepper: of a pure environment.
-        placement: how situations hold states.
-        situations: from which the first runs begin.
-        steps: to take in all.
+        placement: reads and sets states.
+        situations: the starting points of the first runs.
+        steps: the total number of steps.
         rng: draws everything.
-        begin: from the observations so far, (n, dim), the index of the situation from which a run begins.
+        begin: maps the observations so far, (n, dim), to the index of the situation from which a run begins.
 
     Yields:
-        Every step that was taken.
+        Every step taken.
     """
     archive = list(situations)
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]

@@ -1,7 +1,7 @@
-"""Making a counterexample small: fewest non-zero numbers, then the simplest ones.
+"""Shrinking a counterexample: fewest non-zero numbers first, then the simplest numbers.
 
-Every candidate is checked by stepping. Single coordinates of a state are edited only where a box of numbers is the set
-of states; elsewhere an edit may leave the states there are, and the simplest violating case that was reached is taken.
+Every candidate is stepped. Single coordinates of a state are edited only if every point of a box is a state. Otherwise
+an edit may produce a vector that is not a state, so the simplest violating case among those visited is used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def simplest(pairs: Pairs, cases: list[Case]) -> Case:
     """The case whose observation has the fewest non-zero and then the smallest numbers.
 
     Args:
-        pairs: knows the spaces.
+        pairs: provides the spaces.
         cases: at least one.
 
     Returns:
@@ -40,15 +40,15 @@ def simplest(pairs: Pairs, cases: list[Case]) -> Case:
 
 
 def minimise(pairs: Pairs, case: Case, fails: Callable[[Case], bool]) -> Case:
-    """Shrink a failing case; the result fails too.
+    """Shrink a failing case; the result still fails.
 
     Args:
-        pairs: makes and steps cases.
-        case: a case for which `fails` is true.
+        pairs: builds and steps cases.
+        case: a case for which `fails` returns True.
         fails: whether a candidate violates the property.
 
     Returns:
-        The smallest failing case found within a fixed number of trials.
+        The smallest failing case found in a fixed number of trials.
     """
     trials = 0
     improved = True
@@ -90,7 +90,7 @@ def _simpler_actions(pairs: Pairs, action: Any) -> Iterator[Any]:
 
 
 def _simpler_vectors(vector: Floats) -> Iterator[Floats]:
-    """Vectors simpler than this one: a coordinate at zero, at a simple number, or with fewer decimals."""
+    """Simpler variants of a vector: a coordinate set to zero or a simple number, or with fewer decimals."""
     flat = vector.reshape(-1)
     for j in np.flatnonzero(flat):
         yield _replace(vector, j, 0.0)
@@ -112,6 +112,6 @@ def _replace(vector: Floats, j: Any, value: float) -> Floats:
 
 
 def _complexity(value: float) -> tuple[int, float]:
-    """Numbers with shorter decimals are simpler; then those nearer to 1; then positive ones."""
+    """Sort key: numbers with fewer decimals first, then numbers near 1, then positive ones."""
     text = repr(float(value))
     return len(text.replace("-", "")), abs(abs(value) - 1) + 0.25 * (value < 0)

@@ -1,7 +1,7 @@
-"""Does the claim move anything that is tested? If not, both sides of every comparison are the same step.
+"""Whether the claim changes any tested state or action. If not, both sides of every comparison are the same step.
 
-A pass would then say nothing about the environment, so that `decide` leaves every equation undecided. Only what was
-gathered anyway is examined: nothing is stepped and no random number is drawn.
+In that case a pass would say nothing about the environment, so `decide` leaves every equation undecided. Only states
+already gathered are examined; nothing is stepped and no random number is drawn.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 
 
 def moves_something(pairs: Pairs, pool: Pool, words: Sequence[Word]) -> bool:
-    """Whether some gathered state, or some action of a rollout, differs from its image.
+    """Whether any gathered state, or any action of a rollout, differs from its image.
 
     Args:
         pairs: with the placement and the symmetry.
         pool: states, and steps of rollouts.
-        words: the elements that are tested.
+        words: the tested elements.
 
     Returns:
-        True at the first difference; only a claim that moves nothing has all of the pool examined.
+        True at the first difference. The whole pool is examined only for a claim that changes nothing.
     """
     bound = pairs.bound
     for word in words:
@@ -50,11 +50,11 @@ def same_value(value: Any, image: Any) -> bool:
     """Whether two observations, actions or states are the same; NaN is NaN, and 1 is 1.0.
 
     Args:
-        value: numbers, texts and arrays, in mappings and sequences nested at will.
-        image: likewise.
+        value: numbers, strings and arrays, in arbitrarily nested mappings and sequences.
+        image: the same.
 
     Returns:
-        False where any part differs. What cannot be compared counts as the same: it shows no movement.
+        False if any part differs. Values that cannot be compared count as equal, because they show no change.
 
     Example:
         >>> same_value({"x": np.zeros(2)}, {"x": [0.0, -0.0]}), same_value((1, "a"), (1, "b"))

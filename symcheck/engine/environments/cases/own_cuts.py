@@ -1,7 +1,7 @@
-"""Episodes that the environment itself cuts short: does the state that is set decide where?
+"""Truncation by the environment itself: does the state that was set determine it?
 
-A position that leaves the track is compared like an end; a counter that setting a state does not restore is not: then
-a cut says nothing about (s, a).
+Truncation at a position (leaving the track) is compared like a termination. Truncation by a counter that setting a
+state does not restore says nothing about (s, a), and is not compared.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LEAST = 0.9  # share of either that has to come out as reached: a state may sit
 
 @dataclass(frozen=True)
 class OwnCuts:
-    """Steps of roll-outs that the environment itself cut short, and others.
+    """Rollout steps that the environment itself truncated, and others.
 
     Attributes:
         stepper: the environment.
-        cut: some that were cut short; none of either where it is known that states decide.
-        going: some that went on.
+        cut: a sample of truncated steps; empty if states are known to determine truncation.
+        going: a sample of the other steps.
     """
 
     stepper: Stepper
@@ -36,7 +36,7 @@ class OwnCuts:
 
     @cached_property
     def follow_states(self) -> bool:
-        """Whether cuts recur where states are set; asked after all pairs were stepped, when counters have grown."""
+        """Whether truncation recurs when states are set; evaluated last, when counters have grown."""
         return all(
             np.mean([self.stepper.outcome(v.situation.state, v.action).truncated == v.step.truncated for v in some])
             >= _LEAST
@@ -46,18 +46,18 @@ class OwnCuts:
 
     @property
     def note(self) -> Statement:
-        """Whether they are compared, to be said with the verdict on ends."""
+        """The note on whether truncation is compared, attached to the verdict on termination."""
         return state("own_cuts_compared" if self.follow_states else "own_cuts_not_compared")
 
 
 def own_cuts(stepper: Stepper, pool: Pool, longest: int | None, rng: np.random.Generator) -> OwnCuts | None:
-    """The steps that the environment itself cut short; None where there are none.
+    """The steps that the environment itself truncated; None if there are none.
 
     Args:
         stepper: the environment, with state access.
-        pool: its visits are what roll-outs met.
-        longest: steps after which something outside the environment cuts episodes short.
-        rng: picks among them.
+        pool: provides the visits of rollouts.
+        longest: the number of steps after which a time limit outside the environment truncates episodes.
+        rng: selects among them.
     """
     number = 0
     cut: list[Visit] = []

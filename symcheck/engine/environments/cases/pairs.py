@@ -1,14 +1,15 @@
-"""Measuring both sides of the equations: step from (s, a), step from (g s, g a), stack what came back.
+"""Measuring both sides of the equations: step from (s, a), step from (g s, g a), stack the outcomes.
 
-`measure` steps; `Comparison` holds, for one property, what the claim expects and what was seen, as vectors. Judging
-is done elsewhere. For a pair (s, a) and an element g the comparisons are
+`measure` steps the environment; `Comparison` holds, for one property, the expected and the measured values as vectors.
+Judging happens elsewhere. For a pair (s, a) and an element g the comparisons are
 
     observation   expected L_g obs(s)                    actual obs(g s)
     reward        expected R(s, a)                       actual R(g s, g a)
     transition    expected g T(s, a)                     actual T(g s, g a)
     termination   expected whether T(s, a) terminates    actual whether T(g s, g a) does
 
-Where the environment itself cuts episodes short, and does so by the state that is set, a cut is half an end.
+If the environment itself truncates episodes, and the state that was set determines when, a truncation has the value
+0.5.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from symcheck.symmetry.exits import find_excess, stay_inside
 
 
 class Case(NamedTuple):
-    """One (s, a, g) to check, with the image of (s, a) under g."""
+    """One triple (s, a, g) to check, with the image of (s, a) under g."""
 
     word: Word
     situation: Situation
@@ -47,10 +48,10 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement:
-    """The two sides of many cases.
+    """Both sides of many cases.
 
     Attributes:
-        cases: what was checked.
+        cases: the cases checked.
         left: steps from (s, a).
         right: steps from (g s, g a).
     """
@@ -61,22 +62,22 @@ class Measurement:
 
     @cached_property
     def by_word(self) -> dict[Word, Indices]:
-        """The rows of every element."""
+        """The row indices of each element."""
         return group_by_word([case.word for case in self.cases])
 
     @cached_property
     def by_test(self) -> dict[Word, Indices]:
-        """The rows that are compared together: of every element, of uniformly drawn ones together."""
+        """The row indices that are compared together: per element, or all uniformly drawn elements together."""
         return group_by_word([pooled(case.word) for case in self.cases])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the claim expects and what was seen, for one property.
+    """Expected and measured values of one property.
 
     Attributes:
-        part: the property's quantity.
-        coordinates: of the vectors.
+        part: the quantity of the property.
+        coordinates: describes the vectors.
         expected: shape (n, dim).
         actual: shape (n, dim).
     """
@@ -92,11 +93,11 @@ class Comparison:
 
 
 class Pairs:
-    """Makes, measures and compares cases on one environment.
+    """Builds, measures and compares cases on one environment.
 
     Args:
         stepper: the environment.
-        placement: how images are made.
+        placement: builds images of states.
         bound: the symmetry.
     """
 
@@ -121,9 +122,9 @@ class Pairs:
         return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
 
     def cases(self, words: Sequence[Word], situations: Sequence[Situation], actions: Sequence[Any]) -> list[Case]:
-        """Many cases; images of arrays are made in one go per element, which is several times faster.
+        """Many cases; images of arrays are computed in one batch per element, which is several times faster.
 
-        Where an element may carry a point out of a bounded Box (see `may_leave`), those that it does are left out.
+        If an element may map a point out of a bounded Box (see `may_leave`), such points are left out.
 
         Raises:
             SpecError: the image of some action is not an action.
@@ -164,14 +165,14 @@ class Pairs:
         return [case for case, stays in zip(cases, stay, strict=True) if stays]
 
     def check_actions(self, actions: Any, images: Any) -> None:
-        """Refuse an action map that leaves the action space.
+        """Reject an action map that leaves the action space.
 
         Args:
             actions: the originals, for the message.
             images: their images, a list or stacked.
 
         Raises:
-            SpecError: naming the first action whose image is none.
+            SpecError: naming the first action whose image is not an action.
         """
         bounds = self._action_codec.coordinates
         flat = self._action_codec.flatten_batch(images)
@@ -191,8 +192,8 @@ class Pairs:
         """Step both sides of every case.
 
         Raises:
-            SpecError: the environment refuses the image of a state, and the image is outside the space.
-            TargetError: the environment raises otherwise.
+            SpecError: the environment rejects the image of a state, and the image lies outside the space.
+            TargetError: the environment raises any other error.
         """
         if self.stepper.batched:
             return self._measure_in_slots(cases)
@@ -205,7 +206,7 @@ class Pairs:
         return Measurement(list(cases), left, right)
 
     def _measure_in_slots(self, cases: Sequence[Case]) -> Measurement:
-        """Both sides of a pair in one batch, in different slots."""
+        """Step both sides of a pair in one batch, in different slots."""
         states = [state for case in cases for state in (case.situation.state, case.image.state)]
         actions = [action for case in cases for action in (case.action, case.image_action)]
         try:
@@ -217,7 +218,7 @@ class Pairs:
         return Measurement(list(cases), both.every_second(0), both.every_second(1))
 
     def _blame_map(self, case: Case, error: TargetError) -> None:
-        """Blame the map where the image of a state lies outside the space."""
+        """Attribute an error to the map if the image of a state lies outside the space."""
         if where := find_excess(case.image.obs, self.stepper.codec):
             raise SpecError(
                 f"the observation map leaves the space of states: the image of {short_text(case.situation.obs)} is "
@@ -234,13 +235,13 @@ class Pairs:
             ) from error
 
     def observation_images(self, word: Word, observations: Sequence[Any]) -> Any:
-        """L_g of many observations, stacked where they are arrays and the map is data."""
+        """L_g of many observations, stacked if they are arrays and the map is data."""
         if self.stepper.codec.is_array and self.bound.is_data("observation"):
             return self.bound.observation_batch(word, np.stack([np.asarray(obs) for obs in observations]))
         return [self.bound.observation(word, obs) for obs in observations]
 
     def comparison(self, part: Part, measured: Measurement) -> Comparison:
-        """Line up what the claim expects with what was seen."""
+        """Line up expected and measured values."""
         if part == "reward":
             both = np.concatenate([measured.left.rewards, measured.right.rewards])
             epsilon = FLOAT32_EPSILON if in_float32(both) else FLOAT64_EPSILON
@@ -290,7 +291,7 @@ class Pairs:
         )
 
     def _inner_coordinates(self, inner: Inner, dim: int, observed: Coordinates) -> Coordinates:
-        """The coordinates of what is compared of internal states; those that an observation shows bear its names."""
+        """Coordinates for comparing internal states; those that an observation shows share its names."""
         name = "observation" if self.placement.kind == "observation" else "state"
         whole = vector_coordinates(name, dim, epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
         if inner.columns is None or inner.shown is None:
@@ -329,7 +330,7 @@ class Pairs:
 
 
 def _ends_of(side: Steps, cuts: bool) -> Floats:
-    """1 where the MDP ended, 0.5 where the environment cut an episode short and this is compared, shape (n, 1)."""
+    """1 if the episode terminated, 0.5 if the environment truncated it and truncation is compared; shape (n, 1)."""
     ends = side.terminated.astype(np.float64)
     if cuts and side.truncated is not None:
         ends = np.where(side.truncated & ~side.terminated, 0.5, ends)
@@ -337,7 +338,7 @@ def _ends_of(side: Steps, cuts: bool) -> Floats:
 
 
 def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Indices]:
-    """The objects among situations that are drawn with replacement, and which of them each one is."""
+    """The distinct objects among situations drawn with replacement, and the index of each situation's object."""
     known: dict[int, int] = {}
     places = [known.setdefault(id(situation), len(known)) for situation in situations]
     first = dict(zip(reversed(places), reversed(situations), strict=True))
@@ -345,7 +346,7 @@ def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Indices
 
 
 def join_measurements(parts: list[Measurement]) -> Measurement | None:
-    """Several measurements as one; None where there is none."""
+    """Several measurements as one; None if there are none."""
     if not parts:
         return None
     return Measurement(
@@ -374,7 +375,7 @@ def _joined_steps(parts: list[Steps]) -> Steps:
 
 
 def _cast(image: Any, action: Any) -> Any:
-    """The image in the dtype of the action it is the image of."""
+    """The image, in the dtype of the original action."""
     if isinstance(action, np.ndarray):
         return np.asarray(image).astype(action.dtype).reshape(action.shape)
     if isinstance(action, np.integer):

@@ -1,9 +1,9 @@
-"""Which states are tested: the pool of situations, and how it is gathered.
+"""The pool of tested states (situations), and how it is gathered.
 
-Random rollouts alone miss faults that sit at walls, goals and thresholds, so the pool also holds start states, states
-that exploration reaches on purpose (repeatedly setting the most extreme state found so far and stepping on), points of
-the box where a box is the set of states, and states that a registered `sample` proposes. A box of numbers is otherwise
-never sampled: most of its points are not states (one-hot images, cosine and sine).
+Random rollouts alone miss faults at walls, goals and thresholds. The pool therefore also holds start states, states
+reached by exploration (which repeatedly sets the most extreme state so far and steps on), states proposed by a
+registered `sample`, and uniform points of a box, if every point of the box is a state. A box is never sampled
+otherwise, because most of its points are not states (one-hot images, cosine and sine).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
 
 
 class Visit(NamedTuple):
-    """One step of a rollout: where it started, what was done, what followed."""
+    """One step of a rollout: the situation, the action and the outcome."""
 
     situation: Situation
     action: Any
@@ -42,13 +42,13 @@ class Visit(NamedTuple):
 
 @dataclass
 class Pool:
-    """Situations to test.
+    """The situations to test.
 
     Attributes:
         situations: all of them.
-        visits: the rollout steps among them, for the control that compares stepping with setting.
-        ends: steps that ended an episode, of rollouts and of exploration.
-        episodes: number of episodes that rollouts began.
+        visits: the rollout steps among them, for the set-versus-reached check.
+        ends: steps that ended an episode, in rollouts and in exploration.
+        episodes: the number of episodes begun in rollouts.
     """
 
     situations: list[Situation] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Pool:
     episodes: int = 0
 
     def region(self) -> Statement:
-        """Where the situations come from.
+        """The origins of the situations.
 
         Example:
             >>> str(Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region())
@@ -84,17 +84,17 @@ def gather(
     rng: np.random.Generator,
     in_time: Callable[[], bool] = lambda: True,
 ) -> Pool:
-    """Fill a pool for a run of so many samples.
+    """Fill a pool for a run with a given number of samples.
 
     Args:
         stepper: the environment.
         placement: how states are read and set.
-        samples: the pairs that will be checked.
-        rng: draws everything.
+        samples: the number of pairs that will be checked.
+        rng: the random generator.
         in_time: whether the time budget allows another step.
 
     Returns:
-        A pool of at least one situation.
+        A pool with at least one situation.
     """
     share = int(np.clip(samples * _ROLLOUT_SHARE, _FEWEST, _MOST))
     pool = Pool()
@@ -111,10 +111,10 @@ def gather(
 def roll_out(
     stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
 ) -> None:
-    """Add the states of uniform-policy episodes, starts included; at least one.
+    """Add the states of uniform-policy episodes, starts included; at least one state.
 
-    The steps go to episodes as long as they like, so that what happens late is met. An episode that never ends takes
-    all of them from a single start: where few have begun, others begin besides, and are left after a few steps.
+    Episodes run to their end, so that late events occur. A single endless episode would use all steps; therefore, if
+    few episodes have begun, further ones are started and left after a few steps.
     """
     taken = 0
     while taken < steps and (not taken or in_time()):
@@ -126,7 +126,7 @@ def roll_out(
 
 
 def _play_episode(stepper: Stepper, placement: Placement, most: int, pool: Pool, in_time: Callable[[], bool]) -> int:
-    """Add the states of one episode, or of its first steps; how many they are."""
+    """Add the states of one episode, or of its first steps; return their number."""
     played = stepper.play(most, in_time, read=placement.reads_states)
     pool.episodes += 1
     for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
@@ -164,10 +164,10 @@ def _propose(
 
 
 def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
-    """What state access proposes.
+    """The states that the registered `sample` proposes.
 
     Raises:
-        TargetError: `sample` raised, or proposed nothing like a state.
+        TargetError: `sample` raised, or returned something that is not a state.
     """
     access = placement.access
     if access.sample is None:
@@ -191,11 +191,11 @@ def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> 
 
 
 def move_to_edges(states: Floats, rng: np.random.Generator) -> Floats:
-    """Box states, every fourth with some coordinates moved to an extreme of the box or to zero.
+    """Move some coordinates of every fourth box state to an extreme of the box or to zero.
 
     Args:
         states: drawn from the box, shape (n, dim).
-        rng: picks coordinates and edges.
+        rng: selects coordinates and edges.
 
     Returns:
         Shape (n, dim).
@@ -215,7 +215,7 @@ def _explore(
     pool: Pool,
     in_time: Callable[[], bool],
 ) -> None:
-    """Reach states that a random policy does not: set an extreme or little-visited state, hold one action, repeat."""
+    """Reach states that random rollouts miss: set an extreme or rarely visited state, repeat one action, continue."""
     if stepper.codec.coordinates.dim > _WIDEST_EXPLORED or not pool.situations:
         return
     # At most 500 to begin with: the frontier search compares all of them.
@@ -251,7 +251,7 @@ def _explore(
 
 
 def _rim_index(flats: Floats, rng: np.random.Generator) -> int:
-    """Index of a state at the rim of the archive: extreme along an axis or a random direction, or nearest a target."""
+    """Index of an extreme state of the archive: along an axis, along a random direction, or nearest to a target."""
     # In units of spread, so that no coordinate is extreme by its unit.
     scale = flats.std(axis=0)
     centred = (flats - flats.mean(axis=0)) / np.where(scale > 0, scale, 1.0)

@@ -1,4 +1,4 @@
-"""How large residuals are, coordinate by coordinate and beside the values that they are residuals of."""
+"""The size of residuals, per coordinate and relative to the compared values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALL = 0.05  # of the typical size of a value: below, a violation is called ap
 
 
 def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> tuple[dict[str, object], ...]:
-    """Largest residual and tolerance of every coordinate; nothing where there are too many to show."""
+    """Largest residual and tolerance of every coordinate; empty if there are too many to show."""
     names = comparison.coordinates.names
     if len(names) > 64 or not residual.size:
         return ()
@@ -29,7 +29,7 @@ def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> 
 
 
 def approximate_size(comparison: Comparison, size: float) -> Statement | None:
-    """The note that a violation is small beside the values it is a violation of; None where it is not.
+    """The note that a violation is small relative to the compared values; None if it is not.
 
     Args:
         comparison: both sides of all cases.

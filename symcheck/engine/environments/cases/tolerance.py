@@ -1,18 +1,18 @@
-"""When is a residual rounding, and when is it a violation? The tolerance, derived and measured.
+"""The tolerance that separates rounding from violations, derived and measured.
 
-No fixed tolerance decides: true symmetries leave 0 in one environment and 1e-5 in another. The tolerance of one
-coordinate in one case is
+No fixed tolerance works: the residual of a true symmetry is 0 in one environment and 1e-5 in another. The tolerance of
+one coordinate in one case is
 
     SAFETY * (epsilon * scale + nudge) + noise
 
-`epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of the two values compared, `nudge` how far
-the outcome moves when the state moves by one unit in the last place (the conditioning of the step, measured; for
-rewards also how far it moves when the same action is given in float64), and `noise` what the same (s, a) differed by
-when it was stepped twice. What is typical for the coordinate stands below scale and nudge, as most values have it: one
-that is far off, as a sensor's largest number or a simulator that blew up, loosens no tolerance but its own.
+`epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of the two values compared, `nudge` the
+change of the outcome when the state changes by one unit in the last place (the measured conditioning of the step; for
+rewards also the change when the same action is given in float64), and `noise` the difference between two steps from the
+same (s, a). Scale and nudge are at least the typical values of the coordinate. Typical values are robust: an outlier,
+such as a sensor's maximum or a diverged simulation, loosens only its own tolerance.
 
-A case within a unit in the last place of a jump (a wall, a threshold) is moved far by the nudge: it cannot be judged
-by rounding, and is not.
+If a case lies within one unit in the last place of a discontinuity (a wall, a threshold), the nudge changes its outcome
+completely. Such a case cannot be judged by rounding and is left out.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _AWAY = 1024  # units in the last place: further than rounding leads, and nothin
 
 
 class Tolerance:
-    """Tolerances of one run.
+    """The tolerances of one run.
 
     Args:
         pairs: measures cases.
-        noise: what repeated steps from the same (s, a) may differ by, per part, of each coordinate or of all of them;
-            none where they agreed.
+        noise: the difference that repeated steps from the same (s, a) may show, per part, per coordinate or common to
+            all; absent for parts that agreed.
     """
 
     def __init__(self, pairs: Pairs, noise: dict[Part, Floats]) -> None:
@@ -57,7 +57,7 @@ class Tolerance:
         self._sizes: dict[Part, Floats] = {}
 
     def learn_sizes(self, comparison: Comparison) -> None:
-        """Take the typical size of every coordinate from these cases, for all tolerances of this property."""
+        """Take the typical size of every coordinate from these cases, for all later tolerances of this property."""
         self._sizes[comparison.part] = _typical_sizes(comparison)
 
     def of(self, comparison: Comparison, nudge: Floats | float = 0.0) -> Floats:
@@ -65,7 +65,7 @@ class Tolerance:
 
         Args:
             comparison: the two sides.
-            nudge: measured movement of these cases, shape (n, dim); the run's typical nudge is used where larger.
+            nudge: measured change of these cases, shape (n, dim); the run's typical nudge is used if it is larger.
 
         Returns:
             Shape (n, dim); 0 for whole numbers, which are compared exactly.
@@ -79,19 +79,19 @@ class Tolerance:
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
     def _noise_of(self, comparison: Comparison) -> Floats:
-        """The noise of every coordinate, shape (dim,); of internal states, that of the noisiest that is known."""
+        """The noise of every coordinate, shape (dim,); for internal states, the largest known noise."""
         known, dim = self._noise.get(comparison.part, np.zeros(1)), len(comparison.coordinates.epsilon)
         return np.append(known, np.full(dim, known.max()))[:dim]
 
     def local_tolerance(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
-        """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""
+        """Tolerance of suspicious cases, from nudges of their own states; see `of` and `nudges`."""
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
 
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
-        """Measure how far a nudge typically moves the outcome of these cases, for several properties at once.
+        """Measure the typical effect of a nudge on the outcomes of these cases, for several properties at once.
 
-        Where cases do not repeat, nothing is learned: chance moves outcomes whether they are nudged or not.
+        Nothing is learned from cases that do not repeat, because their outcomes change with or without a nudge.
         """
         for part in parts:
             self.learn_sizes(self._pairs.comparison(part, measured))
@@ -111,7 +111,7 @@ class Tolerance:
             self._typical[part] = TypicalMovement(np.fmax(np.abs(unmoved.expected), np.abs(unmoved.actual)), moved)
 
     def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
-        """Whether both sides of the same cases, stepped twice, agree up to rounding and the noise that is known."""
+        """Whether both sides of the same cases, stepped twice, agree up to rounding and the known noise."""
         one, two = self._pairs.comparison(part, before), self._pairs.comparison(part, again)
         # The noise that is known is the largest of some repetitions: others are larger, though not by an order.
         limits = SAFETY * self.of(one)
@@ -121,24 +121,24 @@ class Tolerance:
     def nudges(
         self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, sizes: Sequence[int] = _NUDGES
     ) -> Floats | None:
-        """Largest movement of either side's outcome under nudges of the state, per unit in the last place.
+        """Largest change of either side's outcome under nudges of the state, per unit in the last place.
 
-        Whole-number outcomes are not divided by the size of the nudge: a flag that flips has flipped.
+        Changes of whole-number outcomes are not divided by the size of the nudge.
 
         Args:
             part: the property.
-            cases: what to nudge.
+            cases: the cases to nudge.
             rng: draws the directions.
             sizes: of the nudges, in units in the last place.
 
         Returns:
-            Shape (len(cases), dim), or None where states are not made of floats.
+            Shape (len(cases), dim), or None if states are not made of floats.
         """
         neighbours = self._neighbours(cases, rng, sizes)
         return None if neighbours is None else self._movement(part, self._pairs.measure(cases), neighbours)
 
     def nudges_nearby(self, part: Part, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
-        """The largest movement under nudges of states a little away from these, where an isolated jump is left behind.
+        """Largest change under nudges of states nearby, so that an isolated discontinuity is avoided.
 
         Returns:
             Shape (len(cases), dim); 0 where states are not made of floats.
@@ -150,7 +150,7 @@ class Tolerance:
     def _neighbours(
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
     ) -> list[tuple[int, Measurement]] | None:
-        """The cases stepped from states nearby, with how many units in the last place they were moved."""
+        """The cases stepped from nearby states, with their distance in units in the last place."""
         neighbours = []
         for units in sizes:
             pattern = int(rng.integers(2**31))
@@ -162,7 +162,7 @@ class Tolerance:
         return neighbours
 
     def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Floats:
-        """How far either side moved at most, per unit in the last place, shape (n, dim)."""
+        """Largest change of either side, per unit in the last place, shape (n, dim)."""
         unmoved = self._pairs.comparison(part, plain)
         largest = np.zeros_like(unmoved.expected)
         for units, moved in neighbours:
@@ -175,7 +175,7 @@ class Tolerance:
         return np.maximum(largest, self._of_narrow_actions(unmoved, plain.cases)) if part == "reward" else largest
 
     def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Floats | float:
-        """What rounding to the actions' own dtype does: a cost sum(a^2) in float32 depends on the order of the sum."""
+        """The effect of rounding in the actions' own dtype: sum(a^2) in float32 depends on the order of summation."""
         if not all(isinstance(case.action, np.ndarray) and case.action.dtype == np.float32 for case in cases):
             return 0.0
         wide = [
@@ -204,7 +204,7 @@ class Tolerance:
 
 
 def _typical_sizes(comparison: Comparison) -> Floats:
-    """The typical size of every coordinate that is rounded, shape (dim,); 0 for whole numbers."""
+    """The typical size of every coordinate that is subject to rounding, shape (dim,); 0 for whole numbers."""
     epsilon = comparison.coordinates.epsilon
     rounded, sizes = epsilon > 0, np.zeros(len(epsilon))
     both = np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])

@@ -1,4 +1,4 @@
-"""What every method of testing an environment offers: a verdict per property, on evidence gathered once."""
+"""The interface of all methods that test an environment: one verdict per property, from evidence gathered once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evidence(Protocol):
 
     @property
     def method(self) -> str:
-        """The method's name, as `--method` takes it."""
+        """The method's name, as accepted by `--method`."""
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property."""
@@ -39,21 +39,21 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True)
 class Workbench:
-    """What the methods share; made by method selection and handed on, never changed.
+    """Data shared by the methods; built by method selection and never changed.
 
     Attributes:
-        pairs: makes and measures cases (with the stepper, the placement and the bound symmetry).
-        pool: situations to test.
+        pairs: builds and measures cases (with the stepper, the placement and the bound symmetry).
+        pool: the situations to test.
         options: the run's options.
-        emit: where progress goes.
-        clock: the time of the run, and whether the user ended it.
-        words: the elements that are tested: the generators.
-        budget: alpha of the run, and the statistical tests that share it.
-        caution: why a pass would not be believed, such as hidden state; None where nothing is known against it.
-        noise: what repeated steps may differ by, per part; of each coordinate, or of all of them.
-        loss: how far steps from states reached and set differ, where that is the caution.
-        touched: the properties that the caution speaks against.
-        model: the environment's batched form, not believed yet; None where it has none.
+        emit: receives progress events.
+        clock: the time budget of the run, and whether the user ended it.
+        words: the tested elements: the generators.
+        budget: the level alpha of the run, and the statistical tests that share it.
+        caution: why a pass would not be trusted, for instance hidden state; None if there is no reason.
+        noise: the difference that repeated steps may show, per part; per coordinate or common to all.
+        loss: the difference between steps from states reached and states set, if that is the caution.
+        touched: the properties that the caution affects.
+        model: the environment's batched form, not yet validated; None if it has none.
     """
 
     pairs: Pairs
@@ -71,7 +71,7 @@ class Workbench:
 
     @functools.cached_property
     def moved(self) -> bool:
-        """Whether the claim moves a gathered state, or an action that was taken there."""
+        """Whether the claim changes a gathered state, or an action taken there."""
         return moves_something(self.pairs, self.pool, self.words)
 
     def silent(self, part: str) -> tuple[str, ...]:
@@ -86,20 +86,20 @@ class Workbench:
         return self.caution is not None and self.touched == {"termination"}
 
     def comparing(self) -> Workbench:
-        """The workbench with the elements under which distributions are compared; see `BoundSymmetry`."""
+        """The workbench with the elements that distribution tests use; see `BoundSymmetry`."""
         return replace(self, words=self.pairs.bound.compared_words)
 
     def rng(self, stream: str) -> np.random.Generator:
-        """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
+        """An independent generator for each purpose, so that one purpose cannot shift another's draws."""
         return np.random.default_rng([self.options.seed, *stream.encode()])
 
     @property
     def level(self) -> float:
-        """The strictest level of a statistical test of this run, for which its swaps must suffice."""
+        """The strictest level of any statistical test of this run; the number of swaps must suffice for it."""
         return self.budget.smallest
 
     def judged_at(self, name: str, word: Word, p_value: float) -> float:
-        """The level at which a test is judged, after all tests of the run; to fail fast, a clear answer waits for none.
+        """The level of one test, once all tests have run; with fail-fast, a clear rejection does not wait.
 
         Args:
             name: of the property.
@@ -116,26 +116,26 @@ class Workbench:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user ended the run while evidence was gathered; what was gathered is judged."""
+        """Whether the user ended the run while evidence was gathered; the evidence so far is judged."""
         return self.clock.interrupted
 
     def progress(self, what: str) -> Callable[[int, int], None]:
-        """A function of (done, total) that reports progress on `what`."""
+        """A function of (done, total) that reports progress of `what`."""
         return lambda done, total: self.emit(Progress(done, total, what))
 
 
 def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: Statement) -> dict[str, object]:
-    """What a statistical pass excludes.
+    """The effect size that a statistical pass excludes.
 
     Args:
-        detectable: the shift of means found with 90% power; 0 where the two sides never differed at all.
+        detectable: the shift of means found with 90% power; 0 if the two sides never differed.
         checked: independent pairs compared.
         alpha: of the run.
         unit: of the shift.
-        region: what was drawn.
+        region: the sampled region.
 
     Returns:
-        A bound on the shift, or, where nothing ever differed, on the fraction of pairs that do.
+        A bound on the shift; if nothing ever differed, a bound on the fraction of pairs that differ.
     """
     if detectable > 0:
         return {"kind": "mean_shift", "value": detectable, "unit": unit, "confidence": 0.9, "region": region}

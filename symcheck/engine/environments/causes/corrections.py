@@ -1,7 +1,7 @@
-"""Corrections of a symmetry that would make the claim hold: tried on the environment, not guessed.
+"""Corrections of a symmetry under which the claim would hold, tested on the environment.
 
-The violating pairs and some others are stepped again under an altered symmetry, and only an alteration under which all
-equations hold is proposed.
+The violating pairs and some others are stepped again under an altered symmetry. An alteration is proposed only if all
+equations hold under it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONGEST_ORDER = 24  # of an action map
 
 @dataclass
 class _Effort:
-    """What may still be spent: pairs to step, until a time."""
+    """The remaining budget: pairs to step, and a deadline."""
 
     pairs: int
     deadline: float
@@ -48,11 +48,11 @@ class _Effort:
 
 
 def corrections(violations: Violations, case: Case) -> list[Statement]:
-    """Alterations of the symmetry under which reward, transition and termination all hold.
+    """Alterations of the symmetry under which the equations for reward, transition and termination all hold.
 
     Args:
-        violations: what was measured.
-        case: the counterexample; its generator is the one that is altered.
+        violations: the measurements.
+        case: the counterexample; its generator is the one to alter.
 
     Returns:
         At most three causes.
@@ -138,7 +138,7 @@ def _signing(bound: BoundSymmetry, word: Word, sign: Floats) -> Callable[[Any, A
 
 
 def _order_of_action(pairs: Pairs, case: Case) -> int:
-    """How often the generator's action map must be applied to return an action; 0 where that is not soon."""
+    """How often the generator's action map must be applied to return an action; 0 if the order is too large."""
     flatten, word = pairs.stepper.action_codec.flatten, case.word[0]
     for order in range(1, _LONGEST_ORDER + 1):
         image = pairs.bound.action((word,) * order, case.action, case.situation.obs)
@@ -148,7 +148,7 @@ def _order_of_action(pairs: Pairs, case: Case) -> int:
 
 
 def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredSymmetry]]:
-    """The other sign on one coordinate of the observation (and, where it has one, of the state)."""
+    """Alterations that flip the sign of one observation coordinate (and of its state coordinate, if any)."""
     bound, word = pairs.bound, case.word
     linear = linear_map(lambda obs: bound.observation(word, obs), case.situation.obs)
     if linear is None:

@@ -1,7 +1,7 @@
 """Likely causes of a violation, most likely first, each with the correction that would make the claim hold.
 
-Corrections are tried, not guessed: see `symcheck.engine.environments.causes.corrections`. Then follows where and how
-often the claim breaks.
+Corrections are tested: see `symcheck.engine.environments.causes.corrections`. Then follow the places where the claim
+breaks, and how often.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
     """Likely causes of one property's violations.
 
     Args:
-        violations: what was measured.
+        violations: the measurements.
         case: the shrunk counterexample.
         shown: its measurement.
-        tie: a one-sided threshold, where that is what differs.
+        tie: a one-sided threshold, if that explains the violations.
 
     Returns:
         Statements with SYM codes, most likely first.
@@ -76,7 +76,7 @@ def _next_states_differ(violations: Violations) -> Statement | None:
 
 
 def _reward_term(violations: Violations) -> Statement | None:
-    """A coordinate that the difference of rewards is proportional to."""
+    """A coordinate to which the difference of rewards is proportional."""
     measured, rows = violations.measured, np.array(violations.confirmed)
     gap = (measured.right.rewards - measured.left.rewards)[rows]
     if len(rows) < 8 or not np.isfinite(gap).all() or np.ptp(gap) == 0:
@@ -96,7 +96,7 @@ def _reward_term(violations: Violations) -> Statement | None:
 
 
 def _places(violations: Violations) -> list[Statement]:
-    """Where the violations are: images outside the space, one side stopped at a bound, or one side of a cut."""
+    """Where the violations lie: images outside the space, one side stopped at a bound, or one side of a threshold."""
     pairs, measured, confirmed = violations.pairs, violations.measured, violations.confirmed
     leaving = [find_excess(measured.cases[row].image.obs, pairs.stepper.codec) for row in confirmed]
     excesses = [excess for excess in leaving if excess is not None]
@@ -124,7 +124,7 @@ def _shared_value(pairs: Pairs, measured: Measurement, rows: list[int]) -> list[
 
 
 def _wall(pairs: Pairs, measured: Measurement, rows: list[int]) -> list[Statement]:
-    """A next coordinate that is at its bound, on one side alone, in all violations."""
+    """A coordinate of the next state that is at its bound on exactly one side, in all violations."""
     coordinates = pairs.stepper.codec.coordinates
     for j, name in enumerate(coordinates.names if rows else ()):
         for side, bounds in (("lower", coordinates.low), ("upper", coordinates.high)):
@@ -141,7 +141,7 @@ def _wall(pairs: Pairs, measured: Measurement, rows: list[int]) -> list[Statemen
 
 
 def flattened_order(pairs: Pairs) -> Statement | None:
-    """The order in which FlattenObservation put the parts of a Dict; None where the stack has no such layer."""
+    """The order in which FlattenObservation put the parts of a Dict; None if the stack has no such layer."""
     layer: Any = pairs.stepper.env
     while isinstance(layer, gym.Wrapper):
         inner = layer.env.observation_space

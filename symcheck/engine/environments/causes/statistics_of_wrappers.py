@@ -1,4 +1,4 @@
-"""Normalising wrappers whose running statistics the claim does not keep: said where what they show breaks it."""
+"""Normalising wrappers whose running statistics are not invariant under the claim, named as a cause."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _APART = 1e-5  # of a standard deviation: statistics are kept in float32
 
 
 def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
-    """The result, with the wrapper whose statistics break it as its first cause, where there is one.
+    """The result with the wrapper whose statistics break it as the first cause, if there is one.
 
     Args:
         result: of one property.
         pairs: with the environment and the symmetry.
 
     Returns:
-        The same result where every normaliser commutes with the claim. Else a failure names the wrapper, and a test of
-        distributions that rejected nothing is undecided: it sees no shift below its power, and one is known.
+        The same result if every normaliser commutes with the claim. Otherwise a failure names the wrapper, and a
+        distribution test that did not reject is undecided: a violation is known, too small for its power.
     """
     names = (START.name, *(BY_PART[part].name for part in _SHOWN))
     if result.name not in names or result.verdict not in ("failed", "passed"):
@@ -53,7 +53,7 @@ def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
 
 
 def _asymmetry(normaliser: Normaliser, pairs: Pairs, word: Word) -> dict[str, Any] | None:
-    """The column whose mean or deviation is not that of its image; None where normalising commutes with the claim."""
+    """The column whose mean or deviation differs from its image's; None if normalising commutes with the claim."""
     stepper = pairs.stepper
     linear = linear_map(lambda obs: pairs.bound.observation(word, obs), stepper.first_obs)
     if normaliser.statistics is None or linear is None or linear[1].any():

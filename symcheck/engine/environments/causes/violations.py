@@ -1,4 +1,4 @@
-"""The violations of one property, with what is needed to ask why: plain data, for the modules that look for causes."""
+"""The violations of one property, as plain data for the modules that search for causes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from symcheck.engine.equations import Part
 
 @dataclass(frozen=True)
 class Violations:
-    """What was measured of one property that some pairs violate.
+    """The measurements of one property that some pairs violate.
 
     Attributes:
         part: the property.
-        pairs: makes and steps more cases.
+        pairs: builds and steps more cases.
         measured: all cases that the environment stepped.
         comparison: both sides of the property on them.
         tolerance: of the run.
         confirmed: rows of confirmed violations.
-        share: the fraction of all pairs that exceed their tolerance, by more than rounding or chance.
-        rounded: whether most of those that were examined differ by rounding or chance.
-        repeats: how often a violation must repeat.
+        share: the fraction of all pairs that exceed their tolerance, not explained by rounding or chance.
+        rounded: whether rounding or chance explains most of those examined.
+        repeats: the number of times a violation must repeat.
         rng: a generator for each purpose, by name.
-        in_time: whether this share of the time budget is not spent.
+        in_time: whether the given share of the time budget is still available.
     """
 
     part: Part
@@ -44,5 +44,5 @@ class Violations:
     in_time: Callable[[float], bool]
 
     def exceeding(self, comparison: Comparison) -> npt.NDArray[np.bool_]:
-        """Whether each case of a comparison exceeds its tolerance somewhere, shape (n,)."""
+        """Whether each case of a comparison exceeds its tolerance in some coordinate, shape (n,)."""
         return np.asarray((~(comparison.residual() <= self.tolerance.of(comparison))).any(axis=1))

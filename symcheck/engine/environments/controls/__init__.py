@@ -1,1 +1,1 @@
-"""Controls before any statement about a symmetry: determinism, set states against reached ones, isolation, resets."""
+"""Controls that precede any statement about a symmetry: determinism, set versus reached states, isolation, resets."""

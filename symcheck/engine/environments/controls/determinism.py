@@ -1,9 +1,10 @@
-"""The determinism check comes before any statement about a symmetry: does the environment agree with itself?
+"""The determinism check, which precedes any statement about a symmetry: do repeated steps agree?
 
 The same (s, a) is set and stepped twice, with other states in between. If the outcomes differ, either the environment
-is random, or something survives setting the state; seeding tells the two apart. The set-versus-reached check belongs to
-it: where states that are set behave unlike those that rollouts reach, and another reset leads to another outcome,
-something is drawn when an episode starts and kept, so that (s, a) has a distribution of outcomes and no single one.
+is random, or some state is not restored by setting; seeding distinguishes the two. The set-versus-reached check is part
+of it: if states that are set behave differently from states that rollouts reach, and another reset leads to another
+outcome, then some quantity is sampled at the start of an episode and kept. The pair (s, a) then has a distribution of
+outcomes.
 """
 
 from __future__ import annotations
@@ -47,18 +48,19 @@ _NOISE_FLOAT64, _NOISE_FLOAT32 = 1e-9, 1e-5  # iterative solvers stop early; abo
 
 @dataclass(frozen=True)
 class DeterminismCheck:
-    """What the check found.
+    """The result of the check.
 
     Attributes:
-        behaviour: "deterministic", "stochastic" (random, given the state) or "leaky" (something survives setting).
-        finding: the same, to be said; of a leaky environment, the reason why nothing is decided.
-        caution: why a pass would not be believed although steps repeat; None where nothing speaks against it.
-        noise: what repetitions of a coordinate may differ by, per part: rounding, or what little setting loses.
-        reset_first: the environment repeats itself only when it is reset before each state is set.
+        behaviour: "deterministic", "stochastic" (random, given the state) or "leaky" (setting does not restore all
+            state).
+        finding: the behaviour as a statement; for a leaky environment, the reason why nothing is decided.
+        caution: why a pass would not be trusted although steps repeat; None if there is no reason.
+        noise: the difference that repeated steps may show, per part: rounding, or the small loss of setting.
+        reset_first: whether the environment repeats only if it is reset before each state is set.
         repeating: parts that repeated although the dynamics are random.
-        mostly: parts that repeated in most of the pairs, these among them.
-        loss: how far steps from states reached and set differ, where that is the caution.
-        touched: the parts that it speaks against.
+        mostly: parts that repeated in most of the pairs, including `repeating`.
+        loss: the difference between steps from states reached and states set, if that is the caution.
+        touched: the parts that the caution affects.
     """
 
     behaviour: Behaviour
@@ -73,15 +75,15 @@ class DeterminismCheck:
 
 
 def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> DeterminismCheck:
-    """Repeat steps, and compare stepping with setting.
+    """Repeat steps, and compare set states with reached ones.
 
     Args:
         stepper: the environment, with state access.
-        pool: states to try; its visits are what rollouts met.
-        rng: picks states and orders.
+        pool: states to test; its visits come from rollouts.
+        rng: selects states and orders.
 
     Returns:
-        What was found; nothing but the environment's own state is changed.
+        The result. Only the environment's own state is changed.
     """
     picked = rng.integers(0, len(pool.situations), size=_REPEATED)
     states = [pool.situations[i].state for i in picked]
@@ -112,12 +114,12 @@ def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) ->
 
 
 def _draw_last_steps(pool: Pool, rng: np.random.Generator) -> list[Visit]:
-    """Some steps that ended an episode."""
+    """A sample of steps that ended an episode."""
     return [pool.ends[i] for i in rng.permutation(len(pool.ends))[:_ENDS]]
 
 
 def _check_after_resets(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> DeterminismCheck | None:
-    """The check where a reset before each state undoes what setting does not, such as a mark that all is over."""
+    """The check with a reset before each state, which clears what setting does not (an "episode over" flag)."""
     if stepper.reset_first:
         return None
     with stepper.resetting_first():
@@ -126,7 +128,7 @@ def _check_after_resets(stepper: Stepper, pool: Pool, rng: np.random.Generator) 
 
 
 def _repeats_after_resets(reached: SetVersusReached) -> DeterminismCheck:
-    """The check of an environment that repeats itself where it is reset before each state."""
+    """The result for an environment that repeats if it is reset before each state."""
     finding = state("control_resets", remarks=list(reached.remarks))
     check = DeterminismCheck("deterministic", finding, reached.caution, reset_first=True)
     return replace(check, loss=reached.loss, touched=reached.touched)
@@ -135,7 +137,7 @@ def _repeats_after_resets(reached: SetVersusReached) -> DeterminismCheck:
 def _check_between_resets(
     stepper: Stepper, states: list[Any], actions: list[Any], caution: Statement, rng: np.random.Generator
 ) -> DeterminismCheck | None:
-    """The check where steps repeat only until the next reset, which draws something that states do not hold."""
+    """The result if steps repeat only until the next reset, which samples something that states do not hold."""
     first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     after = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in (first_seed, second_seed)]
     # The next draws must not be those of the check.
@@ -158,7 +160,7 @@ def _step_in_order(stepper: Stepper, states: list[Any], actions: list[Any], orde
 
 
 def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple[int, dict[Part, Floats]]:
-    """How many of two lists of steps differ beyond rounding, and the largest differences where none does."""
+    """The number of steps that differ beyond rounding, and the largest differences if none does."""
     coordinates = stepper.codec.coordinates
     compared = compare_steps(coordinates, first, second)
     # One float32 coordinate means that the state went through float32.
@@ -176,7 +178,7 @@ def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> t
 def _explain_differences(
     stepper: Stepper, pool: Pool, states: list[Any], actions: list[Any], apart: float, rng: np.random.Generator
 ) -> DeterminismCheck:
-    """What makes `apart` of the repetitions differ: setting does nothing, a leak, chance, or what a reset clears."""
+    """Why `apart` repetitions differ: setting has no effect, a leak, chance, or state that a reset clears."""
     first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     if _setting_has_no_effect(stepper, states, actions, first_seed):
         access = None if stepper.access is None else stepper.access.source
@@ -201,7 +203,7 @@ def _explain_differences(
 
 
 def _count_rounds(apart: float) -> int:
-    """How often repetitions are repeated: what differs now and then is looked for as long as it takes."""
+    """The number of rounds of repetitions: rare differences are searched for as long as time allows."""
     return int(np.clip(np.ceil(_EXPECTED / apart), 1, _EXPECTED))
 
 
@@ -214,7 +216,7 @@ def _ignores_seeds(
     apart: float,
     rng: np.random.Generator,
 ) -> bool:
-    """Whether steps differ from those known of the same seed, in an environment where `apart` of them usually do."""
+    """Whether steps differ from known steps of the same seed, in an environment where `apart` of them usually do."""
     orders = (rng.permutation(len(states)) for _ in range(_count_rounds(apart)))
     return any(_compare_steps(stepper, known, _step_seeded(stepper, states, actions, at, seed))[0] for at in orders)
 
@@ -222,7 +224,7 @@ def _ignores_seeds(
 def _hidden_state_survives(
     stepper: Stepper, states: list[Any], actions: list[Any], known: list[Step], seed: int, rng: np.random.Generator
 ) -> DeterminismCheck:
-    """The check where something is lost that no seed brings back: what is little is tolerated, and said."""
+    """The result if setting loses state that no seed restores; a small loss is tolerated and reported."""
     orders = (rng.permutation(len(states)) for _ in range(_LEAKS))
     others = [_step_seeded(stepper, states, actions, at, seed) for at in orders]
     loss = measure_loss(
@@ -245,7 +247,7 @@ def _hidden_state_survives(
 
 
 def _setting_has_no_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:
-    """Whether different states lead to one outcome, for each of some actions: then they were never set."""
+    """Whether different states give the same outcome for each tested action, so that they were never set."""
     distinct = {known.tobytes(): held for held in states if (known := numeric(held)) is not None}
     # Too few distinct states say nothing about whether setting has an effect.
     if len(distinct) < _TRIED:
@@ -263,7 +265,7 @@ def _setting_has_no_effect(stepper: Stepper, states: list[Any], actions: list[An
 
 
 def _repeating_parts(first: list[Step], second: list[Step], *, share: float = 1.0) -> frozenset[Part]:
-    """The parts that agree exactly under two seeds, in this share of the pairs at least."""
+    """The parts that agree exactly under two seeds, in at least the given share of the pairs."""
     pairs = list(zip(first, second, strict=True))
     alike: dict[Part, list[bool]] = {
         "reward": [a.reward == b.reward or (np.isnan(a.reward) and np.isnan(b.reward)) for a, b in pairs],
@@ -283,13 +285,13 @@ def _step_seeded(stepper: Stepper, states: list[Any], actions: list[Any], order:
 
 
 def reset_all(stepper: Stepper, seed: int) -> Any:
-    """Reset under a seed that reaches every generator, and return the observation."""
+    """Reset with a seed for every generator, and return the observation."""
     return reset_seeded(stepper.env, seed, lambda: stepper.reset(seed=seed))
 
 
 @contextmanager
 def global_generators() -> Iterator[None]:
-    """Leave the process-wide generators as they were found."""
+    """Restore the process-wide random generators on exit."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         yield

@@ -1,9 +1,9 @@
-"""Does a state that is set behave as one that a rollout reached? If not, a pass speaks about states nobody visits.
+"""Does a state that was set behave like one that a rollout reached? If not, a pass is about states that never occur.
 
-Steps of rollouts are repeated from the states they began in, set. Where steps repeat, both outcomes must be equal, now
-and one step later; where they are random, their distributions must be. What may differ is what only shows the past: a
-clock, whose value the number of the step decides, and frames, which show again what was shown a step before. Neither
-says that the dynamics remember anything as long as every other number agrees.
+The states in which rollout steps began are set, and the steps are repeated. If steps are deterministic, both outcomes
+must be equal, now and one step later; if they are random, their distributions must be equal. Only values that show the
+past may differ: a clock, whose value depends on the step number alone, and stacked frames, which repeat the previous
+observation. Neither shows that the dynamics have memory, as long as every other number agrees.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _COORDINATES_RANDOM = 32
 
 @dataclass(frozen=True)
 class SetVersusReached:
-    """What setting a state loses of a state that was reached.
+    """The loss when a reached state is set.
 
     Attributes:
-        caution: why a pass would not be believed; None where nothing speaks against it.
-        remarks: what differs and does no harm.
-        loss: how far steps set and reached differ, where there is a caution.
-        touched: the properties whose outcomes differ, where there is one.
+        caution: why a pass would not be trusted; None if there is no reason.
+        remarks: harmless differences.
+        loss: the difference between steps from states set and states reached, if there is a caution.
+        touched: the properties whose outcomes differ, if there is a caution.
     """
 
     caution: Statement | None = None
@@ -65,19 +65,19 @@ class SetVersusReached:
 
 
 def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> SetVersusReached:
-    """Compare setting with reaching where steps repeat.
+    """Compare set states with reached states, for deterministic steps.
 
-    Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). What has caught up one
-    step later is only remarked, where the state access is built in and known to be whole, or reads what a built-in one
-    reads; elsewhere it may be a memory of one step.
+    Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). A difference that
+    disappears one step later is only noted if the state access is built in and known to be complete, or reads what a
+    built-in one reads. Otherwise it may be a memory of one step.
 
     Args:
         stepper: the environment, with state access.
-        pool: its visits are what rollouts met.
-        rng: picks among them.
+        pool: its visits come from rollouts.
+        rng: selects among them.
 
     Returns:
-        What was found.
+        The result.
     """
     visits = pool.visits
     # A visit whose episode was cut short has no next one, as one that ended has none.
@@ -120,7 +120,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
 def _compare_columns(
     stepper: Stepper, first: Bools, second: Bools, columns: npt.NDArray[np.intp], loss: Loss
 ) -> SetVersusReached:
-    """What mismatches right after a state was set, and one step later, say; rows are states."""
+    """Describe mismatches right after a state was set, and one step later; rows are states."""
     names = _column_names(stepper)
     access = stepper.access
     whole = access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
@@ -147,7 +147,7 @@ def _column_names(stepper: Stepper) -> list[str]:
 
 
 def _remark_the_past(stepper: Stepper, columns: npt.NDArray[np.intp]) -> tuple[Statement, ...]:
-    """The remark on columns that show the past; none where there are none."""
+    """The remark on columns that show the past; None if there are none."""
     if not len(columns):
         return ()
     first = _column_names(stepper)[int(columns[0])]
@@ -155,7 +155,7 @@ def _remark_the_past(stepper: Stepper, columns: npt.NDArray[np.intp]) -> tuple[S
 
 
 def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, lagging: Bools) -> Statement | None:
-    """Whether steps that a time limit cut short pay or show anything else than the same steps set."""
+    """Whether rewards or observations of truncated steps differ from those of the same steps from set states."""
     cut = [visit for visit in pool.visits if visit.step.truncated and not visit.step.terminated]
     picked = [cut[i] for i in rng.permutation(len(cut))[:_PICKED_CUT]]
     if not picked:
@@ -174,7 +174,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, l
 
 
 def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Bools:
-    """Which of the columns (coordinates, reward, terminated) only show the past: clocks and frames."""
+    """The columns (coordinates, reward, terminated) that only show the past: clocks and frames."""
     codec = stepper.codec
     after = np.stack([visits[i].step.flat for i in picked])
     before = codec.flatten_batch([visits[i].situation.obs for i in picked])
@@ -205,12 +205,12 @@ def _step_numbers(visits: Sequence[Visit]) -> npt.NDArray[np.int64]:
 
 
 def _varying(flats: Floats) -> Bools:
-    """Which coordinates take several values."""
+    """The coordinates that take several values."""
     return np.asarray((flats != flats[0]).any(axis=0) & ~np.isnan(flats).all(axis=0))
 
 
 def _mismatches(stepper: Stepper, compared: StepDifferences, typical: Floats) -> Bools:
-    """Where steps differ beyond what rounding of the state explains, bool of shape (n, dim + 2)."""
+    """Where steps differ by more than rounding of the state explains, bool, shape (n, dim + 2)."""
     single = bool((stepper.codec.coordinates.epsilon > _FLOAT64).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
     sizes = 1.0 + np.append(typical, 0.0) + finite(np.abs(compared.first))
@@ -218,17 +218,17 @@ def _mismatches(stepper: Stepper, compared: StepDifferences, typical: Floats) ->
 
 
 def compare_in_distribution(bench: Workbench, rng: np.random.Generator) -> Statement | None:
-    """Compare the distributions of steps reached and of steps set, where the dynamics are random.
+    """Compare the distributions of steps from reached and from set states, for random dynamics.
 
-    Each step of a rollout is paired with one from the same state and action, set: the two may be swapped if a state
-    that is set is like one that is reached. What they share is taken out by one regression on (s, a).
+    Each rollout step is paired with a step from the same state, set, and the same action. If set and reached states are
+    equivalent, the two may be swapped. What they share is removed by one regression on (s, a).
 
     Args:
-        bench: the environment, resetting before each state as the run will; its pool's visits are what rollouts met.
-        rng: picks visits and draws swaps.
+        bench: the environment, reset before each state as in the run; its pool's visits come from rollouts.
+        rng: selects visits and draws swaps.
 
     Returns:
-        Why a pass would not be believed; None where nothing speaks against it.
+        Why a pass would not be trusted; None if there is no reason.
     """
     stepper, visits = bench.pairs.stepper, bench.pool.visits
     picked = [int(i) for i in rng.permutation(len(visits))[:_PICKED_RANDOM]]
@@ -283,7 +283,7 @@ def _stack_outcomes(steps: Sequence[Step]) -> Floats:
 
 
 def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, list[str]]:
-    """What both steps of a pair have in common: (s, a), and how far the episode had come."""
+    """The shared covariates of both steps of a pair: (s, a), and the step number."""
     visits, codec = bench.pool.visits, bench.pairs.stepper.codec
     states = codec.flatten_batch([visits[i].situation.obs for i in picked])
     kept = np.flatnonzero(_varying(states))

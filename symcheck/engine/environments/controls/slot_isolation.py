@@ -1,8 +1,8 @@
-"""Do the slots of a vector environment leave each other alone?
+"""Isolation of the slots of a vector environment: does one slot influence another?
 
-The control comes before any statement about one of them: with the same seed, the same (s, a) in the same slot must give
-the same outcome whatever the other slots hold and do. Where states cannot be set, the first steps after seeded resets
-are compared instead, as long as no slot ends (automatic resets may draw from a common generator).
+This control precedes any statement about a single slot: with the same seed, the same (s, a) in the same slot must give
+the same outcome, whatever the states and actions of the other slots. If states cannot be set, the first steps after
+seeded resets are compared instead, until a slot ends (automatic resets may share a random generator).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _SAME_FLOAT32, _SAME_FLOAT64 = 1e-4, 1e-11
 
 
 def find_slot_leak(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
-    """What one slot's outcome has to do with the others.
+    """The dependence of one slot's outcome on the others, if there is any.
 
     Args:
         stepper: the vector environment.
-        pool: states to try.
-        rng: picks slots, states and seeds.
+        pool: states to test.
+        rng: selects slots, states and seeds.
 
     Returns:
-        None where nothing was found, or where the environment does not repeat under a seed.
+        None if no dependence was found, or if the environment does not repeat under a seed.
     """
     if stepper.slots.count < 2:
         return None
@@ -112,7 +112,7 @@ def _outcome_of(stepper: SlotStepper, seen: Outcomes, k: int) -> Floats:
 
 
 def _first_difference(stepper: SlotStepper, one: Floats, other: Floats) -> int:
-    """The first number in which two outcomes differ, -1 where they do not."""
+    """Index of the first number in which two outcomes differ, -1 if they do not."""
     epsilon = np.concatenate([stepper.codec.coordinates.epsilon, [1e-7, 0.0]])
     allowed = np.select([epsilon > 1e-10, epsilon > 0], [_SAME_FLOAT32, _SAME_FLOAT64], 0.0)
     with np.errstate(invalid="ignore"):

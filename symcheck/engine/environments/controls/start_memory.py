@@ -1,9 +1,9 @@
-"""What survives a reset (running statistics, a curriculum): then starts do not follow one distribution.
+"""State that survives a reset (running statistics, a curriculum), so that starts do not follow one distribution.
 
-A seed decides where an episode starts. If the same seed starts elsewhere after other episodes, and yet where it starts
-follows the seed, something of those episodes is left. An asymmetry of such starts is that of what was played before,
-which the engine chose. A seed that decides nothing (a wrapper drops it) says nothing here: the starts are then compared
-as they come.
+The seed determines the start of an episode. If the same seed leads to another start after other episodes, although
+starts do depend on the seed, then some state of those episodes survives. An asymmetry of such starts may come from the
+preceding episodes, which the engine chose. If the seed has no effect (a wrapper drops it), this test says nothing, and
+starts are compared as they are.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DECIDED = 0.9
 
 
 def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
-    """Which coordinates of the start depend on the episodes before it.
+    """The start coordinates that depend on earlier episodes.
 
     Args:
         bench: the environment; its generators are seeded, and seeded again at the end.
 
     Returns:
-        For each coordinate of reset observations, as starts are compared (reduced where they are wide), whether the
-        same seeds start elsewhere and yet as the seeds decide. Shape (dim,).
+        For each coordinate of reset observations, in the form in which starts are compared (reduced if they are wide):
+        whether the same seeds lead to other starts although starts depend on the seed. Shape (dim,).
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]
@@ -52,7 +52,7 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
 
 
 def _reset_under(bench: Workbench, seeds: list[int]) -> Floats:
-    """Reset observations under seeds, shape (seeds, dim)."""
+    """Reset observations for the given seeds, shape (seeds, dim)."""
     stepper = bench.pairs.stepper
     shown = []
     with global_generators():

@@ -1,7 +1,7 @@
 """Do the maps form a group action? Relations for data, samples for callables.
 
-A mirror that is no involution can satisfy every equation of the MDP, so this is a verdict of its own: every relation of
-the group, applied to observations, states and actions, must change nothing (L_w s = s and K_w^s a = a).
+A mirror that is not an involution can satisfy every equation of the MDP, so the group law has a verdict of its own:
+every relation of the group must act as the identity on observations, states and actions (L_w s = s and K_w^s a = a).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
         bench: the symmetry, states and actions.
 
     Returns:
-        proved where everything is data (its relations were checked when the symmetry was built); otherwise passed or
+        proved if everything is data (the relations were checked when the symmetry was built); otherwise passed or
         failed on samples.
     """
     bound = bench.pairs.bound
@@ -133,7 +133,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
 
 
 def _find_stuck(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> str:
-    """What every value of a part was where none was a number; "" where some was, or it is not made of numbers."""
+    """The constant value of a part that never was a number; "" if some value was, or if the part is not numeric."""
     flats = []
     for situation, action in zip(picked, actions, strict=True):
         value = {"observation": situation.obs, "action": action, "state": situation.state}[part]
@@ -145,7 +145,7 @@ def _find_stuck(bench: Workbench, part: str, picked: list[Situation], actions: l
 
 
 def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situation, action: Any) -> PropertyResult:
-    """One relation on one state and action, as a report's counterexample names them.
+    """One relation on one state and action, as named in a report's counterexample.
 
     Args:
         name: the property's name.
@@ -155,7 +155,7 @@ def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situa
         action: the action.
 
     Returns:
-        failed where the relation changes any of them, else passed.
+        failed if the relation changes the observation, the state or the action; otherwise passed.
     """
     parts = ["observation", "action", *(["state"] if bench.pairs.placement.kind == "map" else [])]
     breaks = _find_breaks(bench, word, situation, action, parts)
@@ -228,7 +228,7 @@ def _describe_breaks(
 
 
 def _explain_break(bench: Workbench, part: str, word: Word, picked: list[Situation], actions: list[Any]) -> Statement:
-    """What is wrong with a part, with the order that a generator really has."""
+    """Why a part violates the group law, with the actual order of the generator."""
     bound = bench.pairs.bound
     if len(set(word)) > 1:
         return state("SYM002", relation=bound.label(word), part=part)
@@ -243,7 +243,7 @@ def _explain_break(bench: Workbench, part: str, word: Word, picked: list[Situati
 
 
 def _real_order(bench: Workbench, part: str, letter: int, picked: list[Situation], actions: list[Any]) -> int:
-    """The order that a generator has on samples; 0 where it is above the longest that is tried."""
+    """The order of a generator on samples; 0 if it exceeds the largest order tested."""
     for order in range(1, _LONGEST_ORDER + 1):
         word = (letter,) * order
         if not any(_find_breaks(bench, word, s, a, [part]) for s, a in zip(picked, actions, strict=True)):

@@ -1,4 +1,4 @@
-"""One pair at a time: whether it violates a property, the simplest one that does, and how a report shows it."""
+"""Single pairs: whether one violates a property, the simplest that does, and its presentation in a report."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _PLAINLY = 1e-5  # of the numbers that differ: five digits are read, and the six
 
 
 def visible_columns(pairs: Pairs, part: Part) -> slice:
-    """The columns that the agent sees: all but those of next internal states."""
+    """The columns that the agent sees: all except those of internal next states."""
     return slice(pairs.stepper.codec.coordinates.dim if part == "transition" else None)
 
 
 @dataclass(frozen=True)
 class SinglePairs:
-    """Judges and shows single pairs.
+    """Judges single pairs and formats them for reports.
 
     Attributes:
         bench: the environment.
-        tolerance: of the run.
+        tolerance: the tolerances of the run.
     """
 
     bench: Workbench
@@ -44,12 +44,12 @@ class SinglePairs:
         Args:
             part: the property.
             case: the case; both sides are stepped.
-            carefully: also compare with what a nudge does there.
-            visibly: count only what the agent sees.
-            plainly: count only what shows in the first digits of the numbers that differ.
+            carefully: also compare with the effect of a nudge at that state.
+            visibly: count only what the agent observes.
+            plainly: count only differences in the leading digits.
 
         Returns:
-            Whether some residual exceeds its tolerance.
+            Whether any residual exceeds its tolerance.
         """
         pairs = self.bench.pairs
         comparison = pairs.comparison(part, pairs.measure([case]))
@@ -62,7 +62,7 @@ class SinglePairs:
         return bool((over[:, visible_columns(pairs, part)] if visibly else over).any())
 
     def shrink(self, part: Part, cases: list[Case]) -> Case:
-        """The simplest violating case found, starting from violating ones; one of them where time is up."""
+        """The simplest violating case, starting from the given ones; one of those if time is up."""
         return self.bench.clock.while_in_time(lambda: self._shrink(part, cases), cases[0])
 
     def _shrink(self, part: Part, cases: list[Case]) -> Case:
@@ -78,7 +78,7 @@ class SinglePairs:
         return small if self.violates(part, small, carefully=True) else start
 
     def show(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
-        """One case as the report shows it, and its measurement."""
+        """One case in the form of a report, and its measurement."""
         pairs = self.bench.pairs
         with self.bench.clock.overtime():
             measured = pairs.measure([case])
@@ -105,7 +105,7 @@ class SinglePairs:
         return example, measured
 
     def _worst_column(self, comparison: Comparison, residual: Floats) -> int:
-        """The coordinate that exceeds its tolerance most; of those that the agent sees where one of them does."""
+        """The coordinate that exceeds its tolerance most; an observed one if any observed one does."""
         limits = self.tolerance.of(comparison)
         # Where the tolerance is 0 any residual is infinitely far above it.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -1,12 +1,13 @@
-"""The distribution method: set s and g s, step a and g a, and compare the two distributions. For random dynamics.
+"""The distribution method, for random dynamics: set s and g s, step a and g a, and compare the two distributions.
 
-Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of
-(g s_i, g a_i), drawn independently. Under the claim the two have one distribution, so they may be swapped, whatever the
-pair; what they share is taken out first by one regression on (g s_i, g a_i), fitted to both members at once, which
-swaps do not change. Equal seeds are never used: equal noise hides a biased one, and a list of outcomes in another order
-gives other draws with equal distributions.
+Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of (g s_i, g
+a_i), drawn independently. Under the claim the two have the same distribution, so they may be swapped in every pair.
+What they share is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps do
+not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
+listed in another order give other draws from the same distribution.
 
-What repeats although the dynamics are random (a constant reward) is judged by the paired method, which is stronger.
+Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
+powerful.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _MOST_NAMED = 64  # and tested one by one
 
 
 class DistributionEvidence:
-    """Evidence by comparing distributions of outcomes.
+    """Evidence from comparing distributions of outcomes.
 
     Args:
         bench: the environment, the pool and the options.
         repeating: the parts that repeated in the determinism check; they are judged pair by pair.
-        mostly: those that repeated in most of the pairs; single pairs may refute them, and pass nothing.
+        mostly: the parts that repeated in most of the pairs; single pairs may refute them, but never pass them.
     """
 
     method = "distribution"
@@ -77,7 +78,7 @@ class DistributionEvidence:
         return self._compare(name, part) if pairwise is None else dataclasses.replace(pairwise, name=name)
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
-        """What the violations cost in value; see `symcheck.engine.environments.methods.distribution_gap`."""
+        """The value gap of the violations; see `symcheck.engine.environments.methods.distribution_gap`."""
         return distribution_gap(self.bench, self.paired.pairs_for_gap(discount), self._repeating, failed)
 
     def _hand_in(self, part: Part) -> dict[Word, Handed]:
@@ -86,7 +87,7 @@ class DistributionEvidence:
         return {word: Handed(test.p_value, test.live) for word, test in self._tests_of(part)[1].items()}
 
     def _judge_pairwise(self, part: Part) -> PropertyResult | None:
-        """The verdict pair by pair, where the part repeats or a pair that does refutes it, whatever swaps show."""
+        """The pairwise verdict, if the part repeats or if a repeatable pair refutes it."""
         if part in self._refutable:
             if not self.bench.clock.while_in_time(lambda: self.paired.refutes([part]), False):
                 return None
@@ -101,7 +102,7 @@ class DistributionEvidence:
         return Looked(self.bench.level)  # known once all tests of the run are announced
 
     def _clear(self, stepped: Sequence[Measurement], planned: int) -> bool:
-        """Whether the pairs so far refute every equation, or (to fail fast) some; asked after each batch."""
+        """Whether the pairs so far refute every equation, or (with fail-fast) any; called after each batch."""
         if self._violation is not None and self._violation(stepped, planned):
             return True
         count = sum(len(part.cases) for part in stepped)
@@ -130,7 +131,7 @@ class DistributionEvidence:
         return self._tests[part]
 
     def _test(self, part: Part, measured: Measurement, look: Look) -> tuple[Comparison, dict[Word, SwapTest]]:
-        """One look at one part, under every element; p-values are those of all looks so far."""
+        """One look at one part, under every element; p-values combine all looks so far."""
         comparison = observed_part(self.bench, self.bench.pairs.comparison(part, measured))
         rng = self.bench.rng(f"swaps of {part}")
         covariates = image_covariates(self.bench, measured)
@@ -212,7 +213,7 @@ class DistributionEvidence:
 
 
 def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, label: str) -> PropertyResult:
-    """The failed result with what differs, by how much, and how many pairs would find it."""
+    """The failed result with the effect, its size, and the number of pairs needed to detect it."""
     names, effect = comparison.coordinates.names, test.effect
     if effect is None:
         raise ValueError("a test that rejects has a feature")
@@ -244,11 +245,11 @@ def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, lab
 
 @dataclasses.dataclass(frozen=True)
 class Covariates:
-    """What the members of a pair share: (g s, g a), as columns.
+    """The shared covariates of the members of a pair: (g s, g a), as columns.
 
     Attributes:
         design: for the regression, shape (n, columns).
-        sides: for regions, shape (n, more): coordinates, actions and, where there are few, single (s, a).
+        sides: for regions, shape (n, more): coordinates, actions and, if they are few, single (s, a).
         names: of the sides.
     """
 
@@ -257,12 +258,12 @@ class Covariates:
     names: list[str]
 
     def rows(self, rows: Indices) -> Covariates:
-        """Some of the pairs."""
+        """The covariates of some of the pairs."""
         return Covariates(self.design[rows], self.sides[rows], self.names)
 
 
 def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
-    """(g s, g a) of every case; a handful of distinct ones are distinguished one by one."""
+    """(g s, g a) of every case; if few are distinct, one indicator for each."""
     states, state_names = _image_states(bench, measured)
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
@@ -286,7 +287,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
 
 
 def _image_states(bench: Workbench, measured: Measurement) -> tuple[Floats, list[str]]:
-    """Internal states of the images where they are numbers, else their observations."""
+    """Internal states of the images if they are numeric, otherwise their observations."""
     vectors = [numeric(case.image.state) for case in measured.cases]
     readable = [vector for vector in vectors if vector is not None]
     codec = bench.pairs.stepper.codec

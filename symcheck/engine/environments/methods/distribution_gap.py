@@ -1,16 +1,16 @@
-"""What a broken symmetry can cost in value where dynamics are random: epsilons between distributions.
+"""The value gap of a broken symmetry with random dynamics: estimates of epsilon from sampled distributions.
 
-Pairs of single outcomes say nothing about how far two distributions are apart at one (s, a). So some (s, a) are drawn
-from the pairs of the run, both sides are stepped some dozens of times at each, and where they differ most many fresh
-outcomes of both sides are taken: what the first look chose cannot flatter the second. There
+Pairs of single outcomes say nothing about the distance of two distributions at one (s, a). Therefore some (s, a) are
+drawn from the pairs of the run and both sides are stepped some dozens of times at each. At those that differ most, many
+fresh outcomes are drawn, so that the selection does not bias the estimate. There
 
 * epsilon_R is the difference of mean rewards;
-* epsilon_T is the total variation of (next state, end) where outcomes are few, and elsewhere their Wasserstein-1
-  distance, coordinates in units of their standard deviation, by an optimal matching of the samples; ends are then
-  compared by themselves.
+* epsilon_T is the total variation of (next state, termination) if there are few distinct outcomes, and otherwise their
+  Wasserstein-1 distance by an optimal matching of the samples, with coordinates in units of their standard deviation;
+  terminations are then compared separately.
 
-Distances of samples are biased upward: two samples of one distribution differ as well. How much is measured on the same
-outcomes and said beside the estimate, not subtracted, as the two do not add up.
+Distances between samples are biased upward, because two samples of one distribution also differ. This bias is measured
+on the same outcomes and reported next to the estimate; it is not subtracted, because the two do not add up.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DIGITS = 9  # by which outcomes are told apart: the images of equal outcomes di
 
 @dataclass(frozen=True)
 class _Estimate:
-    """A distance of two distributions, and what two samples of one of them show as well."""
+    """An estimated distance of two distributions, and the distance of two samples of a single one."""
 
     value: float = 0.0
     noise: float = 0.0
@@ -51,12 +51,12 @@ class _Estimate:
 
 @dataclass(frozen=True)
 class _Side:
-    """Outcomes of one side at one (s, a), the left as the claim maps it.
+    """Outcomes of one side at one (s, a); the left side is mapped by the claim.
 
     Attributes:
         rewards: shape (n,).
         ends: shape (n,), 0 or 1.
-        states: next states as they are compared, shape (n, dim).
+        states: next states in the compared form, shape (n, dim).
     """
 
     rewards: Floats
@@ -75,11 +75,11 @@ def distribution_gap(
     Args:
         bench: the environment.
         compared: the pairs of the run.
-        repeating: the parts whose outcomes are no random ones.
-        failed: the parts that are violated; what holds contributes nothing.
+        repeating: the parts whose outcomes are not random.
+        failed: the violated parts; the others contribute nothing.
 
     Returns:
-        The estimate, at most the span of returns that the rewards seen allow; None where the time is up.
+        The estimate, at most the span of returns possible with the observed rewards; None if the time is up.
     """
     measured, rng = compared.measured, bench.rng("gap of laws")
     if not bench.in_time():
@@ -92,7 +92,7 @@ def distribution_gap(
     unit = np.where(spread > 0, spread, 1.0)
 
     def estimate(distance: _Distance) -> _Estimate:
-        """A distance where it is largest, on fresh outcomes."""
+        """The largest distance, estimated on fresh outcomes."""
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
         first, again = _sample(bench, [worst, worst], _AGAIN, columns)[0]
         value = (distance(*first) + distance(*again)) / 2
@@ -131,7 +131,7 @@ def _bound_values(
 def _sample(
     bench: Workbench, cases: list[Case], count: int, columns: list[int] | None = None
 ) -> tuple[list[tuple[_Side, _Side]], list[int]]:
-    """Both sides of each (s, a), stepped so often, and the coordinates that are compared: the same for all."""
+    """Both sides of each (s, a), each stepped the given number of times, in common coordinates."""
     measured = bench.pairs.measure([case for case in cases for _ in range(count)])
     comparison = bench.pairs.comparison("transition", measured)
     columns = compared_columns(bench, comparison) if columns is None else columns
@@ -150,12 +150,12 @@ def _of_rewards(left: _Side, right: _Side) -> float:
 
 
 def _of_ends(left: _Side, right: _Side) -> float:
-    """Total variation of ending and going on."""
+    """Total variation of terminating versus continuing."""
     return abs(float(left.ends.mean() - right.ends.mean()))
 
 
 def _of_few(left: _Side, right: _Side) -> float:
-    """Total variation of (next state, end)."""
+    """Total variation of (next state, termination)."""
     rows = np.concatenate([np.column_stack([side.states, side.ends]) for side in (left, right)])
     kind = np.unique(np.round(rows, _DIGITS), axis=0, return_inverse=True)[1].reshape(-1)
     split = len(left.ends)

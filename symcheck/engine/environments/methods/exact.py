@@ -1,8 +1,8 @@
 """The exact method: every (s, a, g) of a finite MDP whose probabilities are known.
 
-Gymnasium's toy texts keep them as `P[s][a] = [(probability, next state, reward, terminated), ...]`. Both sides are
-compared as distributions: outcomes in another order, or split into parts, are the same distribution. States are
-restricted to those that an episode can visit and act in; what a table says elsewhere is not tested.
+Gymnasium's toy-text environments store them as `P[s][a] = [(probability, next state, reward, terminated), ...]`. Both
+sides are compared as distributions: outcomes in another order, or split into parts, are the same distribution. Only
+states in which an episode can act are compared; other entries of the table are not tested.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TabularEvidence:
     Args:
         bench: the symmetry and the options.
         table: `P`.
-        start: probability of each start state, shape (states,); None where it is not known.
+        start: probability of each start state, shape (states,); None if it is not known.
     """
 
     method = "exact"
@@ -114,11 +114,11 @@ class TabularEvidence:
 
     @functools.cached_property
     def _moves_something(self) -> bool:
-        """Whether some visited state, or some action in it, differs from its image."""
+        """Whether any reachable state, or any action in it, differs from its image."""
         return any((state, action) != (image, moved) for _, state, action, image, moved in self.iterate_cases())
 
     def _possible_outcomes(self, part: Part) -> Floats:
-        """The values of one part that both sides of the cases may have, shape (outcomes, 1)."""
+        """The possible values of one part on both sides of the cases, shape (outcomes, 1)."""
         # Distinct (s, a) only: many cases share their two sides.
         sides = {side for _, s, a, image, moved in self.iterate_cases() for side in ((s, a), (image, moved))}
         possible = [outcome[1:] for s, a in sides for outcome in self._table[s][a] if outcome[0] > 0]
@@ -126,7 +126,7 @@ class TabularEvidence:
         return np.array([float(outcome[column]) for outcome in possible])[:, None]
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
-        """What the violations cost in value; None where rewards are not numbers, so that there are no values."""
+        """The value gap of the violations; None if rewards are not numbers, so that no values exist."""
         rewards = [outcome[2] for actions in self._table.values() for known in actions.values() for outcome in known]
         return table_gap(self, discount) if np.isfinite(np.array(rewards, dtype=np.float64)).all() else None
 
@@ -166,7 +166,7 @@ class TabularEvidence:
     def _both_sides(
         self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None
     ) -> tuple[Distribution, Distribution]:
-        """Both sides as distributions of one part; of ends, with where they happen if only that tells the two apart."""
+        """Both sides as distributions of one part; terminations include their place only if it matters."""
         image = int(self.bench.pairs.bound.observation(word, np.int64(state)))
         moved = self._image_of(word, action, state) if act is None else act(action)
 
@@ -186,7 +186,7 @@ class TabularEvidence:
     def _distribution(
         self, state: int, action: int, keep: Callable[[int, float, bool], Hashable], word: Word | None
     ) -> Distribution:
-        """How what is kept of an outcome is distributed, with next states mapped by an element where one is given."""
+        """Distribution of the retained part of an outcome, with next states mapped by an element if one is given."""
         bound = self.bench.pairs.bound
         distribution: Distribution = defaultdict(float)
         for probability, following, reward, ended in self._table[state][action]:
@@ -330,9 +330,9 @@ _KEPT: dict[Part, Callable[[int, float, bool], Hashable]] = {
 
 
 def contradiction(table: Table, visits: Sequence[Visit]) -> str:
-    """Where the environment did what its table gives no probability, in words; "" where all steps agree with it.
+    """A clause that describes a step to which the table gives probability 0; "" if all steps agree with the table.
 
-    A class that overrides `step` may inherit a table that tells another story.
+    A class that overrides `step` may inherit a table that no longer matches.
 
     Args:
         table: `P`.
@@ -360,7 +360,7 @@ def total_variation(one: Distribution, other: Distribution) -> float:
     """Half the sum of absolute differences of two distributions.
 
     Args:
-        one: value to probability.
+        one: probability by value.
         other: the same.
 
     Returns:

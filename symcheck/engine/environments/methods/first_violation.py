@@ -1,4 +1,4 @@
-"""Failing fast where outcomes repeat: one pair that violates an equation for certain is enough."""
+"""Fail-fast for deterministic outcomes: one certain violation of an equation is enough."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _FIRST = 500  # pairs that are stepped before the first question; one batch
 
 
 class FirstViolation:
-    """Whether the pairs stepped so far violate an equation, asked each time their number has doubled.
+    """Whether the pairs stepped so far violate an equation; evaluated each time their number has doubled.
 
-    They are judged as at the end: a violation must repeat and exceed what rounding does. So nothing is a violation here
-    that would not be one there, and asking often costs no level.
+    The pairs are judged as at the end of the run: a violation must repeat and exceed the effect of rounding. So every
+    violation found here would also be one at the end, and repeated evaluation does not affect the level.
 
     Args:
         bench: the environment.
         parts: the equations that are judged pair by pair.
-        random: whether the dynamics are random otherwise.
+        random: whether other parts of the dynamics are random.
     """
 
     def __init__(self, bench: Workbench, parts: Sequence[Part], *, random: bool = False) -> None:
@@ -30,14 +30,14 @@ class FirstViolation:
         self._next = _FIRST
 
     def __call__(self, stepped: Sequence[Measurement], planned: int) -> bool:
-        """Whether to stop here.
+        """Whether to stop now.
 
         Args:
             stepped: the pairs so far.
-            planned: how many there will be.
+            planned: the final number of pairs.
 
         Returns:
-            True where some equation is violated.
+            True if an equation is violated.
         """
         count = sum(len(part.cases) for part in stepped)
         if not self._next <= count < planned:

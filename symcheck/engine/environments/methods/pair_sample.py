@@ -1,8 +1,8 @@
-"""The pairs of a paired run: drawn from the pool, screened in batches, and sought beside thresholds.
+"""The pairs of a paired run: drawn from the pool, screened in batches, and searched for near thresholds.
 
 Cases are drawn with replacement, so that "no violation in n" bounds the violating fraction of the pool's distribution.
-Where the environment has a batched form that is believed, many more pairs are screened. Cases beside thresholds are
-sought and not drawn: they may refute a claim, and count for no bound.
+If the environment has a validated batched form, many more pairs are screened. Cases near thresholds are searched for
+rather than drawn: they may refute a claim but do not count for any bound.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second l
 
 
 class PairSample:
-    """Both sides of the pairs of one run, stepped when they are first requested.
+    """Both sides of the pairs of one run, stepped on first access.
 
     Args:
         bench: the environment, the pool and the options.
-        model: the environment's batched form, believed only where it agrees bit for bit with what is stepped here.
-        enough: asked after each batch with (the pairs stepped so far, how many there will be) whether to stop there.
-        given: pairs that were stepped already, to be judged as they are; None to draw them.
+        model: the environment's batched form, used only if it agrees bit for bit with the steps of this run.
+        enough: called after each batch with (pairs stepped so far, planned number); True stops there.
+        given: pairs already stepped, to be judged as they are; None to draw pairs.
 
     Attributes:
         stopped: whether `enough` ended the drawing early.
-        planned: pairs that were drawn.
-        left_out: of these, those whose image lies outside a bounded space.
+        planned: the number of pairs drawn.
+        left_out: the number of these whose image lies outside a bounded space.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class PairSample:
 
     @functools.cached_property
     def screened(self) -> Screened | None:
-        """What a batched form of the environment showed on many more pairs; None where there is none to be believed."""
+        """The result of a batched form of the environment on many more pairs; None if there is no valid one."""
         few = len(self.drawn.cases)  # decides whether the batched form is believed
         asked = self._bench.options.samples
         # The bound counts what is drawn here: fewer than were stepped by hand would exclude less than those did.
@@ -95,7 +95,7 @@ class PairSample:
 
     @functools.cached_property
     def measured(self) -> Measurement:
-        """Both sides of every case that the environment stepped: drawn, suspicious to the screen, and at edges."""
+        """Both sides of every case that the environment stepped: drawn, flagged by the screen, and at thresholds."""
         parts = [self.drawn]
         if self.screened is not None and self.screened.suspects is not None:
             parts.append(self.screened.suspects)
@@ -107,14 +107,14 @@ class PairSample:
 
     @functools.cached_property
     def tolerance(self) -> Tolerance:
-        """Tolerances, with the run's typical conditioning measured."""
+        """The tolerances, with the run's typical conditioning measured."""
         tolerance = Tolerance(self._pairs, self._bench.noise)
         tolerance.learn(("reward", "transition"), self.drawn, self._bench.rng("nudge"))
         return tolerance
 
     @functools.cached_property
     def between(self) -> Between:
-        """What was found at thresholds between visited states, where no box of states is known."""
+        """The findings at thresholds between visited states, if no box of states is known."""
         if not self._not_sought or self._bench.interrupted or self._pairs.stepper.batched:
             return Between()
         searching = functools.partial(self._bench.in_time, _SEARCHING)
@@ -124,7 +124,7 @@ class PairSample:
 
     @functools.cached_property
     def _not_sought(self) -> str:
-        """Why thresholds were not sought on purpose, a value of `thresholds_not_sought.why`; "" where they were."""
+        """Why thresholds were not searched for, a value of `thresholds_not_sought.why`; "" if they were."""
         if self._given is not None or self.stopped:
             return "violated"
         if self._bench.interrupted or not self._bench.in_time(_STEPPING):
@@ -133,7 +133,7 @@ class PairSample:
 
     @property
     def thresholds(self) -> Statement | None:
-        """The note on thresholds that were not sought in the box of states; None where they were, or nothing ended."""
+        """The note on thresholds that were not searched for; None if they were, or if nothing terminated."""
         if not self.ends or not self._not_sought:
             return None
         if self.between.count:
@@ -142,36 +142,36 @@ class PairSample:
 
     @functools.cached_property
     def region(self) -> Statement:
-        """Where the pairs were drawn."""
+        """The region from which the pairs were drawn."""
         return self._bench.pool.region() if self.screened is None else self.screened.region
 
     @property
     def independent(self) -> int:
-        """Pairs that were drawn at random and count for a bound on the violating fraction."""
+        """The number of pairs drawn at random, which count for a bound on the violating fraction."""
         return len(self.drawn.cases) if self.screened is None else self.screened.checked
 
     @property
     def checked(self) -> int:
-        """Pairs that were stepped, each counted once."""
+        """The number of distinct pairs stepped."""
         return int((~self._from_screen).sum()) + (0 if self.screened is None else self.screened.checked)
 
     @functools.cached_property
     def ends(self) -> int:
-        """Pairs whose left side ends the episode."""
+        """The number of pairs whose left side ends the episode."""
         stepped = int(self.measured.left.terminated[~self._from_screen].sum())
         return stepped + (0 if self.screened is None else self.screened.ends)
 
     @property
     def moved(self) -> bool:
-        """Whether the claim moves any state, observation or action that was tested."""
+        """Whether the claim changes any tested state, observation or action."""
         return (self.screened is not None and self.screened.moved) or self._bench.moved
 
     def tally(self, part: Part) -> Tally:
-        """What the screen counted of one property; nothing where there was no screen."""
+        """The screen's counts for one property; zeros if there was no screen."""
         return Tally() if self.screened is None else self.screened.tallies.get(part, Tally())
 
     def outcomes(self, comparison: Comparison) -> Outcomes:
-        """Whether one property's values are numbers, and vary, on all pairs."""
+        """Whether one property's values are numbers, and vary, over all pairs."""
         tally = self.tally(comparison.part)
         screened = [tally.low[None], tally.high[None]] if tally.low.shape == comparison.expected.shape[1:] else []
         return outcomes_of(comparison.expected, comparison.actual, *screened)
@@ -183,7 +183,7 @@ class PairSample:
 
     @functools.cached_property
     def _from_screen(self) -> npt.NDArray[np.bool_]:
-        """Which rows of `measured` are cases that the screen found suspicious, rather than drawn ones or edges."""
+        """Which rows of `measured` were flagged by the screen, rather than drawn or at thresholds."""
         rows = np.zeros(len(self.measured.cases), dtype=np.bool_)
         if self.screened is not None and self.screened.suspects is not None:
             rows[len(self.drawn.cases) : len(self.drawn.cases) + len(self.screened.suspects.cases)] = True
@@ -202,12 +202,12 @@ class PairSample:
 
     @property
     def exits(self) -> tuple[Statement, ...]:
-        """That pairs were left out because their image lies outside a bounded space, where some were."""
+        """The note that pairs were left out because their image lies outside a bounded space, if any were."""
         return (state("box_exits", left_out=self.left_out, drawn=self.planned),) if self.left_out else ()
 
     @property
     def prevented(self) -> Statement | None:
-        """The same where fewer than half of the pairs remain, so that nothing but a violation is decided."""
+        """The same if fewer than half of the pairs remain, so that only a violation can be decided."""
         return self.exits[0] if 2 * self.left_out > self.planned else None
 
     def _step(self, cases: list[Case]) -> Measurement:

@@ -1,8 +1,8 @@
-"""The paired method: set s and g s, step a and g a, compare. For environments that repeat themselves.
+"""The paired method, for deterministic environments: set s and g s, step a and g a, compare.
 
-Every pair that exceeds its tolerance is examined again before a violation is reported; the simplest violation is shown
-and its likely causes are looked for. Where setting a state may lose some of it, whole episodes are asked as well: they
-may refute the claim, and cannot save it.
+Every pair that exceeds its tolerance is examined again before a violation is reported. The simplest violation is shown,
+with its likely causes. If setting a state may lose some of it, whole episodes are tested as well: they can refute the
+claim but cannot support it.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ _FEWEST = 100  # checks below which running out of time is no evidence (or a ten
 
 @dataclass(frozen=True)
 class _Examined:
-    """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects.
+    """One property's pairs: both sides, residuals, tolerances, and the outcome of the second look at suspects.
 
-    `swamped` marks the drawn pairs whose tolerance would hide most faults; `excluded` is the share of drawn pairs in
-    which rounding may do what a violation would: these, and suspects where outcomes jump at every state. `hidden`
-    counts violations where all of them are no larger than what setting a state loses; it is 0 where one is larger.
+    `swamped` marks the drawn pairs whose tolerance would hide most faults. `excluded` is the share of drawn pairs in
+    which rounding cannot be distinguished from a violation: the swamped pairs, and suspects at which outcomes are
+    discontinuous in every state. `hidden` counts violations if none exceeds the loss of setting a state, and is 0
+    otherwise.
     """
 
     comparison: Comparison
@@ -65,24 +66,24 @@ class _Examined:
 
     @property
     def refuted(self) -> bool:
-        """Whether some pair violates the property, by more than what setting a state loses."""
+        """Whether a pair violates the property by more than the loss of setting a state."""
         return (bool(self.suspects.confirmed) or self.tie is not None) and not self.hidden
 
 
 class PairedEvidence:
-    """Evidence by stepping both sides of every pair.
+    """Evidence from stepping both sides of every pair.
 
     Args:
         bench: the environment, the pool and the options.
-        random: whether the dynamics are random where the pairs do not repeat; see `SecondLook`.
+        random: whether the dynamics are random in pairs that do not repeat; see `SecondLook`.
         model: the environment's batched form; see `PairSample`.
-        start: evidence about the start distribution, for a second opinion by whole episodes where states that are set
-            may not be whole; None for no second opinion.
-        enough: asked after each batch whether to stop there; see `PairSample`.
-        drawn: pairs that were stepped already, to be judged as they are; None to draw them.
-        diagnose: whether likely causes are looked for.
-        laws: evidence by distributions, given the parts that do repeat, for outcomes that are random now and then; None
-            leaves these undecided.
+        start: evidence about the start distribution, for a second opinion from whole episodes if set states may be
+            incomplete; None for no second opinion.
+        enough: called after each batch; True stops there; see `PairSample`.
+        drawn: pairs already stepped, to be judged as they are; None to draw pairs.
+        diagnose: whether to search for likely causes.
+        compare_distributions: makes evidence from distributions, given the parts that repeat, for intermittently random
+            outcomes; None leaves these undecided.
     """
 
     method = "paired"
@@ -97,12 +98,12 @@ class PairedEvidence:
         enough: Enough | None = None,
         drawn: Measurement | None = None,
         diagnose: bool = True,
-        laws: Callable[[frozenset[Part]], Evidence] | None = None,
+        compare_distributions: Callable[[frozenset[Part]], Evidence] | None = None,
     ) -> None:
         self.bench, self.pairs = bench, bench.pairs
         self.sample = PairSample(bench, model=model, enough=enough, given=drawn)
-        self._random, self._diagnose, self._laws = random, diagnose, laws
-        self._judged_by_laws = False
+        self._random, self._diagnose, self._compare_distributions = random, diagnose, compare_distributions
+        self._judged_by_distributions = False
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
         second = start is not None and bench.caution is not None
@@ -115,10 +116,10 @@ class PairedEvidence:
         result = self._summarise(name, examined, facts)
         if examined.refuted:
             return self._explain(result, examined)
-        if self._laws is not None and facts.unrepeatable:
-            self._judged_by_laws = True
+        if self._compare_distributions is not None and facts.unrepeatable:
+            self._judged_by_distributions = True
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
-            judged: PropertyResult = self._by_laws.judge(name, part)
+            judged: PropertyResult = self._distribution_evidence.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
         if self._episodes is not None and self._is_cautioned(result) and not self._hides_violations:
             episodes = self._episodes.judge(name, part)
@@ -133,11 +134,11 @@ class PairedEvidence:
         return caution is not None and reason is not None and reason.code == caution.code
 
     def refutes(self, parts: Sequence[Part]) -> bool:
-        """Whether some pair violates one of these properties."""
+        """Whether any pair violates one of these properties."""
         return any(self._examine(part).refuted for part in parts)
 
     def swamped(self, parts: Sequence[Part]) -> dict[Part, float]:
-        """The properties that no pair violates, and that rounding decides in too many of them; and in which share."""
+        """The properties without violation for which too many pairs are dominated by rounding, and their share."""
         examined = {part: self._examine(part) for part in parts if not self._examine(part).refuted}
         return {part: one.excluded for part, one in examined.items() if one.excluded > MOST_SWAMPED}
 
@@ -146,23 +147,23 @@ class PairedEvidence:
         return self._single.violates(part, case, carefully=carefully)
 
     def counterexample(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
-        """One case as the report shows it, and its measurement."""
+        """One case in the form of a report, and its measurement."""
         return self._single.show(part, case)
 
     @functools.cached_property
-    def _by_laws(self) -> Any:
+    def _distribution_evidence(self) -> Any:
         parts = [part for part in STEP_PARTS if not self._examine(part).suspects.unrepeatable]
-        return self._laws(frozenset(parts)) if self._laws else None
+        return self._compare_distributions(frozenset(parts)) if self._compare_distributions else None
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
-        """What the violations cost in value; see `symcheck.engine.environments.methods.value_gap`."""
-        if self._judged_by_laws:
-            gap: ValueGap | None = self._by_laws.value_gap(failed, discount)
+        """The value gap of the violations; see `symcheck.engine.environments.methods.value_gap`."""
+        if self._judged_by_distributions:
+            gap: ValueGap | None = self._distribution_evidence.value_gap(failed, discount)
             return gap
         return paired_gap(self.pairs_for_gap(discount), failed)
 
     def pairs_for_gap(self, discount: float) -> ComparedPairs:
-        """What a value gap is estimated from."""
+        """The pairs from which a value gap is estimated."""
         sample = self.sample
         alpha, rng = self.bench.options.alpha, self.bench.rng("value gap")
         return ComparedPairs(
@@ -203,7 +204,7 @@ class PairedEvidence:
         return self._examined[part]
 
     def _share_of_jumps(self, comparison: Comparison, residual: Floats, suspects: Suspects) -> float:
-        """The share of the drawn pairs that are suspects where outcomes jump at every state, not at a threshold."""
+        """The share of drawn pairs that are suspects and discontinuous in every state, not at a threshold."""
         drawn, epsilon = self.sample.drawn.cases, comparison.coordinates.epsilon
         # Rounding that is a little larger than elsewhere hides nothing; a jump may be far smaller than the spread.
         jumps = swamped_rows(comparison.expected, comparison.actual, residual, epsilon, share=_NEGLIGIBLE)
@@ -248,7 +249,7 @@ class PairedEvidence:
         )
 
     def _caution(self, examined: _Examined) -> Statement | None:
-        """Why a pass of this property would not be believed."""
+        """Why a pass of this property would not be trusted."""
         caution = self.bench.caution if examined.comparison.part in self.bench.touched else None
         if caution is None or not examined.hidden:
             return caution
@@ -256,11 +257,11 @@ class PairedEvidence:
 
     @functools.cached_property
     def _hides_violations(self) -> bool:
-        """Whether some property is violated by no more than setting loses: then nobody knows which of them did it."""
+        """Whether a property's violations are all within the loss of setting, so that their origin is unknown."""
         return any(self._examine(part).hidden for part in STEP_PARTS)
 
     def _count_hidden(self, comparison: Comparison, residual: Floats, limits: Floats, suspects: Suspects) -> int:
-        """How many violations there are, where all are within what setting a state loses; else 0."""
+        """The number of violations if all are within the loss of setting a state, otherwise 0."""
         loss, part, violations = self.bench.loss, comparison.part, suspects.confirmed
         if loss is None or part not in self.bench.touched or not violations:
             return 0
@@ -304,7 +305,7 @@ class PairedEvidence:
         )
 
     def _compared_rows(self, examined: _Examined) -> tuple[Floats, Floats]:
-        """Residuals and tolerances of all rows but those that are rounding, and the largest that the screen passed."""
+        """Residuals and tolerances of all rows not explained by rounding, and the largest accepted by the screen."""
         suspects = examined.suspects
         kept = np.ones(len(examined.residual), dtype=bool)
         kept[suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
@@ -319,7 +320,7 @@ class PairedEvidence:
         return np.concatenate([residual, tally.largest[None]]), np.concatenate([limits, tally.limits[None]])
 
     def _region_of(self, part: Part) -> Statement:
-        """Where the pairs of one property were drawn, and where they were not."""
+        """The region from which the pairs of one property were drawn, and what was left out."""
         region, thresholds = self.sample.region, self.sample.thresholds
         if part != "termination" or thresholds is None:
             return region

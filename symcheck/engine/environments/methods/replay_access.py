@@ -1,15 +1,14 @@
-"""State access for black boxes that start alike and repeat: a state is the actions that led to it.
+"""State access for deterministic black boxes with common starts: a state is the action sequence that led to it.
 
-Where no state can be set, an episode can still be played again: from a copy of the environment taken right after a
-reset, with the same actions. The image of such a state is played too: from the start that the symmetry maps the start
-to, with the images of the actions. So every action sequence and its image are compared pair by pair, as the paired
-method does, if two things are known first:
+If no state can be set, an episode can still be replayed: with the same actions, from a copy of the environment taken
+right after a reset. The image of such a state is replayed too: with the images of the actions, from the image of the
+start. Thus the paired method compares every action sequence with its image, provided that
 
-* the starts that resets show are few, and the image of each is one of them;
-* what a start shows determines what follows: copies from resets with other seeds behave alike.
+* resets produce few distinct starts, and the image of each is one of them;
+* the observation at the start determines everything that follows: copies from resets with other seeds behave alike.
 
-Nothing is said about other starts. An environment that is random, that hides something drawn at reset, or that starts
-anywhere in a box is not tested this way, and whole episodes are compared instead.
+The verdict covers these starts only. Environments that are random, that sample a hidden quantity at reset, or that
+start anywhere in a box cannot be tested in this way; for them whole episodes are compared.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _DRIFT = 1e-6
 
 
 def replay_episodes(bench: Workbench) -> Workbench | Statement:
-    """Let a black box be tested by replaying its episodes, where that can be done.
+    """Make a black box testable by replaying its episodes, if possible.
 
     Args:
-        bench: of an environment whose state cannot be set; it stays as it is.
+        bench: an environment whose state cannot be set; it is not changed.
 
     Returns:
         The workbench over replayed episodes, or the reason why there is none.
@@ -100,7 +99,7 @@ def _count_starts(starts: Starts) -> str:
 def _copy_starts(
     stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: np.random.Generator
 ) -> Starts | Statement:
-    """The starts whose images are starts, with copies; or why there are none."""
+    """The starts whose images are starts, with copies; or the reason why there are none."""
     copies: dict[bytes, list[gym.Env[Any, Any]]] = defaultdict(list)
     shown: dict[bytes, Any] = {}
     for _ in range(_RESETS):
@@ -133,7 +132,7 @@ def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> 
 
 
 def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
-    """Whether copies of one start, from resets with other seeds, follow the same actions alike."""
+    """Whether copies of one start, from resets with other seeds, respond to the same actions alike."""
     for copies in starts.copies.values():
         for _ in range(_SEQUENCES):
             # Copies from different resets: what the start hides would differ between them.
@@ -153,7 +152,7 @@ def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) ->
 
 
 def _gather_reproducible(bench: Workbench, stepper: Stepper, placement: Placement) -> Pool:
-    """States on the way of episodes whose images lead to the image: what differs before is a violation there."""
+    """States along episodes whose images lead to the image; a difference before that is a violation there."""
     pool = Pool()
     roll_out(stepper, placement, _MOST_STATES, pool, lambda: bench.in_time(0.3))
     coordinates = stepper.codec.coordinates

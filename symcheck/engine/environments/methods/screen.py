@@ -1,8 +1,8 @@
-"""Many pairs at once, where an environment has a batched form: a screen before the environment itself is asked again.
+"""Screening of many pairs in a batched form of an environment, before the environment itself confirms suspicious ones.
 
-The batched form is compared with the environment first, bit for bit, on pairs that the environment stepped in this very
-run. It then steps both sides of many pairs drawn from a pool of its own. Whatever exceeds its tolerance is stepped by
-the environment again, and only what the environment confirms is ever called a violation.
+The batched form is first compared with the environment, bit for bit, on pairs that the environment stepped in the same
+run. It then steps both sides of many pairs drawn from a pool of its own. Pairs that exceed their tolerance are stepped
+again by the environment, and only those that it confirms count as violations.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _MOST_KEPT = 600
 
 @dataclass
 class Tally:
-    """What the screen saw of one property.
+    """The screen's counts for one property.
 
     Attributes:
-        suspicious: pairs that exceed their tolerance.
+        suspicious: the number of pairs that exceed their tolerance.
         largest: largest residual of the other pairs, by coordinate, shape (dim,).
-        limits: the tolerance beside it.
+        limits: the tolerance of that residual.
         worst: largest residual of any pair, by coordinate.
-        asked: suspicious pairs that the environment is asked about, for the sake of this property or of another.
-        low: smallest value on either side, by coordinate; NaN where none was a number.
+        asked: suspicious pairs that the environment steps again, for this property or another.
+        low: smallest value on either side, by coordinate; NaN if none was a number.
         high: largest value.
     """
 
@@ -59,22 +59,22 @@ class Tally:
 
     @property
     def not_asked(self) -> int:
-        """Suspicious pairs that the environment is not asked about: there were too many."""
+        """The number of suspicious pairs not stepped again, because there were too many."""
         return self.suspicious - self.asked
 
 
 @dataclass(frozen=True)
 class Screened:
-    """What the screen saw.
+    """The result of the screen.
 
     Attributes:
-        checked: pairs.
-        ends: of them, those whose left side ends the episode.
-        moved: whether the claim moved some state or action.
-        region: where they were drawn.
+        checked: the number of pairs.
+        ends: the number of these whose left side ends the episode.
+        moved: whether the claim changed any state or action.
+        region: the region from which they were drawn.
         source: the batched form, in words.
         tallies: by property.
-        suspects: suspicious pairs, each once, stepped again by the environment; None where there are none.
+        suspects: suspicious pairs, without duplicates, stepped again by the environment; None if there are none.
     """
 
     checked: int
@@ -101,7 +101,7 @@ class _Batch:
 
 
 def applicable(bench: Workbench) -> bool:
-    """Whether pairs can be made and compared as arrays: maps that are data, actions that are drawn as arrays."""
+    """Whether pairs can be built and compared as arrays: maps that are data, actions drawn as arrays."""
     bound, space = bench.pairs.bound, bench.pairs.bound.action_space
     plain = isinstance(space, spaces.Discrete) or (isinstance(space, spaces.Box) and space.is_bounded())
     data = bound.is_data("observation") and bound.is_data("action") and (not bound.has_state or bound.is_data("state"))
@@ -111,14 +111,14 @@ def applicable(bench: Workbench) -> bool:
 
 
 def agrees(model: BatchModel, measured: Measurement) -> bool:
-    """Whether the batched form gives what the environment gave, bit for bit, on both sides of measured pairs.
+    """Whether the batched form reproduces the environment, bit for bit, on both sides of measured pairs.
 
     Args:
         model: the batched form.
-        measured: pairs as the environment stepped them.
+        measured: pairs stepped by the environment.
 
     Returns:
-        Whether next observations, rewards, ends and (where they were read) next states are the same numbers.
+        Whether next observations, rewards, terminations and (if they were read) next states are equal.
     """
     sides: tuple[tuple[list[Any], list[Any], Steps], ...] = (
         ([case.situation.state for case in measured.cases], [case.action for case in measured.cases], measured.left),
@@ -135,13 +135,13 @@ def agrees(model: BatchModel, measured: Measurement) -> bool:
 
 
 class Screen:
-    """Steps many pairs through a batched form and sorts out the suspicious ones.
+    """Steps many pairs through a batched form and selects the suspicious ones.
 
     Args:
         bench: the environment under test, with its pool.
-        model: its batched form, found to agree.
-        tolerance: of the run, learned from the environment's own steps.
-        measured: those steps; scales and precisions are taken from them.
+        model: its batched form, which agrees with it.
+        tolerance: the tolerances, learned from the environment's own steps.
+        measured: those steps, which also provide scales and precisions.
     """
 
     def __init__(self, bench: Workbench, model: BatchModel, tolerance: Tolerance, measured: Measurement) -> None:
@@ -157,14 +157,14 @@ class Screen:
             tolerance.learn_sizes(comparisons["observation"])  # of all pairs, not of the few in a batch that differ
 
     def run(self, count: int, proceed: Callable[[], bool]) -> Screened:
-        """Screen `count` pairs, fewer where the time runs out.
+        """Screen `count` pairs, or fewer if the time runs out.
 
         Args:
             count: pairs to draw.
             proceed: whether there is time for another batch.
 
         Returns:
-            What was seen; `checked` may be 0.
+            The result; `checked` may be 0.
         """
         rng = self._bench.rng("screen")
         states, region = self._pool(count, rng)
@@ -190,7 +190,7 @@ class Screen:
         return Tally(largest=largest, limits=limits, worst=worst, low=low, high=high)
 
     def _pool(self, count: int, rng: np.random.Generator) -> tuple[Floats, Statement]:
-        """States to draw from: the run's own pool, longer rollouts, and (where every point is a state) the box."""
+        """States to draw from: the run's own pool, longer rollouts, and the box if every point of it is a state."""
         situations = self._bench.pool.situations
         own = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in situations])
         access = self._placement.access
@@ -267,7 +267,7 @@ class Screen:
         return sides[0].astype(np.float64, copy=False), sides[1].astype(np.float64, copy=False)
 
     def _sorted_out(self, tallies: dict[Part, Tally], batch: _Batch, rng: np.random.Generator) -> list[Case]:
-        """Count the suspicious pairs of every property; the cases that the environment is asked about, each once."""
+        """Count the suspicious pairs of every property; return the cases to step again, without duplicates."""
         suspicious: dict[Part, npt.NDArray[np.intp]] = {}
         picked: list[npt.NDArray[np.intp]] = []
         for part, tally in tallies.items():
@@ -284,7 +284,7 @@ class Screen:
         return self._cases(batch, asked)
 
     def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Floats]:
-        """The suspicious rows of a batch with their residuals, after counting them."""
+        """Count a batch; return its suspicious rows with their residuals."""
         expected, actual = self._sides(part, batch)
         for side in (expected, actual):
             tally.low = np.fmin(tally.low, np.fmin.reduce(side, axis=0))
@@ -311,7 +311,7 @@ class Screen:
 def _worst_and_random(
     rows: npt.NDArray[np.intp], residual: Floats, room: int, rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
-    """Some of the rows: the ones with the largest residuals, and as many random ones (the largest may sit at jumps)."""
+    """A selection of rows: those with the largest residuals (which may all lie at jumps), and as many random ones."""
     worst = np.argsort(-np.nan_to_num(residual, posinf=np.inf).max(axis=1), kind="stable")[: room // 2]
     others = rng.permutation(len(rows))[: room - len(worst)]
     return np.asarray(rows[np.unique(np.concatenate([worst, others]))])

@@ -1,8 +1,8 @@
-"""A second look at suspicious pairs, before a violation is reported: does it repeat, and is it more than rounding?
+"""A second look at suspicious pairs before a violation is reported: does it repeat, and does it exceed rounding?
 
-A pair is a violation where both sides repeat, and where they differ by more than a nudge of the state by one unit in
-the last place can do there. Hundreds of suspects are examined, the worst and random ones alternating; where all of
-them are rounding, the rest is bounded instead of given up.
+A pair is a violation if both sides repeat and differ by more than the effect of changing the state by one unit in the
+last place. Hundreds of suspects are examined, alternating between the worst and random ones. If rounding explains all
+of them, the number of violations among the rest is bounded.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it 
 
 @dataclass
 class Suspects:
-    """Suspicious cases after a second look: rows of the comparison.
+    """Suspicious cases after the second look, as row indices of the comparison.
 
     Attributes:
-        confirmed: they violate the claim.
-        rounding: they differ by no more than a nudge does there.
-        unrepeatable: their outcome did not reproduce when they were stepped again.
-        unseen: they were not examined.
+        confirmed: violations of the claim.
+        rounding: differences within the effect of a nudge at that state.
+        unrepeatable: outcomes that did not reproduce when they were stepped again.
+        unseen: not examined.
     """
 
     confirmed: list[int] = field(default_factory=list)
@@ -46,19 +46,20 @@ class Suspects:
 
     @property
     def representative(self) -> bool:
-        """Whether those examined speak for the unseen: many, and rounding in every one of them."""
+        """Whether the examined suspects represent the others: they are many, and rounding explains every one."""
         return len(self.rounding) >= MOST_LOOKED_AT and not self.confirmed and not self.unrepeatable
 
     @property
     def speak_for_violations(self) -> bool:
-        """Whether suspects that were not examined are violations: rounding and chance are not what most of them are."""
+        """Whether suspects not examined count as violations: most are not explained by rounding or chance."""
         return not self.unrepeatable and len(self.confirmed) >= len(self.rounding)
 
     def largest_violating_fraction(self, drawn: int, alpha: float) -> float:
         """The largest fraction of pairs that may violate the claim at level alpha.
 
-        Violations are among the suspects. Their share of all pairs is at most p, and of them at most a fraction q
-        violates, as none of those picked at random did (half of those examined were): each at level alpha / 2.
+        All violations are suspects. Suspects are at most a share p of all pairs, and at most a fraction q of them
+        violates, because none of those selected at random did (half of those examined were selected at random); each
+        bound has level alpha / 2.
         """
         if not self.unseen:
             return largest_fraction(0, drawn, alpha)
@@ -69,13 +70,13 @@ class Suspects:
 
 @dataclass(frozen=True)
 class SecondLook:
-    """Sorts suspicious cases.
+    """Classifies suspicious cases.
 
     Attributes:
         pairs: steps them again.
         tolerance: of the run.
-        random: whether the dynamics are random for some of the cases: then a violation repeats more often, to the
-            last bits, and is nudged once it has repeated, as chance moves outcomes whether they are nudged or not.
+        random: whether the dynamics are random for some of the cases. A violation must then repeat more often, to the
+            last bit, and is nudged only after it has repeated.
     """
 
     pairs: Pairs
@@ -84,9 +85,9 @@ class SecondLook:
 
     @property
     def repeats(self) -> int:
-        """How often a violation must repeat on both sides.
+        """The number of times a violation must repeat on both sides.
 
-        Where outcomes are random after all, with probability p on both sides alike, a false violation repeats with
+        If outcomes are random after all, with the same probability p on both sides, a false violation repeats with
         probability at most 4^-repeats.
         """
         return _REPEATS_AMONG_CHANCE if self.random else _REPEATS
@@ -94,14 +95,14 @@ class SecondLook:
     def sort(
         self, measured: Measurement, comparison: Comparison, residual: Floats, limits: Floats, rng: np.random.Generator
     ) -> Suspects:
-        """Look again at the cases of one property whose residual exceeds its tolerance.
+        """Examine again the cases of one property whose residual exceeds its tolerance.
 
         Args:
             measured: all cases.
             comparison: both sides of the property.
             residual: shape (n, dim).
             limits: tolerance beside it.
-            rng: picks among the suspects, and draws the nudges.
+            rng: selects suspects, and draws the nudges.
         """
         sorted_out = Suspects()
         suspects = _worst_and_random(residual, limits, rng)
@@ -122,7 +123,7 @@ class SecondLook:
     def _verify(
         self, measured: Measurement, comparison: Comparison, rows: list[int], residual: Floats, rng: np.random.Generator
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
+        """Whether cases repeat, and whether their residual exceeds the effect of a nudge."""
         part, cases = comparison.part, [measured.cases[row] for row in rows]
         before = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
         allowed, drift, going = self.tolerance.of(before), np.zeros_like(before.expected), np.arange(len(rows))
@@ -153,7 +154,7 @@ class SecondLook:
     def find_tie(
         self, measured: Measurement, comparison: Comparison, suspects: Suspects, words: tuple[Word, ...]
     ) -> Tie | None:
-        """Ends that a nudge can move and that are a fault nevertheless: a threshold closed on one side only."""
+        """Detect a genuine fault among terminations that a nudge can change: a threshold inclusive on one side only."""
         if comparison.part != "termination" or suspects.confirmed:
             return None
         transition = self.pairs.comparison("transition", measured)
@@ -166,7 +167,7 @@ class SecondLook:
 
 
 def _worst_and_random(residual: Floats, limits: Floats, rng: np.random.Generator) -> list[int]:
-    """Rows over their tolerance, the worst and random ones alternating: the worst may all sit at jumps."""
+    """Rows over their tolerance, alternating between the worst (which may all lie at jumps) and random ones."""
     suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))  # so written, NaN is over its limit
     if not len(suspects):
         return []

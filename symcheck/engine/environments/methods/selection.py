@@ -1,8 +1,8 @@
-"""Method selection: which method tests an environment, the strongest that applies, and why.
+"""Method selection: the strongest method that applies to an environment, and why.
 
 exact needs a finite MDP with known probabilities; paired needs states that can be set and dynamics that repeat;
-distribution needs states that can be set; trajectory needs nothing. A method asked for by name that does not apply is
-refused, not replaced.
+distribution needs states that can be set; trajectory needs nothing. A method requested by name that does not apply is
+an error; no other method replaces it.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Chosen:
     """The method that tests an environment.
 
     Attributes:
-        bench: what the methods share.
+        bench: the data shared by the methods.
         evidence: of the chosen method.
         reason: why it was chosen.
-        start: about the start distribution, where the method has no judgement of its own.
+        start: evidence about the start distribution, if the method does not judge it itself.
     """
 
     bench: Workbench
@@ -77,7 +77,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class NoEvidence:
-    """Nothing can be said; every equation is undecided for the same reason."""
+    """No statement is possible; every equation is undecided for the same reason."""
 
     why: Statement
     method: str = "none"
@@ -109,7 +109,7 @@ def prepare(
     emit: Emit,
     clock: Clock,
 ) -> Workbench:
-    """Build the environment, bind the symmetry and find out how states are set; next to nothing is stepped.
+    """Build the environment, bind the symmetry and find out how states are set, with almost no steps.
 
     Args:
         make_env: builds the environment.
@@ -166,7 +166,7 @@ def _find_model(bench: Workbench) -> BatchModel | None:
 
 
 def choose_method(bench: Workbench) -> Chosen:
-    """Gather states, let the environment agree with itself, and pick the method.
+    """Gather states, run the determinism check, and select the method.
 
     Args:
         bench: prepared; its pool is filled here.
@@ -175,7 +175,7 @@ def choose_method(bench: Workbench) -> Chosen:
         The chosen method, ready to judge.
 
     Raises:
-        OptionError: the method asked for does not apply to this environment.
+        OptionError: the requested method does not apply to this environment.
         TargetError: the environment cannot be used.
     """
     rng = np.random.default_rng([bench.options.seed, 1])
@@ -183,7 +183,7 @@ def choose_method(bench: Workbench) -> Chosen:
 
 
 def _gather_states(bench: Workbench, rng: np.random.Generator) -> Pool:
-    """States to test."""
+    """The states to test."""
     return gather(
         bench.pairs.stepper,
         bench.pairs.placement,
@@ -209,7 +209,7 @@ def _select(bench: Workbench, rng: np.random.Generator) -> Chosen:
 
 
 def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
-    """The exact method, where the environment has a table that tells the truth.
+    """The exact method, if the environment has a correct table.
 
     Raises:
         OptionError: it was requested and does not apply.
@@ -225,7 +225,7 @@ def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
     if bench.options.method == "auto":
         return None
     raise OptionError(
-        "the exact method needs a finite MDP with known probabilities, which this environment does not show"
+        "the exact method needs a finite MDP with known probabilities, which this environment does not provide"
         f"{f': {untrue}' if untrue else ''}.",
         where="--method",
         remedy="Use --method auto.",
@@ -233,7 +233,7 @@ def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
 
 
 def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen:
-    """Single steps from states that are set: pairs where they repeat, distributions where they are random."""
+    """Methods that set states: pairs if steps repeat, distributions if they are random."""
     stepper, method = bench.pairs.stepper, bench.options.method
     before = stepper.reset_first
     check = check_determinism(stepper, bench.pool, rng)
@@ -251,7 +251,7 @@ def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEviden
 
 
 def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen:
-    """Whole episodes, or pairs of replayed ones where a black box starts alike and repeats."""
+    """Methods without setting: whole episodes, or replayed pairs for a deterministic black box with common starts."""
     missing = bench.pairs.placement.why_not
     if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
         return _choose_trajectory(bench, start, missing)
@@ -269,7 +269,7 @@ def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvi
 
 
 def _stop_early(bench: Workbench) -> FirstViolation | None:
-    """When to stop stepping pairs before all are there."""
+    """The condition under which stepping of pairs stops early."""
     return FirstViolation(bench, STEP_PARTS) if bench.options.fail_fast else None
 
 
@@ -279,13 +279,15 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
     bench = replace(bench, caution=check.caution, noise=check.noise, loss=check.loss, touched=check.touched)
 
-    def laws(repeating: frozenset[Part]) -> Evidence:
-        """Distributions, where some pairs turn out not to repeat; what an episode remembers is drawn anew each time."""
+    def compare_distributions(repeating: frozenset[Part]) -> Evidence:
+        """Evidence by distributions, for pairs that turn out not to repeat; each one resets the episode's memory."""
         bench.pairs.stepper.reset_first = True
         return DistributionEvidence(bench.comparing(), repeating)
 
-    going_on = laws if bench.options.method == "auto" and not bench.options.fail_fast else None
-    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench), laws=going_on)
+    going_on = compare_distributions if bench.options.method == "auto" and not bench.options.fail_fast else None
+    evidence = PairedEvidence(
+        bench, model=bench.model, start=start, enough=_stop_early(bench), compare_distributions=going_on
+    )
     if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
         # What rounding decides is as good as random; the rest is still compared pair by pair.
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))

@@ -1,6 +1,6 @@
-"""The start distribution: do reset observations and images of reset observations follow the same one?
+"""The start distribution: do reset observations and their images follow the same distribution?
 
-Independent resets are paired, one of each pair is mapped, and the swap test compares the two. The answer names the
+Independent resets are paired, one of each pair is mapped, and the swap test compares the two. The result names the
 coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
 """
 
@@ -53,7 +53,7 @@ class StartSample:
         word: the element g.
         expected: images of reset observations, shape (n, dim).
         actual: other reset observations, shape (n, dim).
-        shows_numbers: whether some reset observation holds a number; NaN is left out of reduced ones.
+        shows_numbers: whether any reset observation contains a number; NaN is dropped from reduced ones.
     """
 
     word: Word
@@ -63,11 +63,11 @@ class StartSample:
 
 
 class Resets:
-    """Pairs of resets under one element, drawn a look at a time; each reset is used once: pairs are independent.
+    """Pairs of resets under one element, drawn one look at a time; each reset is used once, so pairs are independent.
 
     Args:
         bench: the environment.
-        word: the element, under which one reset of each pair is mapped.
+        word: the element that maps one reset of each pair.
     """
 
     def __init__(self, bench: Workbench, word: Word) -> None:
@@ -79,7 +79,7 @@ class Resets:
         self.drawn = 0
 
     def draw(self, until: int) -> None:
-        """Reset until there are so many pairs, or until the time is up; 20 pairs in any case."""
+        """Reset until the given number of pairs is reached or the time is up; at least 20 pairs."""
         while self.drawn < until:
             observations = self._reset(min(_CHUNK, 2 * (until - self.drawn)))
             if not observations:
@@ -93,7 +93,7 @@ class Resets:
             self.drawn += len(observations) // 2
 
     def _reset(self, count: int) -> list[Any]:
-        """Reset observations, an even number of them; fewer where the time runs out."""
+        """Reset observations, an even number; fewer if the time runs out."""
         observations: list[Any] = []
         while len(observations) < count and (
             self._bench.in_time() or self.drawn + len(observations) // 2 < _FEWEST_DRAWN
@@ -107,19 +107,19 @@ class Resets:
         return observations
 
     def sample(self) -> StartSample:
-        """What was drawn so far."""
+        """The pairs drawn so far."""
         sides = [np.concatenate(side) for side in (self._images, self._starts)]
         images, starts = (self._view.coordinates.on_one_branch(side) for side in sides)
         return StartSample(self._word, images, starts, self._shows_numbers)
 
 
 class StartEvidence:
-    """Evidence about the start distribution, gathered once and only when it is requested.
+    """Evidence about the start distribution, gathered once, on first use.
 
-    Resets stop at the look at which some element is clearly refuted: no other can save the claim.
+    Resets stop at the first look that clearly refutes an element, because one refuted element refutes the claim.
 
     Args:
-        bench: the environment, with the budget of the run; its tests are announced there.
+        bench: the environment, with the budget of the run, to which the tests are announced.
     """
 
     def __init__(self, bench: Workbench) -> None:
@@ -129,13 +129,13 @@ class StartEvidence:
 
     @functools.cached_property
     def planned(self) -> int:
-        """Pairs of resets under each element, where nothing stops them early."""
+        """The number of pairs of resets per element, unless they stop early."""
         count = int(np.clip(self._bench.options.samples // 4, _FEWEST, _MOST))
         return max(200, count // max(1, len(self._bench.words)) + 1)
 
     @functools.cached_property
     def _tests(self) -> list[tuple[StartSample, SwapTest]]:
-        """Every element's resets and test, as far as they went."""
+        """The resets and the test of every element so far."""
         bench, words, rng = self._bench, self._bench.words, self._bench.rng("swaps of starts")
         report = bench.progress("resetting")
         resets = {word: Resets(bench, word) for word in words}
@@ -159,7 +159,7 @@ class StartEvidence:
     def _look(
         self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
-        """One look at one element's resets; the p-value is that of all its looks so far."""
+        """One look at one element's resets; the p-value combines all its looks so far."""
         test = _test(sample, self._coordinates, self._sizes, self._bench.level * look.weight, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
@@ -169,7 +169,7 @@ class StartEvidence:
 
     @functools.cached_property
     def _sizes(self) -> Floats:
-        """How large each coordinate is wherever an episode leads: rounding of a start is that of these numbers."""
+        """The typical size of each coordinate over whole episodes, which determines the rounding of starts."""
         codec, situations = self._bench.pairs.stepper.codec, self._bench.pool.situations
         if not situations:
             return np.zeros(self._coordinates.dim)
@@ -188,7 +188,7 @@ class StartEvidence:
             name: the property's name.
 
         Returns:
-            The verdict, with the shift that would have been found where no element's test rejects.
+            The verdict; if no element's test rejects, with the shift that would have been detected.
         """
         bench, tests = self._bench, self._tests
         sample, test = min(tests, key=lambda pair: pair[1].p_value)
@@ -227,19 +227,19 @@ class StartEvidence:
         return dataclasses.replace(result, bound=bound)
 
     def _say_stopped(self, drawn: int) -> tuple[Statement, ...]:
-        """That resets stopped early, where they did and time was left."""
+        """The note that resets stopped early, if they did although time was left."""
         if drawn >= self.planned or not self._bench.in_time():
             return ()
         return (state("resets_stopped", drawn=drawn, planned=self.planned),)
 
     @functools.cached_property
     def surviving(self) -> npt.NDArray[np.bool_]:
-        """Which coordinates of the start follow what was played before."""
+        """The start coordinates that depend on earlier episodes."""
         return survives_reset(self._bench)
 
 
 def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:
-    """What was compared, without the outcome of the test; `drawn` pairs under the element that is judged."""
+    """The facts about the comparison, without the outcome of the test; `drawn` pairs under the judged element."""
     values = np.concatenate([side for sample in samples for side in (sample.expected, sample.actual)])
     outcomes = outcomes_of(values)
     # Reduced observations hold numbers only: whether there were any is asked of whole ones.
@@ -327,7 +327,7 @@ def _describe_rejection(
 
 
 def _explain_centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates) -> list[Statement]:
-    """Where the start is centred, against the point that the map keeps."""
+    """The centre of the start distribution, compared with the fixed point of the map."""
     linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
     if linear is None:
         return []
@@ -344,7 +344,7 @@ def _explain_centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coor
 
 
 def _explain_exchanges(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> list[Statement]:
-    """Two coordinates that the map exchanges although they start differently."""
+    """Two coordinates that the map exchanges although their start distributions differ."""
     linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
     if linear is None:
         return []
@@ -370,7 +370,7 @@ def _explain_exchanges(pairs: Pairs, sample: StartSample, coordinates: Coordinat
 
 
 def _round_to_error(value: float, error: float) -> float:
-    """A mean with as many decimals as its standard error allows."""
+    """A mean, rounded to the decimals that its standard error supports."""
     decimals = max(0, -math.floor(math.log10(max(error, 1e-12))) - 1)
     return round(value, decimals) + 0.0
 

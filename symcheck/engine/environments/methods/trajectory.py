@@ -1,13 +1,13 @@
-"""The trajectory method: episodes against mirrored episodes. For black boxes, which can only be reset and stepped.
+"""The trajectory method, for black boxes that can only be reset and stepped: episodes against transformed episodes.
 
-Under a uniformly random policy, and if start, dynamics, reward and termination are all symmetric, an episode and the
-image of another episode have one distribution. The independent unit is the episode: transitions within one are
-correlated, and tests that treat them as independent accuse plain CartPole three times in four. So totals over episodes
-are compared, and whole episodes are swapped.
+Under the uniform policy, and if start, dynamics, reward and termination are all symmetric, an episode and the image of
+another episode have the same distribution. The independent unit is the episode: transitions within one episode are
+correlated, and tests that treat them as independent raise a false alarm on plain CartPole three times in four.
+Therefore totals over episodes are compared, and whole episodes are swapped.
 
-What can be compared is what follows (s, a): reward, next observation and termination, each after one regression on
-(s, a) fitted to both groups at once. Where the start distribution is not symmetric (or not claimed to be), the two
-groups visit different states and a difference no longer speaks about the dynamics: the answer is undecided.
+The outcomes of (s, a) are compared: reward, next observation and termination, each after one regression on (s, a)
+fitted to both groups together. If the start distribution is not symmetric (or not claimed to be), the two groups visit
+different states, so a difference is no evidence about the dynamics and the verdict is undecided.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ _LEAST_SHARE = 0.5  # of the steps that were asked for, as of the samples of the
 
 @dataclass(frozen=True)
 class _Tested:
-    """A test of one part under one element.
+    """The test of one part under one element.
 
     Attributes:
-        test: of the features that reject most clearly.
+        test: of the most significant features.
         described: their names.
-        live: whether any swaps could have rejected.
-        critical: of the named features, for what would have been found.
+        live: whether any pattern of swaps could have rejected.
+        critical: the critical value of the named features, for the detectable effect.
     """
 
     test: SignFlipTest
@@ -92,10 +92,10 @@ class TrajectoryEvidence:
     """Evidence from whole episodes.
 
     Args:
-        bench: the environment (states cannot be set) and the options; the tests are announced in its budget.
-        start: evidence about the start distribution, on which the equations depend here.
-        needed: whether a part is to be tested; asked when the first test of the run is judged.
-        parts: that may be.
+        bench: the environment (states cannot be set) and the options; the tests are announced to its budget.
+        start: evidence about the start distribution, on which the equations depend in this method.
+        needed: whether a part is to be tested; called when the first test of the run is judged.
+        parts: the parts that may be tested.
     """
 
     method = "trajectory"
@@ -138,7 +138,7 @@ class TrajectoryEvidence:
 
     @property
     def _least_pairs(self) -> int:
-        """The pairs below which nothing is decided; playing that stopped early had rejected something by then."""
+        """The minimum number of pairs for a decision, if playing was not stopped early by a rejection."""
         least = [group.pairs_in(_LEAST_SHARE * self._asked) for group in self.groups.values()]
         return _FEWEST_PAIRS if self._stopped else max(_FEWEST_PAIRS, *least)
 
@@ -150,9 +150,9 @@ class TrajectoryEvidence:
 
     @functools.cached_property
     def groups(self) -> dict[Word, EpisodePairs]:
-        """Episodes of every element; each episode is used once.
+        """The episodes of every element; each episode is used once.
 
-        Playing stops at the look at which every part that is tested is clearly refuted; some part, to fail fast.
+        Playing stops at the first look that clearly refutes every tested part, or any part with fail-fast.
         """
         words = self.bench.words
         report = self.bench.progress("playing episodes")
@@ -167,7 +167,7 @@ class TrajectoryEvidence:
         return groups
 
     def _is_refuted(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
-        """Whether an early look refutes every part that is tested, or (to fail fast) some part."""
+        """Whether an early look refutes every tested part, or (with fail-fast) any part."""
         if min(len(group.plain) for group in groups.values()) < _FEWEST_LOOKED_AT:
             return False
         fast = self.bench.options.fail_fast
@@ -186,7 +186,7 @@ class TrajectoryEvidence:
         return True
 
     def _play(self, word: Word, groups: EpisodePairs, steps: float) -> None:
-        """Play on until so many steps were taken."""
+        """Play until the given number of steps is reached."""
         plain, mapped = groups.plain, groups.mapped
         taken = groups.steps
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
@@ -250,7 +250,7 @@ class TrajectoryEvidence:
         return dataclasses.replace(result, verdict=verdict, reason=reason, facts=facts)
 
     def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:
-        """What was compared, without the outcome of the test."""
+        """The facts about the comparison, without the outcome of the test."""
         followed = what_followed(part, episodes)
         # An episode that the environment cuts short has no end of the MDP.
         outcomes = outcomes_of((followed == 1.0).astype(float) if part == "termination" else followed)
@@ -271,7 +271,7 @@ class TrajectoryEvidence:
         )
 
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
-        """The result and the facts with what the test says."""
+        """The result and the facts, with the outcome of the test."""
         tests = self._test_all(part)
         # The element that speaks loudest: Holm has corrected for looking at all of them.
         word = min(tests, key=lambda one: tests[one].test.p_value)
@@ -303,7 +303,7 @@ class TrajectoryEvidence:
         )
 
     def _why_episodes(self) -> str:
-        """Why whole episodes are compared, as a field of statements: what is missing, or that they were requested."""
+        """Why whole episodes are compared, as a field of statements: what is missing, or that it was requested."""
         pairs = self.bench.pairs
         if pairs.stepper.access is None:
             return "no_access"
@@ -312,7 +312,7 @@ class TrajectoryEvidence:
         return "asked" if self.bench.options.method == "trajectory" else "lossy"
 
     def _blame_start(self) -> Statement | None:
-        """Why a rejection may not be blamed on the dynamics: the two groups may have started differently."""
+        """Why a rejection is not attributed to the dynamics: the starts of the two groups may differ."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
             return state(ReasonCode.START_ASYMMETRIC.value, start=self._start.verdict if claimed else "unclaimed")
@@ -346,8 +346,8 @@ class TrajectoryEvidence:
     def _test(self, part: Part, word: Word, group: EpisodePairs, look: Look) -> _Tested:
         """One look: means, all other named features, and one learned feature on the second half.
 
-        Each has its share of the level, as many features dilute a few. The p-value is that of all looks so far. Early
-        looks draw no swaps.
+        Each has its own share of the level, because many features dilute a few. The p-value combines all looks so far.
+        Early looks draw no swaps.
         """
         features = self._features(part, group)
         pairs, sampled = len(group.plain), look.last
@@ -401,7 +401,7 @@ class TrajectoryEvidence:
         return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
 
     def _design(self, features: EpisodeFeatures) -> Floats:
-        """Covariates, their products with the actions and with each other, and the step's number."""
+        """Covariates, their products with the actions and with each other, and the step number."""
         covariates = features.covariates
         actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])
         actions = standardise(actions)
@@ -427,7 +427,7 @@ class TrajectoryEvidence:
         return columns[:, kept], [names[j] for j in kept], drawn
 
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
-        """What follows (s, a), its names, and the rounding unit of each column."""
+        """The outcomes of (s, a), their names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
         given = coarsest_unit(self._view.coordinates, self.bench.pairs.stepper.action_codec.coordinates)
         if part == "reward":

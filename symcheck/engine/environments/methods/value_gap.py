@@ -1,18 +1,18 @@
-"""What a broken symmetry can cost in value: epsilon_R, epsilon_T and the bound on the optimal value gap.
+"""The value gap of a broken symmetry: epsilon_R, epsilon_T and the bound on the gap of optimal values.
 
     |Q*(s, a) - Q*(g s, g a)| <= (epsilon_R + discount * epsilon_T * S) / (1 - discount)
 
-Finite MDPs are solved instead, and the gap itself is given, beside epsilon_R and epsilon_T (a total variation). Where
-pairs of single outcomes are compared, both epsilons are the largest that were seen, lower estimates of suprema, and the
-number is an estimate that says so. Deterministic outcomes are point masses, whose total variation is 1 as soon as
-anything differs; so epsilon_T is their Wasserstein-1 distance, with coordinates in units of their standard deviation,
-and S says what a displacement by that much was seen to cost: two copies that far apart follow one sequence of actions,
-and their discounted rewards are compared. That sequence shows no more than the difference of optimal values could be,
-and a random one usually less. Rewards that differ where next states are those of a few states are added up along the
-worst way through them. A pair that ends on one side only counts as total variation 1, and S is then the largest
-span of returns that the rewards seen allow. Where dynamics are random, `distribution_gap` compares distributions. Whole
-episodes of a black box say nothing about values at given (s, a): under the uniform policy even a broken symmetry may
-leave the distribution of returns as it is.
+Finite MDPs are solved, and the gap itself is reported next to epsilon_R and epsilon_T (a total variation). If pairs of
+single outcomes are compared, both epsilons are the largest observed values, which are lower estimates of suprema, and
+the result is labelled as an estimate. Deterministic outcomes are point masses, whose total variation is 1 as soon as
+anything differs. Therefore epsilon_T is their Wasserstein-1 distance, with coordinates in units of their standard
+deviation, and S is the observed cost of a displacement of that size: two copies at that distance follow the same action
+sequence, and their discounted rewards are compared. That cost is a lower estimate of the difference of optimal values.
+If rewards differ and few states recur, the differences are accumulated along the worst path through them. A pair that
+terminates on one side only counts as total variation 1, and S is then the largest span of returns possible with the
+observed rewards. For random dynamics, `distribution_gap` compares distributions. Whole episodes of a black box say
+nothing about values at given (s, a): under the uniform policy even a broken symmetry may leave the distribution of
+returns unchanged.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class ValueGap:
         value: in units of return.
         epsilon_reward: largest difference of (expected) rewards.
         epsilon_transition: largest distance of next-state distributions.
-        distance: which distance that is.
+        distance: the kind of distance.
         discount: of the returns.
-        confidence: that at most `exceeding` of the pairs drawn as here exceed the epsilons; 1 where all are enumerated.
-        exceeding: that fraction; 0 where all were enumerated.
-        noise: where distributions were sampled, how much (epsilon_reward, epsilon_transition) would be if they were
-            equal.
+        confidence: that at most `exceeding` of the pairs drawn in this way exceed the epsilons; 1 if all are
+            enumerated.
+        exceeding: that fraction; 0 if all were enumerated.
+        noise: the values that sampling alone would give (epsilon_reward, epsilon_transition) if the distributions were
+            equal; only if distributions were sampled.
     """
 
     value: float
@@ -69,7 +70,7 @@ class ValueGap:
     noise: tuple[float, float] | None = None
 
     def to_bound(self) -> dict[str, Any]:
-        """As `PropertyResult.bound` holds it."""
+        """The gap in the form of `PropertyResult.bound`."""
         sampled = self.exceeding > 0
         return {
             "kind": "value_gap",
@@ -85,7 +86,7 @@ class ValueGap:
         }
 
     def note(self) -> Statement:
-        """As a clause of a note."""
+        """The gap as a clause of a note."""
         fields = {name: getattr(self, name) for name in ("value", "discount", "epsilon_reward", "epsilon_transition")}
         noise = {} if self.noise is None else {"noise": list(self.noise)}
         return state("value_gap", **fields, **noise, distance=self.distance, sampled=self.exceeding > 0)
@@ -105,17 +106,17 @@ class EnumeratedPairs(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ComparedPairs:
-    """Pairs of single outcomes, as a gap is estimated from them.
+    """Pairs of single outcomes, from which a gap is estimated.
 
     Attributes:
-        pairs: steps more of them.
+        pairs: builds and steps more of them.
         drawn: pairs drawn at random.
-        measured: these and others.
+        measured: these and other pairs.
         largest: the largest residual of a part, in units given by coordinate.
-        checked: how many pairs the epsilons were seen on.
+        checked: the number of pairs behind the epsilons.
         alpha: of the run.
         discount: of the returns, in [0, 1).
-        rng: picks neighbours.
+        rng: selects neighbours.
     """
 
     pairs: Pairs
@@ -129,9 +130,9 @@ class ComparedPairs:
 
     @property
     def span(self) -> float:
-        """The largest span of returns that the rewards seen allow, 0 for ever among them.
+        """The largest span of returns possible with the observed rewards, including a reward of 0 forever.
 
-        An episode that ends pays 0 for ever; that none ended among the samples does not say that none can.
+        After an episode ends, every reward is 0. Episodes may end even if none of the samples did.
         """
         rewards = finite(np.concatenate([self.measured.left.rewards, self.measured.right.rewards]))
         return float(np.ptp(np.append(rewards, 0.0))) / (1 - self.discount)
@@ -140,16 +141,16 @@ class ComparedPairs:
 def with_value_gap(
     results: Sequence[PropertyResult], evidence: Any, *, discount: float, accept: float | None
 ) -> list[PropertyResult]:
-    """The results, with what violated equations cost in value, and passed where the project accepts that much.
+    """The results with the value gap of violated equations; passed if the project accepts a gap of that size.
 
     Args:
         results: of the whole run.
-        evidence: of the method; whole episodes know no epsilons.
+        evidence: of the method; whole episodes have no epsilons.
         discount: of the returns, in [0, 1).
         accept: the largest accepted gap, in units of return; None accepts none.
 
     Returns:
-        The same properties. Group law, observation and start are not about values: their verdicts stay.
+        The same properties. Group law, observation and start do not concern values, so their verdicts are unchanged.
     """
     verdicts = {result.name: result.verdict for result in results}
     parts = {BY_PART[part].name: str(part) for part in STEP_PARTS if BY_PART[part].name in verdicts}
@@ -176,14 +177,14 @@ def _with_gap(result: PropertyResult, gap: ValueGap | None, accept: float | None
 
 
 def table_gap(evidence: EnumeratedPairs, discount: float) -> ValueGap:
-    """The gap itself, for an enumerated MDP: its optimal values are known.
+    """The gap itself, for an enumerated MDP, whose optimal values can be computed.
 
     Args:
         evidence: the table and the symmetry.
         discount: in [0, 1).
 
     Returns:
-        The largest |Q*(s, a) - Q*(g s, g a)|, beside the epsilons.
+        The largest |Q*(s, a) - Q*(g s, g a)|, with the epsilons.
     """
     from symcheck.mdp.solving import value_iteration  # loads scipy
     from symcheck.mdp.tabular import TabularMDP
@@ -200,10 +201,10 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
 
     Args:
         compared: the pairs.
-        failed: the parts that are violated; what holds contributes nothing.
+        failed: the violated parts; the others contribute nothing.
 
     Returns:
-        The estimate; at most the span of returns that the rewards seen allow.
+        The estimate; at most the span of returns possible with the observed rewards.
     """
     from symcheck.mdp.bounds import value_gap_bound
 
@@ -229,7 +230,7 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
 
 
 def _along_steps(compared: ComparedPairs) -> float | None:
-    """What the rewards' differences add up to along the worst way through the pairs; None where states are many."""
+    """The reward differences accumulated along the worst path through the pairs; None if there are many states."""
     measured, stepper = compared.measured, compared.pairs.stepper
     comparison = compared.pairs.comparison("reward", measured)
     return accumulated_difference(
@@ -250,12 +251,12 @@ def _displacement(compared: ComparedPairs) -> float:
 
 
 def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -> float:
-    """Largest difference of discounted rewards of two copies that start this far apart and act alike; inf: unknown.
+    """Largest difference of discounted rewards of two copies at this distance with equal actions; inf if unknown.
 
     Args:
         compared: the pairs.
         distance: in standard deviations of the states' coordinates.
-        seeded: give both copies the same noise, by resetting with one seed first.
+        seeded: whether both copies get the same noise, by a reset with the same seed.
 
     Returns:
         In units of return.
@@ -282,7 +283,7 @@ def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -
 
 
 def _follow(compared: ComparedPairs, start: Floats, actions: Sequence[Any], seed: int | None) -> float:
-    """The discounted rewards of a sequence of actions from a state."""
+    """The discounted return of an action sequence from a state."""
     stepper = compared.pairs.stepper
     if seed is not None:
         stepper.reset(seed=seed)

@@ -1,1 +1,1 @@
-"""The environment under test: stepped, put into states, its values as vectors, and the images of its states."""
+"""The environment under test: stepping, setting states, values as vectors, and images of states."""

@@ -1,13 +1,13 @@
-"""How states, observations and their images belong together on one environment.
+"""The relation of states, observations and their images on one environment.
 
-A *situation* is a state to set together with the observation that it shows (state-dependent action maps need it).
-There are three ways to make the image of a situation under g, and `Placement` picks one when it is built:
+A *situation* is a state to set, together with its observation (which state-dependent action maps need). There are three
+ways to construct the image of a situation under g, and `Placement` selects one when it is built:
 
 * the observation is the state: set L_g obs;
-* the observation determines the state (cosine and sine determine an angle): set the state that shows L_g obs;
-* the symmetry says how the state transforms: set L_g state.
+* the observation determines the state (cosine and sine determine an angle): set the state whose observation is L_g obs;
+* the symmetry specifies how the state transforms: set L_g state.
 
-Observations are rounded to their dtype before L is applied: what the agent sees is what the symmetry acts on.
+Observations are rounded to their dtype before L is applied, because the symmetry acts on what the agent observes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _LOOKS = 5  # steps on which "the observation is the state" is looked at before 
 
 
 class Situation(NamedTuple):
-    """A state to set and the observation it shows.
+    """A state to set, and its observation.
 
     Attributes:
-        state: what the setter takes.
-        obs: what the environment shows there.
+        state: the argument of the setter.
+        obs: its observation.
         origin: "rollout", "start", "exploration", "box", "sample", "edge" or "image".
     """
 
@@ -52,18 +52,18 @@ class Situation(NamedTuple):
 
 
 class Placement:
-    """Makes situations and their images.
+    """Builds situations and their images.
 
     Args:
-        stepper: the environment; a few of its steps are taken to see what its observations are.
+        stepper: the environment; a few steps are taken to inspect its observations.
         bound: the symmetry.
         rng: draws the actions of those steps.
 
     Attributes:
-        kind: which of the three ways is used; None where there is none.
-        why_not: where kind is None, what is missing; else None.
-        form: a state as `get` returns it; None where states cannot be read.
-        inner: how internal next states are compared in float64 as well; None where they are not.
+        kind: which of the three ways is used; None if there is none.
+        why_not: if kind is None, what is missing; otherwise None.
+        form: a state in the form that `get` returns; None if states cannot be read.
+        inner: how internal next states are compared in float64 as well; None if they are not compared.
     """
 
     def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
@@ -86,7 +86,7 @@ class Placement:
         self.inner = self._choose_inner(self._visited) if known else None
 
     def under(self, bound: BoundSymmetry) -> Placement:
-        """The same environment under another symmetry of its kind."""
+        """The same environment under another symmetry of the same kind."""
         other = copy.copy(self)
         other._bound = bound
         other._settle()
@@ -124,16 +124,16 @@ class Placement:
         )
 
     def _as_observations(self, word: Word, states: Floats) -> Floats:
-        """Images of states that are observations in other digits, in the shape of `states`: pictures may come flat."""
+        """Images of states that equal observations up to precision, in the shape of `states`; images may be flat."""
         return _in_shape(self._bound.observation_batch, np.shape(self._stepper.first_obs), word, states)
 
     def _as_states(self, word: Word, states: Floats) -> Floats:
-        """Images of states under the map on states, in the shape of `states`: pictures may come flat."""
+        """Images of states under the map on states, in the shape of `states`; images may be flat."""
         form = np.shape(self.form) if isinstance(self.form, np.ndarray) else np.shape(states)[1:]
         return _in_shape(self._bound.state_batch, form, word, states)
 
     def _image_of_state(self, word: Word, state: Floats) -> Floats:
-        """The image of a state vector as the symmetry says it, which may be rounded to float32."""
+        """The image of a state vector under the symmetry, possibly rounded to float32."""
         held = _in_form(state, self.form)
         if self.kind == "map":
             image = self._bound.state(word, held)
@@ -142,7 +142,7 @@ class Placement:
         else:
             access = self.access
             if access.observe is None or access.from_observation is None:
-                raise ValueError("what states show is not known")
+                raise ValueError("the observation of a state is not known")
             image = access.from_observation(self._bound.observation(word, access.observe(held)))
         return np.asarray(image, dtype=np.float64).reshape(-1)
 
@@ -153,12 +153,12 @@ class Placement:
         return states
 
     def _without_rounding(self, word: Word, image: Any, state: Any) -> Any:
-        """The image of a state that a callable or an observation gave, without its rounding."""
+        """The image of a state from a callable or an observation, recomputed without rounding."""
         rounded = np.asarray(image, dtype=np.float64).reshape(-1)
         return _in_form(self._sharpen(word, rounded, np.asarray(state, dtype=np.float64).reshape(-1)), self.form)
 
     def _sharpen(self, word: Word, rounded: Floats, states: Floats) -> Floats:
-        """Images of states, shape (..., dim), in float64; as they are rounded where they are other images."""
+        """Images of states, shape (..., dim), in float64; the rounded ones if they are other images."""
         exact = np.array(self._map_by_generators(word, states))
         # Angles come back from cosine and sine in (-pi, pi], and are the same up to whole turns.
         turning = list(self.access.angles) if self.kind == "inverse" else []
@@ -169,32 +169,32 @@ class Placement:
 
     @property
     def access(self) -> StateAccess:
-        """The state access, with what wrappers hide taken out."""
+        """The state access, without what wrappers hide."""
         if self._access is None:
             raise ValueError("a black box has no state access")
         return self._access
 
     def current_situation(self, obs: Any, origin: str) -> Situation:
-        """The situation that the environment is in now, having just shown `obs`."""
+        """The current situation of the environment, whose last observation is `obs`."""
         return self.visited_situation(obs, self._stepper.read_raw() if self.reads_states else None, origin)
 
     @property
     def reads_states(self) -> bool:
-        """Whether situations hold internal states that are read, rather than states that show an observation."""
+        """Whether situations hold internal states that are read, rather than reconstructed from an observation."""
         return self.kind == "map" and self.access.get is not None
 
     def visited_situation(self, obs: Any, state: Any, origin: str) -> Situation:
-        """The situation of an observation that was shown; `state` is what was read, where `reads_states` says so."""
+        """The situation of an observation; `state` is the state read, if `reads_states` is True."""
         if self.kind is None:
             return Situation(None, obs, origin)
         return Situation(state if self.reads_states else self._state_showing(obs), obs, origin)
 
     def showing(self, obs: Any, state: Any, origin: str) -> Situation:
-        """The situation of an observation and, where the two differ, its state (None where it does not)."""
+        """The situation of an observation and, if the two differ, its state (None if they do not)."""
         return Situation(self._state_showing(obs) if state is None else state, obs, origin)
 
     def at(self, state: Any, origin: str) -> Situation | None:
-        """The situation of a proposed state; None where what it shows is not known without a step."""
+        """The situation of a proposed state; None if its observation is not known without a step."""
         if self.access.get is None:
             obs = _as_like(state, self._stepper.first_obs)
             return Situation(obs, obs, origin)
@@ -206,7 +206,7 @@ class Placement:
         return Situation(state, obs, origin)
 
     def between(self, state: Any, origin: str) -> Situation | None:
-        """The situation of numbers between those of states; None where they are not read back as they were set."""
+        """The situation of a vector between states; None if it does not read back as it was set."""
         if self.access.get is None or not self._double:
             return None
         self._stepper.poke(state)
@@ -215,7 +215,7 @@ class Placement:
         return Situation(state, _as_like(state, self._stepper.first_obs), origin) if same else None
 
     def not_a_state(self, state: Any) -> str:
-        """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
+        """Why a proposed state cannot be one, in words; "" if there is no objection."""
         proposed = numeric(state)
         count = -1 if proposed is None else proposed.size
         if self.access.get is not None:
@@ -246,7 +246,7 @@ class Placement:
         return Situation(self._without_rounding(word, state, situation.state) if self._sharp else state, obs, "image")
 
     def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
-        """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
+        """Images of many situations at once, if they are arrays and the maps are data; None otherwise."""
         first = situations[0]
         if self._by_observation and isinstance(first.obs, np.ndarray):
             observations = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
@@ -274,7 +274,7 @@ class Placement:
 
     @property
     def _by_observation(self) -> bool:
-        """Whether images are the states that show images of observations, and the map is data."""
+        """Whether images are built from images of observations, and the map is data."""
         moved = self.kind == "map" or self._bound.has_state or self._double
         return not moved and self._bound.is_data("observation")
 
@@ -286,8 +286,8 @@ class Placement:
         Args:
             word: the element.
             states: shape (n, dim), float64.
-            observations: what they show, shape (n, *shape).
-            showing: the states that show observations, stacked; None where the observation is the state.
+            observations: their observations, shape (n, *shape).
+            showing: the states belonging to observations, stacked; None if the observation is the state.
 
         Returns:
             (states, observations) of the images, shapes as given.
@@ -302,16 +302,16 @@ class Placement:
         return (self._sharpen(word, moved, states) if self._sharp else moved), images
 
     def nudge_situation(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
-        """The situation moved by some units in the last place in every coordinate.
+        """The situation with every coordinate changed by some units in the last place.
 
         Args:
-            situation: where to start from.
-            pattern: seeds which coordinates go up and which go down.
-            up: False reverses the pattern, so that both sides of a threshold are met.
-            units: how many units in the last place.
+            situation: the starting point.
+            pattern: seed for the signs of the changes.
+            up: False reverses the signs, so that both sides of a threshold are tested.
+            units: the number of units in the last place.
 
         Returns:
-            A neighbour in the precision in which images are made; None where states are not made of floats.
+            A neighbour in the precision in which images are made; None if states are not made of floats.
         """
         if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
             state = _in_form(neighbour(situation.state, pattern, up, units), self.form)
@@ -330,9 +330,9 @@ class Placement:
 def _inspect_access(
     stepper: Stepper, rng: np.random.Generator
 ) -> tuple[StateAccess | None, bool, list[tuple[Floats, Any]]]:
-    """The access without what wrappers hide, whether the observation is seen to be the state, and where that was seen.
+    """The access without what wrappers hide, whether the observation equals the state, and the evidence for it.
 
-    What was seen are states as vectors with what they show; nothing where states are not numbers.
+    The evidence is states as vectors with their observations; empty if states are not numeric.
     """
     access = stepper.access
     if access is None or access.get is None:
@@ -353,13 +353,13 @@ def _inspect_access(
         obs = stepper.reset() if step.terminated or step.truncated else step.obs
     # A wrapper shows something else: what was said of the unwrapped observation no longer holds.
     if not as_claimed:
-        access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
+        access = replace(access, observe=None, from_observation=None, box=False)
     whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1
     return access, same and isinstance(stepper.first_obs, np.ndarray), visited if whole else []
 
 
 def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Floats) -> bool:
-    """Whether a claimed observation is the one that was seen: wrappers show something else."""
+    """Whether a claimed observation is the actual one; wrappers may change it."""
     if np.shape(claimed) != np.shape(obs):
         return False
     try:
@@ -371,7 +371,7 @@ def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Floats) -> bool:
 def _choose_kind(
     access: StateAccess | None, bound: BoundSymmetry, shows_state: bool
 ) -> tuple[Kind | None, Statement | None]:
-    """How images of situations are made; where there is no way, what is missing."""
+    """How images of situations are built; if there is no way, what is missing."""
     if access is None:
         return None, Statement("states_not_settable")
     if bound.has_state and access.get is not None:
@@ -384,7 +384,7 @@ def _choose_kind(
 
 
 def _as_like(value: Any, example: Any) -> Any:
-    """A value in the dtype and shape of an example observation, where both are arrays."""
+    """A value in the dtype and shape of an example observation, if both are arrays."""
     if not isinstance(example, np.ndarray):
         return copy_value(value)
     array = np.asarray(value)
@@ -392,14 +392,14 @@ def _as_like(value: Any, example: Any) -> Any:
 
 
 def _in_shape(image: Callable[[Word, Any], Any], form: tuple[int, ...], word: Word, states: Floats) -> Floats:
-    """Images of stacked states, which a map of pictures is given in their shape `form`."""
+    """Images of stacked states, for a map of images that expects the shape `form`."""
     picture = len(form) > 1 and np.size(states[:1]) == math.prod(form)
     shaped = states.reshape(len(states), *form) if picture else states
     return np.asarray(image(word, shaped)).reshape(states.shape)
 
 
 def _in_form(state: Any, form: Any) -> Any:
-    """A state in the form in which `get` returns states: a number, a tuple, a list, an array of that shape."""
+    """A state in the form that `get` returns: a number, a tuple, a list, or an array of that shape."""
     if form is None or not isinstance(state, np.ndarray | np.generic):
         return state
     state = np.asanyarray(state)  # a state may carry the rest of its world

@@ -1,1 +1,1 @@
-"""Networks as graphs of a few kinds of nodes, and certificates of what groups do to them."""
+"""Networks as graphs of a few kinds of nodes, and certificates of the group action on them."""

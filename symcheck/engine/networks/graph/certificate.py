@@ -1,4 +1,4 @@
-"""Writing a certificate: the nodes that outputs need, weights as stored, and the claim."""
+"""Writing a certificate: the nodes that outputs depend on, weights as stored, and the claim."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from symcheck.array_types import Ints
 from symcheck.certificate_checker import SCHEMA, digest
-from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
 from symcheck.engine.networks.graph.interpreter import Followed
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError, Node
-from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.networks.subject.claims import InputClaim, Motion, OutputClaim
+from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 from symcheck.statements.statement import state
 
 
@@ -26,21 +26,21 @@ def write_certificate(
     about: Mapping[str, Any],
     tolerance: str,
 ) -> dict[str, Any]:
-    """The certificate of a network that was followed, for the checker to judge.
+    """The certificate of a followed network, for the checker.
 
     Args:
         followed: its nodes.
-        inputs: how the input moves.
-        outputs: how each output should move.
-        stored: parameters and buffers by name, as arrays of the dtype in which they are deployed.
-        about: what the claim is called: symmetry, group, and the names of the generators.
-        tolerance: one of the checker's, up to which weights are equal.
+        inputs: the action on the input.
+        outputs: the claimed action on each output.
+        stored: parameters and buffers by name, as arrays of the deployed dtype.
+        about: the names of the symmetry, the group and the generators.
+        tolerance: one of the checker's, within which weights count as equal.
 
     Returns:
-        The document, to be written as JSON.
+        The document, to be stored as JSON.
 
     Raises:
-        NoCertificateError: a motion is not known as data.
+        NoCertificateError: the action is not given as data.
     """
     graph = followed.graph
     nodes = _needed(graph, [followed.outputs[claim.path] for claim in outputs])
@@ -85,7 +85,7 @@ def _needed(graph: Graph, outputs: Sequence[Ints]) -> list[Node]:
 
 
 def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
-    """An array as text; tables of numbers are compressed, weights are not."""
+    """An array as text; tables of integers are compressed, weights are not."""
     array = np.ascontiguousarray(array)
     data = zlib.compress(array.tobytes(), 6) if small else array.tobytes()
     stored = {"dtype": array.dtype.str, "shape": list(array.shape), "data": base64.b64encode(data).decode()}
@@ -93,7 +93,7 @@ def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
 
 
 def _packed_motion(motion: Motion) -> dict[str, Any]:
-    """Where each entry comes from, and its sign; or a matrix."""
+    """The source and the sign of each entry; or a matrix."""
     if isinstance(motion, AffineMap):
         return {"matrix": packed(motion.matrix, small=False), "offset": packed(motion.offset, small=False)}
     if not isinstance(motion, SignedPermutation):
@@ -104,7 +104,7 @@ def _packed_motion(motion: Motion) -> dict[str, Any]:
 
 
 class _Writer:
-    """Numbers the entries that are needed, constants first."""
+    """Numbers the required entries, constants first."""
 
     def __init__(self, graph: Graph, nodes: Sequence[Node], stored: Mapping[str, Any], outputs: Sequence[Ints]) -> None:
         self.graph = graph
@@ -130,7 +130,7 @@ class _Writer:
         return max((start + int(np.prod(shape)) for start, shape in self.graph.parameters.values()), default=0)
 
     def table(self, ids: Ints) -> dict[str, Any]:
-        """Ids as numbers of the certificate's entries."""
+        """Ids as the numbers of entries in the certificate."""
         numbers = self._number[np.where(ids < 0, 0, ids)]
         if (ids < 0).any():
             places = np.searchsorted(self._constants, ids)
@@ -138,7 +138,7 @@ class _Writer:
         return packed(numbers.astype("<i4"))
 
     def number(self, ids: Ints) -> dict[str, Any]:
-        """Constants: a parameter, some of its entries, or numbers."""
+        """The numbers of constants: a parameter, some of its entries, or literal numbers."""
         for name, (start, shape) in self.graph.parameters.items():
             size = int(np.prod(shape))
             places = -1 - ids - start
@@ -171,5 +171,5 @@ class _Writer:
 
 
 def _parameter(number: float) -> float | str:
-    """JSON has no infinities."""
+    """A parameter as JSON, which has no infinities."""
     return number if np.isfinite(number) else repr(number)

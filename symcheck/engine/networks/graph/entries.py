@@ -1,4 +1,4 @@
-"""Tensors of ids, and the operators that only move entries about: torch's own, run on the ids."""
+"""Tensors of ids, and the operators that only rearrange entries: torch's own, run on the ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ZEROING = frozenset(["tril", "triu", "diag_embed", "im2col"])
 
 @dataclass(eq=False)
 class Entries:
-    """A tensor of ids, with the dtype of the tensor that it stands for."""
+    """A tensor of ids, with the dtype of the tensor that it represents."""
 
     ids: torch.Tensor
     dtype: torch.dtype
@@ -43,11 +43,11 @@ class Entries:
 
     @property
     def is_constant(self) -> bool:
-        """Whether no input reaches it."""
+        """Whether it does not depend on the input."""
         return bool((self.ids < 0).all())
 
     def like(self, ids: Any) -> Entries:
-        """Other ids of the same dtype."""
+        """Other ids, with the same dtype."""
         return Entries(torch.from_numpy(np.ascontiguousarray(ids, dtype=np.float64)), self.dtype)
 
 
@@ -63,7 +63,7 @@ def as_tensor(graph: Graph, entries: Entries) -> torch.Tensor:
 
 
 def mapped(item: Any, change: Any) -> Any:
-    """A nested argument with its `Entries` changed."""
+    """A nested argument with a function applied to its `Entries`."""
     if isinstance(item, Entries):
         return change(item)
     if isinstance(item, list | tuple):
@@ -82,10 +82,10 @@ def leaves(item: Any) -> list[Entries]:
 
 
 def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operator that only moves entries.
+    """Run an operator that only rearranges entries.
 
     Raises:
-        NoCertificateError: where entries go depends on the input.
+        NoCertificateError: the rearrangement depends on the input.
     """
     given = leaves((args, kwargs))
     dtype = given[0].dtype

@@ -17,13 +17,13 @@ import symcheck.engine.networks.graph.pools
 import symcheck.engine.networks.graph.products
 import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
-from symcheck.engine.networks.capture import Capture
+from symcheck.engine.networks.capture.capture import Capture
+from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
-from symcheck.engine.networks.places import place_of
-from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
 SHAPED = frozenset(
@@ -52,7 +52,7 @@ class Followed:
 
     Attributes:
         graph: the nodes.
-        outputs: the entries of each output, by its path; constants are negative.
+        outputs: the entries of each output, by path; constants are negative.
     """
 
     graph: Graph
@@ -65,13 +65,13 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
     Args:
         captured: the network.
         shape: of one input, without the batch axis.
-        graph: takes the nodes, so that those before the end are known where it cannot be followed to its end.
+        graph: receives the nodes, so that they are available if following ends early.
 
     Returns:
-        Its nodes.
+        The nodes.
 
     Raises:
-        NoCertificateError: naming the operator that is not understood.
+        NoCertificateError: naming the operator that is not supported.
     """
     graph = Graph() if graph is None else graph
     targets = [node.target for node in captured.module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
@@ -91,7 +91,7 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
 
 
 def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
-    """The entries of the first sample of an output, which must be those of all."""
+    """The entries of an output for the first sample, which must be the same for all samples."""
     ids = result.array.astype(np.int64)
     rows = ids.reshape(samples, -1) if not batched or ids.shape[:1] == (samples,) else None
     if rows is None:
@@ -107,7 +107,7 @@ def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
 
 
 def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
-    """Run a graph on ids; placeholders take the inputs in order."""
+    """Run a graph on ids; placeholders receive the inputs in order."""
     values: dict[fx.Node, Any] = {}
     given = iter(inputs)
     for node in module.graph.nodes:
@@ -124,7 +124,7 @@ def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
 
 
 def _follow_one(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
-    """What one operator gives, noted as a step of the graph where its place is known."""
+    """The result of one operator, recorded as a step of the graph if its place is known."""
     args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
     place, first = place_of(node), len(graph.nodes)
     given = tuple(item.array.copy() for item in leaves((args, kwargs))) if place is not None else ()
@@ -148,10 +148,10 @@ def _looked_up(item: Any, values: dict[fx.Node, Any]) -> Any:
 
 
 def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One operator on ids.
+    """The result of one operator on ids.
 
     Raises:
-        NoCertificateError: it is not understood.
+        NoCertificateError: it is not supported.
     """
     if not isinstance(target, torch._ops.OpOverload):
         return target(*args, **kwargs)  # sizes, and items of tuples
@@ -241,7 +241,7 @@ def _check_cast(into: Entries, source: Entries) -> None:
 
 
 def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that writes into its first argument: what it computes, then a copy."""
+    """An operator that writes into its first argument: compute, then copy."""
     functional = getattr(torch.ops.aten, name.removesuffix("_"), None)
     if not name.endswith("_") or functional is None:
         raise NoCertificateError(state("SYM190", operation=name))
@@ -263,7 +263,7 @@ def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwarg
 
 
 def _decomposed(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator by what torch says that it is composed of."""
+    """An operator, decomposed as torch defines it."""
     rule = torch._decomp.decomposition_table.get(target)
     if rule is None:
         raise NoCertificateError(state("SYM190", operation=name))

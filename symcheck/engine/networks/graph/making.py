@@ -1,4 +1,4 @@
-"""The certificate of a network that was proved: captured, followed, written, checked and run beside the network."""
+"""The certificate of a proved network: captured, followed, written, checked and compared with the network."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
-from symcheck.engine.networks.capture import Capture
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.domain import Domain
-from symcheck.engine.networks.entry_scales import difference, output_scale
+from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.graph.ties import ties_of
-from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, Opaque
+from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.domain import Domain
+from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.values import AffineMap, Opaque
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -32,7 +32,7 @@ MOST_IN_PRODUCTS = 20_000
 
 
 class Claimed(Protocol):
-    """A network under its symmetry, as far as a certificate needs it."""
+    """The interface to a network under its symmetry that a certificate needs."""
 
     symmetry: Symmetry
 
@@ -42,15 +42,15 @@ class Claimed(Protocol):
 
     @property
     def capture(self) -> Capture | Opaque:
-        """Its graph; else why there is none."""
+        """Its graph; otherwise the reason why there is none."""
 
     @property
     def inputs(self) -> InputClaim:
-        """How inputs move."""
+        """The action on inputs."""
 
     @property
     def outputs(self) -> tuple[OutputClaim, ...]:
-        """How outputs should move."""
+        """The claimed action on outputs."""
 
     @property
     def elements(self) -> tuple[str, ...]:
@@ -58,24 +58,24 @@ class Claimed(Protocol):
 
     @property
     def domain(self) -> Domain | None:
-        """In which inputs lie."""
+        """The domain of inputs."""
 
     def draw_inputs(self, stream: int, count: int) -> Floats:
         """Ordinary inputs."""
 
 
 def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
-    """The certificate of a network whose graph carries the action.
+    """The certificate of a network whose graph is equivariant.
 
     Args:
         context: the network under its symmetry.
-        rounded: whether weights that are off by rounding will do.
+        rounded: whether weights that differ by rounding are accepted.
 
     Returns:
-        The document; the checker accepts it, and its nodes compute what the network computes.
+        The document, which the checker accepts; its nodes compute the same outputs as the network.
 
     Raises:
-        NoCertificateError: naming what ended it.
+        NoCertificateError: naming the obstacle.
     """
     subject = context.subject
     captured = context.capture
@@ -100,21 +100,21 @@ def accepted_certificate(
     *,
     rounded: bool,
 ) -> dict[str, Any]:
-    """The certificate with the least tolerance that the checker accepts.
+    """The certificate with the smallest tolerance that the checker accepts.
 
     Args:
         followed: the network as nodes.
-        inputs: how the input moves.
-        outputs: how each output should move.
-        stored: parameters and buffers by name, as arrays of the dtype in which they are deployed.
-        about: what the claim is called.
-        rounded: whether weights that are off by rounding will do.
+        inputs: the action on the input.
+        outputs: the claimed action on each output.
+        stored: parameters and buffers by name, as arrays of the deployed dtype.
+        about: the names for the claim.
+        rounded: whether weights that differ by rounding are accepted.
 
     Returns:
         The document.
 
     Raises:
-        NoCertificateError: with what the checker says of the first tolerance.
+        NoCertificateError: with the checker's message for the first tolerance.
     """
     motions = [*inputs.motions, *(motion for claim in outputs for motion in claim.motions)]
     tolerances = [PRODUCT_CLAIM] if any(isinstance(motion, AffineMap) for motion in motions) else [EXACT_CLAIM]
@@ -135,7 +135,7 @@ def accepted_certificate(
 
 
 def _first_stray(document: dict[str, Any]) -> Statement | None:
-    """The first node of which an entry at L x is none at x, in words; None where all are, or where matrices act."""
+    """The first node with an entry at L x that equals no entry at x, in words; None if none, or with matrices."""
     checker = Checker({**document, "claim": {**document["claim"], "tolerance": EXACT_CLAIM}})
     for node in checker.nodes:
         start = checker.at.shape[1]
@@ -150,12 +150,12 @@ def _first_stray(document: dict[str, Any]) -> Statement | None:
 
 
 def size_of(document: Mapping[str, Any]) -> int:
-    """How many rows of arguments the nodes of a certificate have."""
+    """The number of rows of arguments in the nodes of a certificate."""
     return sum(int(node["x"]["shape"][0]) for node in document["nodes"] if "x" in node)
 
 
 def _as_stored(tensor: torch.Tensor, deployed: torch.Tensor | None) -> Any:
-    """A parameter in the dtype that it is deployed in, where NumPy has that and loses nothing."""
+    """A parameter in its deployed dtype, if NumPy supports that dtype without loss."""
     exact = tensor.detach().cpu()
     if deployed is None or deployed.shape != exact.shape or deployed.dtype == torch.bfloat16:
         deployed = exact.float() if exact.is_floating_point() else exact
@@ -164,10 +164,10 @@ def _as_stored(tensor: torch.Tensor, deployed: torch.Tensor | None) -> Any:
 
 
 def _compare(document: Mapping[str, Any], context: Claimed) -> None:
-    """Run the nodes beside the network on two inputs, one of them far from typical ones.
+    """Compare the nodes with the network on two inputs, one of them far from typical ones.
 
     Raises:
-        NoCertificateError: they answer otherwise.
+        NoCertificateError: the outputs differ.
     """
     usual = context.draw_inputs(9, 2)
     inputs = usual if context.domain is not None else usual * np.array([1.0, FAR]).reshape(-1, *[1] * (usual.ndim - 1))

@@ -1,10 +1,10 @@
 """A network as a list of nodes over numbered entries.
 
-Every tensor of a captured graph is followed as a tensor of ids: which entry of which node's value stands at each place,
-and for which sample of the batch. Moving entries about (views, slices, concatenations, padding, in-place copies) is
-then torch's own operator run on the ids, and only what computes makes a node. Entries that are computed alike are one.
+Every tensor of a captured graph is represented as a tensor of ids: at each position, the entry of a node's value and
+the sample of the batch. Operators that rearrange entries (views, slices, concatenations, padding, in-place copies) are
+torch's own, run on the ids; only operators that compute create a node. Entries computed alike are identified.
 
-Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - place` in the pool of numbers.
+Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - index` into the pool of numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Ints
 from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
-from symcheck.engine.networks.places import Place
+from symcheck.engine.networks.capture.places import Place
 from symcheck.statements.statement import Statement, state
 
 BATCH = 3
@@ -32,12 +32,12 @@ _POSITIVE = frozenset(["exp", "sigmoid", "softplus"])
 
 
 class NoCertificateError(Exception):
-    """A network without a certificate; carries the reason.
+    """The network has no certificate; carries the reason.
 
     Attributes:
-        reason: of it.
-        ties: equations of input entries off which it would have one.
-        place: the call at which it ended; None where no one call is at fault.
+        reason: why.
+        ties: equations of input entries, outside of which it would have one.
+        place: the call at which following ended; None if no single call is responsible.
     """
 
     def __init__(self, reason: Statement, ties: tuple[str, ...] = ()) -> None:
@@ -53,14 +53,14 @@ class Node:
 
     Attributes:
         op: input, linear, reduce or pointwise.
-        start: number of its first entry.
-        size: how many it has.
+        start: index of its first entry.
+        size: number of its entries.
         x: ids of arguments, shape (rows, columns): entries, without samples; negative ones are constants.
-        function: what is computed, for pointwise and reduce.
-        parameters: of the function.
+        function: the function, for pointwise and reduce.
+        parameters: the parameters of the function.
         weight: ids of constants, shape (units, columns).
         bias: ids of constants, shape (units,); None for zeros.
-        signs: of a linear node that only adds and subtracts, shape (columns,); else None.
+        signs: for a linear node that only adds and subtracts, shape (columns,); otherwise None.
         name: of the layer, or of the operator.
     """
 
@@ -77,7 +77,7 @@ class Node:
 
     @property
     def has_weights(self) -> bool:
-        """Whether it is a layer with weights, and no sum, mean or difference of entries."""
+        """Whether it is a layer with weights, rather than a sum, mean or difference of entries."""
         return self.weight is not None and self.signs is None and self.name not in _SUMS
 
 
@@ -89,12 +89,12 @@ class Step:
     """One operator of the captured graph.
 
     Attributes:
-        place: where it was called.
+        place: the place of the call.
         operator: its node in the captured graph.
-        given: ids of its tensors.
-        first: place of the first of its nodes.
-        last: place after the last of them.
-        ids: of its result; of the first where there are several.
+        given: ids of its input tensors.
+        first: index of its first node.
+        last: index after its last node.
+        ids: of its result; of the first one if there are several.
     """
 
     place: Place
@@ -106,7 +106,7 @@ class Step:
 
 
 class Graph:
-    """Nodes in the making, and the constants that they use."""
+    """Nodes under construction, and the constants that they use."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -121,7 +121,7 @@ class Graph:
     # Constants
 
     def constants(self, numbers: Floats, name: str = "") -> Floats:
-        """Ids of new constants, in their shape; a name says which parameter they are."""
+        """Ids of new constants, in their shape; a name identifies the parameter."""
         flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
         start, self.places = self.places, self.places + len(flat)
         while self.places > len(self._numbers):
@@ -132,11 +132,11 @@ class Graph:
         return (-1.0 - start - np.arange(len(flat), dtype=np.float64)).reshape(np.shape(numbers))
 
     def numbers(self, ids: Any) -> Floats:
-        """What constants are, by their ids."""
+        """The values of constants, by id."""
         return np.asarray(self._numbers[(-1 - np.asarray(ids)).astype(np.int64)])
 
     def coded(self, ids: Ints) -> Ints:
-        """Ids in which equal constants have one negative number."""
+        """Ids in which equal constants share one negative number."""
         result, fixed = ids.copy(), ids < 0
         if fixed.any():
             numbers = self.numbers(ids[fixed]) + 0.0
@@ -146,15 +146,15 @@ class Graph:
         return result
 
     def code_of(self, number: float) -> int:
-        """The negative number that stands for a constant among coded ids."""
+        """The negative number of a constant among coded ids."""
         return self._codes.setdefault(float(number) + 0.0, -1 - len(self._codes))
 
     def numbers_of(self, codes: Ints) -> Floats:
-        """The constants that negative numbers stand for among coded ids."""
+        """The constants with the given negative numbers among coded ids."""
         return np.array(list(self._codes), dtype=np.float64)[-1 - codes]
 
     def layer(self, ids: Any, otherwise: str) -> str:
-        """The module that a parameter belongs to, by the ids of its entries; else another name."""
+        """The module of a parameter, from the ids of its entries; otherwise a default name."""
         place = int(-1 - np.asarray(ids).reshape(-1)[0])
         for name, (start, shape) in self.parameters.items():
             if start <= place < start + int(np.prod(shape)):
@@ -163,7 +163,7 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """How many products of weights and entries there are."""
+        """The number of products of weights and entries."""
         return sum(node.x.size * (1 if node.weight is None else len(node.weight)) for node in self.nodes)
 
     # Values
@@ -189,16 +189,16 @@ class Graph:
         return node.start
 
     def pointwise(self, function: str, parameters: Sequence[float], arguments: Sequence[Floats], name: str) -> Floats:
-        """Ids of a function of arguments that have one shape."""
+        """Ids of a function of arguments of the same shape."""
         arguments = np.broadcast_arrays(*arguments)
         return self._rows_of("pointwise", function, parameters, np.stack(arguments, axis=-1), name)
 
     def reduce(self, function: str, x: Floats, name: str, parameters: Sequence[float] = ()) -> Floats:
-        """Ids of a function of all entries along the last axis, in any order."""
+        """Ids of an order-independent function of all entries along the last axis."""
         return self._rows_of("reduce", function, parameters, x, name)
 
     def largest(self, x: Floats, name: str) -> Floats:
-        """Ids of the largest of all entries along the last axis."""
+        """Ids of the maximum of all entries along the last axis."""
         return self.reduce("place", x, name, (x.shape[-1] - 1.0,))
 
     def _rows_of(self, op: str, function: str, parameters: Sequence[float], x: Floats, name: str) -> Floats:
@@ -220,7 +220,7 @@ class Graph:
         return result.reshape(x.shape[:-1])
 
     def add(self, summands: Sequence[Floats], signs: Sequence[float], name: str) -> Floats:
-        """Ids of sums and differences of arguments that have one shape; sums within them are taken apart."""
+        """Ids of sums and differences of arguments of the same shape; nested sums are expanded."""
         columns: list[Floats] = []
         factors: list[float] = []
         for ids, sign in zip(np.broadcast_arrays(*summands), signs, strict=True):
@@ -230,7 +230,7 @@ class Graph:
         return self.linear(np.stack(columns, axis=-1), self.constants(np.array([factors])), None, name)[..., 0]
 
     def _summands(self, ids: Floats) -> tuple[list[Floats], list[float]]:
-        """The summands of sums that one node made, one array each, with their signs; else the entries themselves."""
+        """The summands of a node's sums, one array each, with their signs; otherwise the entries themselves."""
         whole = ids.astype(np.int64)
         entries = whole // BATCH
         node = None
@@ -269,7 +269,7 @@ class Graph:
         return result.reshape(*x.shape[:-1], len(W))
 
     def _alike(self, entries: Ints, owner: Ints, name: str) -> tuple[Ints, Ints]:
-        """Distinct rows of arguments, which must be those of every sample, and which of them stands at each place."""
+        """Distinct rows of arguments, which must be the same for every sample, and the row at each position."""
         if entries.size > LARGEST:
             raise NoCertificateError(state("SYM192", operation=name))
         (codes,) = codes_of_rows(self.coded(entries))
@@ -286,7 +286,7 @@ class Graph:
 
 
 def _split(ids: Ints) -> tuple[Ints, Ints]:
-    """Entries of rows of ids, and the sample that each row belongs to; -1 for rows of constants.
+    """Entries of rows of ids, and the sample of each row; -1 for rows of constants.
 
     Raises:
         NoCertificateError: a row mixes samples.
@@ -299,7 +299,7 @@ def _split(ids: Ints) -> tuple[Ints, Ints]:
 
 
 def codes_of_rows(*tables: Any) -> list[Ints]:
-    """Numbers of rows such that equal rows, of all the tables, have equal numbers."""
+    """Integer codes for rows, equal for equal rows of all the tables."""
     joint = np.ascontiguousarray(np.concatenate(tables)).view(np.int64).reshape(sum(map(len, tables)), -1)
     if joint.shape[1] == 1:
         codes = np.unique(joint[:, 0], return_inverse=True)[1]

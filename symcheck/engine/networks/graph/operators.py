@@ -1,4 +1,4 @@
-"""What torch's core operators compute, in the few kinds of nodes that a certificate knows."""
+"""Torch's core operators in terms of the few kinds of nodes that a certificate supports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _COMPARING = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logi
 
 
 def operator(*names: str) -> Callable[[F], F]:
-    """Register what computes operators of these names."""
+    """Register the implementation of operators with these names."""
 
     def register(function: F) -> F:
         OPERATORS.update(dict.fromkeys(names, function))
@@ -75,7 +75,7 @@ def pointwise(graph: Graph, function: str, parameters: Sequence[float], *argumen
 
 
 def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequence[Floats]) -> Floats:
-    """A function of entries by those that a certificate knows: sums, products, maxima, and functions of one entry."""
+    """A function of entries in terms of supported ones: sums, products, maxima, and functions of one entry."""
 
     def of(name: str, *ids: Floats) -> Floats:
         return express(graph, name, (), ids)
@@ -143,7 +143,7 @@ OPERATORS.update({name: _unary(function) for name, function in _RENAMED.items()}
 
 
 def compose(graph: Graph, x: Entries, *steps: tuple[Any, ...]) -> Entries:
-    """Functions one after the other: (name, parameters, arguments); "it" stands for what came before, "x" for x."""
+    """A composition of functions: (name, parameters, arguments); "it" is the previous result, "x" is x."""
     result = x
     for function, parameters, *arguments in steps:
         given = [result if item == "it" else x if isinstance(item, str) else item for item in arguments]
@@ -210,7 +210,7 @@ def _softshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
 
 
 def are_booleans(*items: Any) -> bool:
-    """Whether all of them are tensors of booleans, or such a number."""
+    """Whether all arguments are boolean tensors, or boolean numbers."""
     return all(item.dtype == torch.bool if isinstance(item, Entries) else isinstance(item, bool) for item in items)
 
 
@@ -243,7 +243,7 @@ OPERATORS["rsub"] = lambda graph, x, y, alpha=1: OPERATORS["sub"](graph, y, x) i
 
 
 def refuse(name: str) -> NoReturn:
-    """End following at an operator, or at one of its forms, that a certificate cannot hold."""
+    """Stop at an operator, or at a form of it, that certificates do not support."""
     raise NoCertificateError(state("SYM190", operation=name))
 
 
@@ -308,7 +308,7 @@ def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
 
 
 def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
-    """Another dtype: real numbers stay, of whole ones there is the whole part, of booleans whether it is not 0."""
+    """A change of dtype: real numbers are unchanged, integers truncate, booleans test for non-zero."""
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
@@ -328,7 +328,7 @@ def _where(graph: Graph, condition: Entries, x: Any, y: Any) -> Entries:
 
 
 def as_stored(value: Any, dtype: torch.dtype) -> Any:
-    """A number as a tensor of a dtype holds it: 2 is 1 among booleans; tensors stay as they are."""
+    """A number as stored in a tensor of a dtype: 2 becomes 1 as a boolean; tensors are unchanged."""
     return value if isinstance(value, Entries) else torch.tensor(value).to(dtype).item()
 
 

@@ -102,7 +102,7 @@ OPERATORS.update({"max": _extreme_with_place("max"), "min": _extreme_with_place(
 
 
 def _entries_at_places(graph: Graph, x: Entries, dim: int, places: Sequence[int]) -> Entries:
-    """The entries at some places, if all along an axis are put in order."""
+    """The entries at given positions after sorting along an axis."""
     rows = np.moveaxis(x.array, dim, -1)
     chosen = [graph.reduce("place", rows, "sort", (float(place),)) for place in places]
     return x.like(np.moveaxis(np.stack(chosen, axis=-1), -1, dim))

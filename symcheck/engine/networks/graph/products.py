@@ -43,7 +43,7 @@ def _dropped(result: Entries, axis: int) -> Entries:
 
 
 def _by_constants(graph: Graph, a: Floats, b: Floats, name: str) -> Floats:
-    """Products of values with constant matrices; matrices that are the same make one node."""
+    """Products of values with constant matrices; equal matrices share one node."""
     if b.ndim == 2:
         return graph.linear(a, b.T, None, name)
     a = np.broadcast_to(a, (*b.shape[:-2], *a.shape[-2:]))
@@ -106,7 +106,7 @@ def _convolution(
 
 
 def _over_all_channels(w: Floats, groups: int, zero: float) -> Floats:
-    """Filters of groups with zeros for the channels of the others, which the action may put in their place."""
+    """Filters of grouped convolutions, extended by zeros, because the action may permute channels across groups."""
     count, width = len(w) // groups, w.shape[1]
     result = np.full((len(w), width * groups, *w.shape[2:]), zero)
     for group in range(groups):
@@ -116,7 +116,7 @@ def _over_all_channels(w: Floats, groups: int, zero: float) -> Floats:
 
 
 def _spread(ids: Floats, stride: Sequence[int], zero: float) -> Floats:
-    """Zeros between entries."""
+    """Insert zeros between entries."""
     shape = [(n - 1) * s + 1 for n, s in zip(ids.shape[2:], stride, strict=True)]
     result = np.full((*ids.shape[:2], *shape), zero)
     result[(slice(None), slice(None), *(slice(None, None, s) for s in stride))] = ids
@@ -131,7 +131,7 @@ def windows_of(
     dilation: Sequence[int],
     fill: float,
 ) -> Floats:
-    """Entries under a window, shape (samples, *places, channels, entries of the kernel)."""
+    """Entries under a window, shape (samples, *positions, channels, kernel entries)."""
     ids = np.pad(ids, [(0, 0), (0, 0), *sides], constant_values=fill)
     n = len(kernel)
     for axis, (k, s, d) in enumerate(zip(kernel, stride, dilation, strict=True)):

@@ -1,4 +1,4 @@
-"""Operators that resample images: linear maps, whose weights are what they make of images of one bright point."""
+"""Operators that resample images: linear maps, whose weights are their outputs for unit impulses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries written, or added, at places that are known: scatter, index_add and index_put."""
+"""Writing or adding entries at known positions: scatter, index_add and index_put."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _put(
 
 
 def _write_entries(graph: Graph, x: Entries, places: torch.Tensor, source: Any, *, adds: bool) -> Entries:
-    """What is written at each place takes the place of what was there, or is added to it."""
+    """Written values replace the previous values, or are added to them."""
     if isinstance(source, Entries) and not x.dtype.is_floating_point and source.dtype not in (x.dtype, torch.bool):
         refuse("numbers written into a tensor of another dtype")
     ids = ids_of(graph, as_stored(source, x.dtype))

@@ -1,7 +1,7 @@
-"""For which inputs a claim may fail that holds for all others: those on which a comparison of entries is a tie.
+"""Exceptional inputs of a claim that otherwise holds: those at which two compared entries are equal.
 
-The nodes are computed on the checker's terms, with one more rule: a > b is the opposite of b > a, which is so unless
-a = b. Nothing is proved by it.
+The nodes are evaluated on the checker's terms with one additional rule: a > b is the negation of b > a, which is true
+unless a = b. This proves nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from symcheck.certificate_checker import EXACT_CLAIM, Checker, RejectedError
 
 
 def ties_of(document: dict[str, Any]) -> tuple[str, ...] | None:
-    """The equations of input entries off which the claim of a certificate holds; None where it does not, or always.
+    """Equations of input entries outside of which a certificate's claim holds; None if it never holds, or always.
 
-    Inputs are seldom equal. What is computed of them may be equal on whole regions, as two units that are both off: a
+    Two inputs are rarely equal. Two computed values may be equal on whole regions, for instance two inactive units; a
     comparison of such entries gives None.
 
     Args:
-        document: a certificate, of permutations and signs, that the checker did not accept.
+        document: a certificate of signed permutations that the checker rejected.
     """
     if all(node.get("function") != "positive" for node in document["nodes"]):
         return None  # nothing is compared
@@ -39,7 +39,7 @@ def ties_of(document: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 class _Comparisons:
-    """Takes over how terms are made of functions, so that comparisons either way are opposites of each other."""
+    """Overrides how terms are built from functions, so that opposite comparisons are negations of each other."""
 
     def __init__(self, terms: Any) -> None:
         self.ties: set[int] = set()
@@ -49,7 +49,7 @@ class _Comparisons:
         terms.apply = self.apply
 
     def apply(self, name: str, parameters: list[float], x: tuple[int, ...]) -> int:
-        """The number of a function of terms."""
+        """The id of a function of terms."""
         if name == "positive" and x[0] < 0:
             self.ties.add(-x[0])
             return self.apply("zero", [], (self.apply("positive", [], (-x[0],)),))
@@ -66,7 +66,7 @@ class _Comparisons:
 
 
 def _equation(known: dict[Any, int], term: int, shape: tuple[int, ...]) -> str:
-    """That a term is zero, in words; "" where it is no difference of two input entries and none itself."""
+    """The equation that a term is zero, in words; "" if it is neither an input entry nor a difference of two."""
     keys = {number: key for key, number in known.items()}
     kind, *parts = keys[term]
     if kind == "input":

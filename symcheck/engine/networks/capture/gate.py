@@ -1,0 +1,191 @@
+"""The conditions under which a proof from one traced run holds for every input, batch and call.
+
+The proof follows one run. This module shows, on a graph without values, that the network runs alike for all values and
+batch sizes, treats samples independently, changes no state that a later call reads, and reads nothing but its input.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from symcheck.engine.networks.capture.batch_axis import why_samples_meet
+from symcheck.engine.networks.capture.call_effects import called_twice, settings_read, what_changed, what_is_held
+from symcheck.engine.networks.capture.capture import (
+    Capture,
+    RefusedCaptureError,
+    answers,
+    capture_network,
+    constants_without_numbers,
+)
+from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
+from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.subject.outputs import named_outputs
+from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
+from symcheck.engine.networks.subject.values import Opaque
+from symcheck.statements.statement import state
+
+AGREEMENT = 1e-9
+"""How far the graph's answers may be from the network's, over their size: rounding in deep networks, no more."""
+FAR = 1e3
+"""Scale of a second batch on which both are compared: beyond thresholds that clip or guard typical inputs."""
+
+
+def capture_every_call(
+    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+) -> Capture | Opaque:
+    """The graph of every call of the network, for all values, batches and earlier calls.
+
+    Args:
+        net: the float64 copy that is followed.
+        deployed: the network as deployed, for comparison; None if it is not torch's own code.
+        shape: of one input, without the batch axis.
+        seed: for the inputs of the calls.
+        alone: whether it takes one input at a time.
+
+    Returns:
+        The graph, whose `assumptions` remain to be shown; otherwise the first reason why there is none, with its place
+        in the network's code if known.
+    """
+    try:
+        return _captured_or_reason(net, deployed, shape, seed, alone=alone)
+    except RefusedCaptureError as error:
+        return Opaque(error.reason, source=error.source)
+    except Exception as error:  # copying, comparing or running it failed, in its own code or torch's: nothing is shown
+        message = " ".join(str(error).split())[:200]
+        return Opaque(state("SYM186", error=type(error).__name__, message=message))
+
+
+def _captured_or_reason(
+    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+) -> Capture | Opaque:
+    rng = np.random.default_rng((seed, 8))
+    batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
+    ours = copy_network(net, device=torch.device("cpu"))
+    watched = called_twice(lambda: _floating_outputs(ours, batches[0]))
+    before = what_is_held(ours, watched.functions)
+    usual = [_floating_outputs(ours, x) for x in batches]
+    # nothing runs between this look and the capture: what is stale now is what the graph may hold
+    stale: set[int] = set()
+    changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
+    if changed is not None:
+        return Opaque(changed)
+    if watched.asked:
+        return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
+    captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
+    if captured.settings != settings_read(watched.functions):
+        return Opaque(state("SYM185", operation="a setting of torch or Python"))
+    if constants_without_numbers(captured) or _reads_stale(captured, stale):
+        return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
+    met = why_samples_meet(captured)
+    if met is not None:
+        return Opaque(met[0])
+    if not all(_answers_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
+        return Opaque(state("SYM187"))
+    if not _answers_in_other_modes(net, batches[0], usual[0]):
+        return Opaque(state("SYM185", operation="whether gradients are recorded"))
+    # without a look at a dtype no branch can depend on it
+    if deployed is not None and captured.asks_dtype:
+        differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
+        if differs is not None:
+            return differs
+        deployed = None
+    return why_calls_differ(net, deployed, captured, batches[0], watched.functions, alone=alone) or captured
+
+
+def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    with torch.no_grad(), float64_default(), Float64Mode():
+        result = net(x)
+    return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+
+
+def _answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
+    """Whether outputs agree with gradients recorded, in a plain call, and in inference mode."""
+    trained = with_gradients(net)
+    with torch.enable_grad(), float64_default(), Float64Mode():
+        plain = named_outputs(trained(x))
+    with torch.inference_mode(), float64_default(), Float64Mode():
+        inferred = named_outputs(trained(x.clone()))
+    return all(
+        _answers_agree({path: result[path].detach() for path in usual if path in result}, usual)
+        for result in (plain, inferred)
+    )
+
+
+def _reads_stale(captured: Capture, stale: set[int]) -> bool:
+    """Whether the graph reads a tensor that each call replaces (an attribute, parameter or buffer)."""
+    held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
+    return any(id(item) in stale for item in (*held, *captured.state.values()))
+
+
+def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> bool:
+    if answered.keys() != wanted.keys():
+        return False
+    for path, tensor in wanted.items():
+        numbers, usual = answered[path].double().numpy(), tensor.double().numpy()
+        if numbers.shape != usual.shape:
+            return False
+        gap = difference(numbers, usual)
+        gap[np.isnan(numbers) & np.isnan(usual)] = 0.0
+        if not (gap <= AGREEMENT * output_scale(usual)).all():
+            return False
+    return True
+
+
+def _why_deployed_differs(
+    captured: Capture,
+    deployed: nn.Module,
+    shape: tuple[int, ...],
+    functions: dict[types.CodeType, dict[str, Any]],
+    *,
+    alone: bool,
+) -> Opaque | None:
+    """A branch on the dtype that runs other operators, or has other constants, than the float64 copy."""
+    try:
+        used = capture_network(
+            copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, functions=functions
+        )
+    except RefusedCaptureError as error:
+        return Opaque(error.reason, source=error.source)
+    if _operations_of(used) != _operations_of(captured):
+        return Opaque(state("SYM188"))
+    return None
+
+
+_CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
+_FIRST = 4096  # entries of a constant that are compared
+_LIMIT, _TINY = 1e30, 1e-5
+"""Numbers beyond stand for infinity, and below keep a quotient finite: each dtype has its own (`torch.finfo`)."""
+
+
+def _operations_of(captured: Capture) -> list[tuple[str, ...]]:
+    """The operators in order with their numeric arguments, without casts."""
+    computed: list[tuple[str, ...]] = []
+    for node in captured.graph.nodes:
+        name = str(node.target)
+        if node.op == "get_attr":
+            held = getattr(captured.module, name, None)
+            if isinstance(held, torch.Tensor):
+                computed.append(
+                    (
+                        "constant",
+                        *(_in_single_precision(number) for number in held.double().reshape(-1)[:_FIRST].tolist()),
+                    )
+                )
+        elif node.op == "call_function" and not any(name.startswith(f"aten.{cast}") for cast in _CASTS):
+            numbers = [item for item in tree_leaves((node.args, node.kwargs)) if isinstance(item, float)]
+            computed.append((name, *map(_in_single_precision, numbers)))
+    return computed
+
+
+def _in_single_precision(number: float) -> str:
+    """A number rounded to single precision."""
+    if math.isnan(number) or abs(number) >= _LIMIT:
+        return f"{np.sign(number):+.0f} limit"
+    return "tiny" if abs(number) < _TINY else f"{number:.5g}"

@@ -1,0 +1,100 @@
+"""Determinism checks: the same input gives the same output in every call, copy and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.subject.subject import Subject
+
+MIXED = 1e-9
+"""Relative difference of two float64 evaluations of one input, in a batch and alone, or first and later, up to which
+they are one answer: far above rounding, far below what another sample or call would do."""
+
+
+@dataclass(frozen=True)
+class Repeatability:
+    """Whether two outputs of a network can be compared.
+
+    Attributes:
+        stochastic: whether two outputs for one input differ because random numbers are drawn.
+        remembers: whether the output depends on earlier calls.
+    """
+
+    stochastic: bool
+    remembers: bool
+
+
+def check_repeatability(subject: Subject, draw: Callable[[int, int], Floats]) -> Repeatability:
+    """Run the same inputs again, on the same copy and on a fresh one.
+
+    Args:
+        subject: the network.
+        draw: maps a stream index and a count to inputs.
+
+    Returns:
+        Why the function changes from call to call: at most one of the two.
+    """
+    differs = _answers_twice_differently(subject, draw(4, 4))
+    remembers = _has_memory(subject, draw(6, 4), differs)
+    # What remembers also answers twice differently, and is not called stochastic for it.
+    return Repeatability(stochastic=differs and not remembers, remembers=remembers)
+
+
+def _answers_twice_differently(subject: Subject, x: Floats) -> bool:
+    # As deployed: draws in lower precision are draws too.
+    first, second = subject.run(x, exact=False), subject.run(x, exact=False)
+    return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
+
+
+def _has_memory(subject: Subject, x: Floats, differs: bool) -> bool:
+    """Whether earlier inputs change the output: a copy's first output differs, and not by chance."""
+    first = subject.run_afresh(x)
+    # Asked twice: what is kept from the first call may show from the second on only.
+    if not any(_are_different(first, subject.run(x, exact=True)) for _ in range(2)):
+        return False
+    # A fresh copy that answers differently each time draws; one that repeats itself remembers.
+    return not differs or not _are_different(first, subject.run_afresh(x))
+
+
+def residual_of_mixed_batch(
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], x: Floats
+) -> float | None:
+    """The residual of a batch of three, if its samples affect each other.
+
+    Args:
+        subject: the network.
+        inputs: the action on inputs.
+        outputs: the claimed action on outputs.
+        x: the batch, shape (3, *shape).
+
+    Returns:
+        The largest residual relative to the output's scale; None if samples do not affect each other.
+    """
+    whole, single = subject.run(x, exact=True), subject.run(x[:1], exact=True)
+    # Alone and as the first of three: the same input.
+    if not _are_different(single, {path: rows[:1] for path, rows in whole.items()}):
+        return None
+    worst = 0.0
+    for generator in range(len(inputs.motions)):
+        moved = subject.run(inputs.apply(generator, x), exact=True)
+        for claim in outputs:
+            wanted = claim.apply(generator, whole[claim.path], x)
+            gap = difference(wanted, moved[claim.path]).max(initial=0.0)
+            worst = max(worst, float(gap / output_scale(wanted, moved[claim.path])))
+    return worst
+
+
+def _are_different(usual: dict[str, Floats], other: dict[str, Floats]) -> bool:
+    """Whether any outputs differ by more than rounding; outputs that are entirely NaN do not count."""
+    for path, answers in usual.items():
+        gap = difference(other[path], answers)
+        gap[np.isnan(other[path]) & np.isnan(answers)] = 0.0
+        if np.isfinite(answers).any() and bool((gap > MIXED * output_scale(answers)).any()):
+            return True
+    return False

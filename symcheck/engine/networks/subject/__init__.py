@@ -1,0 +1,1 @@
+"""The network under test: as given, as a function of one flat input, and with its claims."""

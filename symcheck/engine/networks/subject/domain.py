@@ -1,0 +1,154 @@
+"""The domain of a network's inputs: the observation space, if it is known.
+
+The logarithm of a distance and the square root of a speed are defined for every observation, but not for every number.
+Therefore inputs are drawn inside the space, searches stay inside, and inputs whose image lies outside are left out and
+counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Array, Bools, Floats
+from symcheck.engine.networks.subject.claims import InputClaim
+
+UNBOUNDED = 1e6
+"""Bounds from this size on say that nothing is known, as the largest float32 does."""
+_AT_THE_EDGE = 1e-6  # of a coordinate's range: images of bounds that are float32 numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A box of inputs.
+
+    Attributes:
+        low: shape (*shape,); -inf if there is no bound.
+        high: the same; inf if there is none.
+        whole: True for whole-number entries, shape (*shape,).
+    """
+
+    low: Floats
+    high: Floats
+    whole: Bools
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every entry has two bounds."""
+        return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
+
+    def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
+        """Inputs, shape (count, *shape): uniform between bounds, normal at a scale if there are none."""
+        shape = (count, *self.low.shape)
+        normal = scale * rng.normal(size=shape)
+        has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
+        low, high = np.where(has_low, self.low, 0.0), np.where(has_high, self.high, 0.0)
+        x = np.where(has_low, low + np.abs(normal), np.where(has_high, high - np.abs(normal), normal))
+        return self.clip(np.where(has_low & has_high, low + (high - low) * rng.random(shape), x))
+
+    def corners(self, rng: np.random.Generator, count: int) -> Floats:
+        """Inputs with every entry at a bound or halfway between, shape (count, *shape); near 0 if unbounded."""
+        picks = rng.integers(0, 3, size=(count, *self.low.shape))
+        # Edges of an image are black, white and grey as a whole.
+        picks[: min(3, count)] = np.arange(3).reshape(-1, *[1] * self.low.ndim)[:count]
+        low = np.where(np.isfinite(self.low), self.low, np.where(np.isfinite(self.high), self.high - 1.0, -1.0))
+        high = np.where(np.isfinite(self.high), self.high, low + 2.0)
+        return self.clip(np.choose(picks, (low, high, 0.5 * (low + high))))
+
+    def clip(self, x: Floats) -> Floats:
+        """The nearest inputs inside, shape (n, *shape)."""
+        inside = np.clip(x, self.low, self.high)
+        return np.where(self.whole, np.round(inside), inside)
+
+    def contains(self, x: Floats) -> Bools:
+        """Whether each input lies inside, shape (n,)."""
+        with np.errstate(invalid="ignore"):
+            room = np.where(np.isfinite(self.high - self.low), _AT_THE_EDGE * (self.high - self.low), 0.0)
+        inside = (x >= self.low - room) & (x <= self.high + room)
+        return np.asarray(inside.all(axis=tuple(range(1, inside.ndim))))
+
+    def keeps(self, claim: InputClaim, x: Floats) -> Bools:
+        """Whether each input has all its images inside, shape (n,)."""
+        inside = self.contains(x)
+        if not len(x):  # a family of which nothing was drawn
+            return inside
+        for generator in range(len(claim.motions)):
+            inside &= self.contains(np.asarray(claim.apply(generator, x), dtype=np.float64))
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Domain):
+    """The one-hot vectors of a given length."""
+
+    def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
+        """One-hot vectors, shape (count, n), uniformly distributed."""
+        return self._vectors(rng.integers(0, self.low.size, size=count))
+
+    def corners(self, rng: np.random.Generator, count: int) -> Floats:
+        """The first values in turn, shape (count, n)."""
+        return self._vectors(np.arange(count) % self.low.size)
+
+    def clip(self, x: Floats) -> Floats:
+        """The value with the largest entry, shape (count, n)."""
+        return self._vectors(np.argmax(x, axis=1))
+
+    def contains(self, x: Floats) -> Bools:
+        """Whether each input is one-hot, shape (count,)."""
+        return np.asarray((self._vectors(np.argmax(x, axis=1)) == x).all(axis=1))
+
+    def _vectors(self, values: Any) -> Floats:
+        return np.asarray(np.eye(self.low.size)[values])
+
+
+def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
+    """The box of a Gymnasium space whose values are inputs of a given shape.
+
+    Args:
+        space: a Gymnasium space; the parts of a `Dict` or `Tuple` are concatenated in a flat input.
+        shape: of one input, without the batch axis.
+
+    Returns:
+        None if the space has another shape, or no informative bounds.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> domain_of(gym.spaces.Box(0.0, 1.0, (2,)), (2,)).high.tolist()
+        [1.0, 1.0]
+        >>> domain_of(gym.spaces.Box(-np.inf, np.inf, (2,)), (2,)) is None
+        True
+    """
+    if hasattr(space, "n") and hasattr(space, "start"):
+        size = int(space.n)
+        # A Discrete value is the one-hot vector on which a permutation of values acts.
+        return OneHot(np.zeros(size), np.ones(size), np.ones(size, dtype=bool)) if shape == (size,) else None
+    parts = _parts(space)
+    if parts is None:
+        return None
+    low, high = (np.concatenate([side.reshape(-1) for side in sides]) for sides in zip(*parts, strict=True))
+    whole = np.concatenate([np.full(side.size, np.issubdtype(side.dtype, np.integer)) for side, _ in parts])
+    if low.size != int(np.prod(shape)):
+        return None
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    low[low <= -UNBOUNDED], high[high >= UNBOUNDED] = -np.inf, np.inf
+    if not (np.isfinite(low) | np.isfinite(high)).any():
+        return None
+    return Domain(low.reshape(shape), high.reshape(shape), whole.reshape(shape))
+
+
+def _parts(space: Any) -> list[tuple[Array, Array]] | None:
+    """Lowest and highest values of each box that a space consists of; None if it has parts of other kinds."""
+    children = getattr(space, "spaces", None)
+    if children is not None:
+        inner = [_parts(child) for child in (children.values() if hasattr(children, "values") else children)]
+        return None if None in inner else [part for found in inner if found is not None for part in found]
+    if hasattr(space, "low") and hasattr(space, "high"):
+        return [(np.asarray(space.low), np.asarray(space.high))]
+    if hasattr(space, "nvec"):
+        low = np.asarray(space.start)
+        return [(low, low + np.asarray(space.nvec) - 1)]
+    if hasattr(space, "n") and not hasattr(space, "start"):  # MultiBinary
+        return [(np.zeros(space.shape, dtype=np.int8), np.ones(space.shape, dtype=np.int8))]
+    return None

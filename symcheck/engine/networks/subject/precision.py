@@ -1,0 +1,211 @@
+"""Running a network in float64 with casts ignored.
+
+Structure is judged on a float64 copy of the weights, in which rounding is 1e-16 and a fault keeps its size. Casts
+inside `forward` (to bfloat16, to float32 and back) would reintroduce rounding, so they count as the identity here. The
+deployed network, including its casts, is judged separately, against its own rounding.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+from symcheck.engine.networks.subject.artefacts import structural
+from symcheck.errors import TargetError
+
+_RANDOM_NAMES = (
+    "rand randn randint normal bernoulli multinomial rand_like randn_like randint_like randperm poisson normal_ "
+    "uniform_ exponential_ random_ bernoulli_ cauchy_ geometric_ log_normal_ binomial rrelu "
+    "gumbel_softmax alpha_dropout feature_alpha_dropout empty empty_like new_empty empty_strided "
+)
+RANDOM = frozenset(_RANDOM_NAMES.split())
+"""Functions whose result no input determines."""
+DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"))
+"""Functions that set entries to zero at random in training, and otherwise do nothing."""
+CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
+
+
+class Float64Mode(TorchFunctionMode):
+    """While active, floating tensors are float64, and casts between floating dtypes do nothing."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function in float64."""
+        return run_in_float64(func, args, kwargs or {})
+
+
+class ProductCounter(TorchFunctionMode):
+    """While active, counts the multiplications of linear layers and convolutions, as the cost of a pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function; count its multiplications."""
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name in ("linear", "conv1d", "conv2d", "conv3d") and len(args) > 1 and isinstance(result, torch.Tensor):
+            # Each output is a sum over one row, or one filter, of the weight.
+            self.products += result.numel() * int(args[1][0].numel())
+        return result
+
+
+def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run one torch function with floating arguments and dtypes converted to float64; casts become the identity."""
+    if is_cast(func, args, kwargs):
+        return to_float64(args[0])
+    name = getattr(func, "__name__", "")
+    if name in RANDOM or name in DROPOUTS:
+        return _same_draws(func, name, args, kwargs)
+    return func(*tree_map(to_float64, args), **tree_map(to_float64, kwargs))
+
+
+def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Random numbers drawn in float32, like the deployed network's, so that one seed gives the same noise."""
+    if name in DROPOUTS:
+        x = args[0] if args else kwargs.pop("input")
+        # Dropout of ones is the mask, already scaled by 1 / (1 - p).
+        kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
+        return to_float64(x) * kept.double()
+    if name.endswith("_") and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
+        # In-place draws: drawn in float32 beside, then copied into the float64 tensor.
+        drawn = func(args[0].float(), *args[1:], **kwargs)
+        return args[0].copy_(drawn)
+    previous = torch.get_default_dtype()
+    # Draws without an argument of their own dtype take the default.
+    torch.set_default_dtype(torch.float32)
+    try:
+        return tree_map(to_float64, func(*tree_map(_to_float32, args), **tree_map(_to_float32, kwargs)))
+    finally:
+        torch.set_default_dtype(previous)
+
+
+def _to_float32(item: Any) -> Any:
+    return item.float() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
+
+
+def is_cast(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call only changes the floating dtype (or device) of a floating tensor."""
+    name = getattr(func, "__name__", "")
+    if name not in CASTS or not args or not isinstance(args[0], torch.Tensor) or not args[0].is_floating_point():
+        return False
+    wanted = [item for item in (*args[1:], *kwargs.values()) if isinstance(item, torch.dtype)]
+    wanted += [item.dtype for item in (*args[1:], *kwargs.values()) if isinstance(item, torch.Tensor)]
+    named = not wanted and name == "type" and len(args) > 1
+    return not named and all(dtype.is_floating_point for dtype in wanted)
+
+
+def to_float64(item: Any) -> Any:
+    """Floating tensors in float64, floating dtypes as float64, everything else unchanged."""
+    if isinstance(item, torch.Tensor) and item.is_floating_point() and item.dtype != torch.float64:
+        return item.double()
+    if isinstance(item, torch.dtype) and item.is_floating_point:
+        return torch.float64
+    return item
+
+
+@contextmanager
+def float64_default() -> Iterator[None]:
+    """Make float64 the default dtype inside this block, and restore the previous default."""
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(previous)
+
+
+class _CopyResultsDetached(TorchFunctionMode):
+    """Deep copies of tensors inside an autograd graph become detached copies of their values.
+
+    Agents may store results of their last step as attributes (for instance a policy's distribution). Torch refuses to
+    copy those, and no forward pass depends on their history.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.__deepcopy__ and not args[0].is_leaf:
+            return args[0].detach().clone()
+        return func(*args, **(kwargs or {}))
+
+
+def copy_network(
+    net: nn.Module,
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    change: Callable[[nn.Module], nn.Module] = lambda copy: copy,
+) -> nn.Module:
+    """A deep copy on a device, modified in place, with floating parameters and buffers in the dtype given, if any.
+
+    Raises:
+        TargetError: the network cannot be copied.
+    """
+    try:
+        with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
+            # One argument a call: modules of torchrl take no more.
+            placed = change(copy.deepcopy(net)).to(device)
+            return placed if dtype is None else placed.to(dtype)
+    except Exception as error:
+        raise TargetError(
+            f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
+            where=type(net).__name__,
+            remedy="Give a factory that builds it, or detach tensors that hang on its attributes.",
+        ) from error
+
+
+def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
+    """A form of a float64 network whose torch functions can be followed; for TorchScript, its converted graph.
+
+    Args:
+        net: the network.
+        shape: of one input, without the batch axis.
+
+    Returns:
+        The network itself if it is not TorchScript, or if this version of torch cannot convert it.
+    """
+    if not isinstance(net, torch.jit.ScriptModule):
+        return net
+    # The converter logs what it tries.
+    log = logging.getLogger("torch._export.non_strict_utils")
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        from torch._export.converter import TS2EPConverter
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            example = torch.zeros(1, *shape, dtype=torch.float64)
+            converted: nn.Module = TS2EPConverter(net, (example,)).convert().module()
+            return converted
+    except Exception:  # the converter is no public part of torch; without it the network is tested
+        return net
+    finally:
+        log.disabled = was_disabled
+
+
+def in_float64(net: nn.Module) -> nn.Module:
+    """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU.
+
+    Networks that do not run in float64 (`artefacts`) are replaced by their floating-point counterpart.
+    """
+    double = copy_network(net, device=torch.device("cpu"), dtype=torch.float64, change=structural)
+    for module in double.modules():
+        # Tensors held as plain attributes are not moved by `Module.to`.
+        for name, item in list(vars(module).items()):
+            if isinstance(item, torch.Tensor):
+                vars(module)[name] = to_float64(item.detach().cpu())
+    return double

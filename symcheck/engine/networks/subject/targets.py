@@ -1,0 +1,243 @@
+"""Finding the network that a user named, and loading its weights without running code from files."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from symcheck.engine.networks.subject.adapters import adapt_agent
+from symcheck.engine.networks.subject.array_functions import ArrayFunction, is_array_function
+from symcheck.engine.networks.subject.stable_baselines import load_policy
+from symcheck.errors import SymcheckError, TargetError, described
+from symcheck.loading import is_reference, load_attribute
+
+WHERE = "TARGET"
+
+
+def resolve_network(
+    target: str | nn.Module | Any, *, checkpoint: str | Path | None = None, trust: bool = False
+) -> nn.Module:
+    """The network that a target names.
+
+    Args:
+        target: a module; a function of one array (JAX); a zero-argument factory of either; or the name of any of them:
+            `pkg.mod:attr`, `path/file.py:attr`, or a saved network (`.pt2` by torch.export, TorchScript).
+        checkpoint: a state dict to load into it.
+        trust: whether to load files that may run code.
+
+    Returns:
+        The network.
+
+    Raises:
+        TargetError: it cannot be found, built or loaded; the message gives the reason and a remedy.
+        MissingExtraError: the format needs an optional part.
+    """
+    net = _from_name(target, trust) if isinstance(target, str) else _build_network(target, type(target).__name__)
+    if checkpoint is not None:
+        load_checkpoint(net, Path(checkpoint), trust=trust)
+    return net
+
+
+def _from_name(target: str, trust: bool) -> nn.Module:
+    suffix = Path(target).suffix.lower()
+    # A file whose name contains a colon is a file.
+    if is_reference(target) and not Path(target).is_file():
+        return _build_network(load_attribute(target, where=WHERE), target)
+    path = Path(target)
+    if not path.exists():
+        raise TargetError(
+            f"expected module:name, file.py:name or a saved network, got {target!r}, which is not a file in "
+            f"{Path.cwd()}.",
+            where=WHERE,
+            remedy="Name a factory, for instance my_networks.py:make.",
+        )
+    if suffix == ".py":
+        raise TargetError(
+            f"expected file.py:name, got {target!r}.", where=WHERE, remedy=f"Say which factory: {target}:make."
+        )
+    if suffix == ".onnx":
+        from symcheck.engine.networks.subject.onnx_graph import load_onnx
+
+        return load_onnx(path)
+    if suffix == ".zip":
+        return adapt_agent(load_policy(path, trust=trust))
+    return _load_exported(path) if suffix == ".pt2" else _load_saved(path, trust)
+
+
+def _build_network(item: Any, name: str) -> nn.Module:
+    if isinstance(item, nn.Module):
+        return item
+    if is_array_function(item):
+        return ArrayFunction(item)
+    if not callable(item):
+        raise TargetError(
+            f"expected a torch.nn.Module or a factory of one, got {type(item).__name__}.",
+            where=name,
+            remedy="Name a module instance or a function without required arguments that returns one.",
+        )
+    try:
+        net = item()
+    except Exception as error:
+        raise TargetError(
+            f"the factory raised {described(error)}.",
+            where=name,
+            remedy=None
+            if isinstance(error, SymcheckError)  # it says itself what to do
+            else "It must work without arguments and return a torch.nn.Module.",
+        ) from error
+    if is_array_function(net):
+        return ArrayFunction(net)
+    if not isinstance(net, nn.Module):
+        raise TargetError(
+            f"expected the factory to return a torch.nn.Module, got {type(net).__name__}.",
+            where=name,
+            remedy="Return the network itself.",
+        )
+    return net
+
+
+def _load_exported(path: Path) -> nn.Module:
+    log = logging.getLogger("torch.export")
+    was_disabled, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
+    try:
+        program = torch.export.load(path)
+        _refuse_fixed_batch(program, path)
+        return program.module()
+    except TargetError:
+        raise
+    except Exception as error:
+        raise TargetError(
+            f"cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
+            where=str(path),
+            remedy="Write it again with torch.export.save.",
+        ) from error
+    finally:
+        log.disabled = was_disabled
+
+
+def _refuse_fixed_batch(program: Any, path: Path) -> None:
+    """Reject an export for a fixed batch size above 1; one for single inputs can be run repeatedly."""
+    names = set(program.graph_signature.user_inputs)
+    shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    # A size that may change is symbolic: no int, and without a hash.
+    sizes = {shape[0] if len(shape) and type(shape[0]) is int else None for shape in shapes}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size is not None and size > 1:
+        raise TargetError(
+            f"was exported for batches of exactly {size} inputs.",
+            where=str(path),
+            remedy="Export it with a batch of any size: torch.export.export(net, (x,), "
+            'dynamic_shapes=({0: torch.export.Dim("batch")},)).',
+        )
+
+
+def _load_saved(path: Path, trust: bool) -> nn.Module:
+    """TorchScript, or (if trusted) a pickled module."""
+    if _is_torchscript(path):
+        try:
+            return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call, no-any-return]
+        except Exception as error:
+            raise TargetError(f"cannot be read as TorchScript: {_first_line(error)}", where=str(path)) from error
+    loaded = load_file(path, trust=trust)
+    if not isinstance(loaded, nn.Module):
+        raise TargetError(
+            f"holds {type(loaded).__name__}, which is not a network.",
+            where=str(path),
+            remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
+        )
+    return loaded
+
+
+def _is_torchscript(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        # TorchScript archives hold code; files of `torch.save` hold data.pkl alone.
+        return any("/code/" in name or name.endswith("constants.pkl") for name in archive.namelist())
+
+
+def load_file(path: Path, *, trust: bool) -> Any:
+    """The content of a file saved by torch.save; only tensors and plain containers unless trusted.
+
+    Raises:
+        TargetError: no such file, a corrupt file, or one that would run code while `trust` is not set.
+    """
+    if not path.is_file():
+        raise TargetError(f"no such file (looked in {Path.cwd()}).", where=str(path), remedy="Check the path.")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not trust)
+    except pickle.UnpicklingError as error:
+        # torch's message for a global that it does not allow; other unpickling errors are damage.
+        if "weights_only" in str(error).lower() or "Unsupported" in str(error) or "GLOBAL" in str(error):
+            raise TargetError(
+                "loading it would run code, so it was not loaded.",
+                where=str(path),
+                remedy="Save a state dict (torch.save(net.state_dict(), ...)), or pass --trust if you trust the file.",
+            ) from error
+        raise _corrupt(path, error) from error
+    except Exception as error:
+        raise _corrupt(path, error) from error
+
+
+def _corrupt(path: Path, error: Exception) -> TargetError:
+    return TargetError(
+        f"cannot be read as a torch file: {type(error).__name__}: {_first_line(error)}",
+        where=str(path),
+        remedy="Save it again; an interrupted copy looks like this.",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    first = lines[0].rstrip(".") if lines else type(error).__name__
+    return f"{first}."
+
+
+def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:
+    """Load a state dict into a network.
+
+    Args:
+        net: modified in place; it was built for this run.
+        path: a file saved by torch.save: a state dict, or a dictionary with one under "state_dict", "model" and
+            the like.
+        trust: whether to load a file that may run code.
+
+    Raises:
+        TargetError: the file cannot be used, or its names and shapes do not match the network.
+    """
+    loaded = load_file(path, trust=trust)
+    if isinstance(loaded, nn.Module):
+        loaded = loaded.state_dict()
+    state = _state_dict(loaded)
+    if state is None:
+        raise TargetError(
+            f"expected a state dict, got {type(loaded).__name__}.",
+            where=str(path),
+            remedy="Save one with torch.save(net.state_dict(), ...).",
+        )
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise TargetError(
+            f"does not fit the network: {' '.join(str(error).split())[:400]}",
+            where=str(path),
+            remedy="Build the network with the sizes it was trained with.",
+        ) from error
+
+
+def _state_dict(loaded: Any) -> dict[str, torch.Tensor] | None:
+    if not isinstance(loaded, dict) or not loaded:
+        return None
+    if all(isinstance(item, torch.Tensor) for item in loaded.values()):
+        return loaded
+    # Keys under which training scripts nest the weights.
+    for key in ("state_dict", "model_state_dict", "model", "net", "network", "policy"):
+        if isinstance(loaded.get(key), dict):
+            return _state_dict(loaded[key])
+    return None
