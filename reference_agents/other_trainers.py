@@ -94,7 +94,7 @@ def read_other_results(path: Path) -> list[OtherResult]:
 
 def _evaluation(name: str, runs: Sequence[OtherRun]) -> str:
     if runs[0].episodes:
-        return f"{name}: each point is the mean return of the training episodes that ended since the point before."
+        return f"{name}: each point is the mean return of the training episodes that ended since the previous point."
     return f"{name}: as its trainer logged it."
 
 

@@ -228,7 +228,7 @@ class _Bodies:
         other = near[0]
         if other == body:
             own = self.distance(body, body)
-            return f"{element}: no counterpart, and not its own image either, which lies {own:.3g} m beside it"
+            return f"{element}: no counterpart; nor is it its own image, which lies {own:.3g} m away"
         text = f"{element}: the nearest is {title(model, 'body', other)}, "
         text += f"{self.distance(body, other):.3g} m from its image"
         if model.body_jntnum[body] != model.body_jntnum[other]:

@@ -108,7 +108,7 @@ def _check_adjoint(
                 f"not a representation of {group.name}: the relation {label} {group.algebra[i]} {label}^-1 = "
                 f"{_in_words(coefficients, group.algebra)} fails by {gap:.3g} (largest entry).",
                 where=name,
-                remedy=f"Check how {label} acts beside {group.algebra[i]}.",
+                remedy=f"Check how {label} acts relative to {group.algebra[i]}.",
             )
 
 

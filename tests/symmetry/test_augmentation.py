@@ -311,7 +311,7 @@ def test_a_half_must_move_alike_whether_the_other_is_given_or_not():
         return blocks(same, torch.neg)(obs), blocks(same, lambda a: sign * a)(actions)
 
     with pytest.raises(
-        SpecError, match=r"block 1 of the actions is another one when obs is None: action columns 0 to 1"
+        SpecError, match=r"block 1 of the actions changes when obs is None: action columns 0 to 1"
     ):
         made(planted, Plane(), C2)
 
