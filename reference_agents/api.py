@@ -194,7 +194,7 @@ def _job(
     plan = resolve_network(task, network)
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise OptionError(f"expected different seeds of 0 or more, at least one, got {seeds}.", where="seeds")
+        raise OptionError(f"expected at least one seed, all different and 0 or more, got {seeds}.", where="seeds")
     rates = (plan.learning_rate,) if learning_rate is None else tuple(np.atleast_1d(learning_rate).astype(float))
     if not rates or not all(0.0 < rate < np.inf for rate in rates):
         raise OptionError(f"expected positive learning rates, got {learning_rate}.", where="learning_rate")
