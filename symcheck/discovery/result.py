@@ -278,7 +278,7 @@ def _evidence_count(one: PropertyResult) -> str:
 _EVIDENCE = {
     "reward_invariance": "rewards",
     "transition_invariance": "transitions",
-    "termination_invariance": "ends",
+    "termination_invariance": "terminations",
     "initial_invariance": "pairs of starts",
     "observation_equivariance": "observations",
     "group_axioms": "relations",
