@@ -26,8 +26,8 @@ def own_networks(shape: tuple[int, ...], order: int | None, *, averages: bool, r
         Name to plan.
 
     Example:
-        >>> sorted(own_networks((4,), None, averages=True, rate=0.001))
-        ['mlp', 'mlp-deep', 'mlp-wide', 'mlp-wide-deep']
+        >>> own_networks((4,), None, averages=True, rate=0.001)["mlp"].basis
+        'dense'
     """
     plans = _image_networks(shape, order or 1, rate) if len(shape) == 3 else _vector_networks(order or 1, rate)
     return {

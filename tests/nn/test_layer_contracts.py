@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import symcheck.nn
 from symcheck import groups
 from symcheck import representations as reps
 from symcheck.errors import SymcheckError
@@ -18,12 +24,16 @@ from symcheck.nn import (
     EquivariantHeads,
     EquivariantLayerNorm,
     EquivariantSequential,
+    FlattenPixels,
     GatedNonlinearity,
     GlobalAveragePool,
     GlobalMaxPool,
+    InvariantProducts,
+    MergeChannels,
     NormNonlinearity,
     PointwiseNonlinearity,
     SplitChannels,
+    TensorProduct,
     to_dense,
 )
 from symcheck.nn.field_type import EquivariantModule, FieldType
@@ -51,6 +61,67 @@ LAYERS: dict[str, tuple[EquivariantModule, FieldType, FieldType]] = {
     "SplitChannels": (SplitChannels(FOUR, 3), FieldType(FOUR, 3, flat=True), FieldType(FOUR, 3)),
 }
 ANY_CHANNELS = ("PointwiseNonlinearity", "GatedNonlinearity")
+IMAGES = FieldType(FOUR, 3, MOVES, (4, 4))
+# Layers that take several types or make one that is not written down here.
+LAYERS_AND_INPUTS: dict[str, tuple[EquivariantModule, FieldType]] = {
+    **{name: (layer, taken) for name, (layer, taken, _) in LAYERS.items()},
+    "BasisConv2d": (LAYERS["BasisConv2d"][0], IMAGES),
+    "FlattenPixels": (FlattenPixels(), IMAGES),
+    "GlobalAveragePool": (GlobalAveragePool(FOUR), IMAGES),
+    "GlobalMaxPool": (GlobalMaxPool(FOUR), IMAGES),
+    "InvariantProducts": (InvariantProducts(FOUR, 3), FieldType(FOUR, 3)),
+    "MergeChannels": (MergeChannels(), FieldType(FOUR, 3)),
+    "TensorProduct": (TensorProduct(FOUR, FOUR, SIGNED, 3, 2), FieldType(FOUR, 3)),
+}
+WITHOUT_PLAIN = ("GatedNonlinearity", "InvariantProducts", "NormNonlinearity", "TensorProduct")
+CONTAINERS = ("EquivariantHeads", "EquivariantSequential")  # theirs are the whole networks of test_layers.py
+
+
+def test_every_layer_is_exported_and_stands_above() -> None:
+    modules = [
+        importlib.import_module(f"symcheck.nn.{info.name}") for info in pkgutil.iter_modules(symcheck.nn.__path__)
+    ]
+    defined = {
+        name
+        for module in modules
+        for name, kind in vars(module).items()
+        if inspect.isclass(kind) and issubclass(kind, EquivariantModule) and not inspect.isabstract(kind)
+    }
+    assert defined - set(symcheck.nn.__all__) == set()
+    assert defined - set(CONTAINERS) == set(LAYERS_AND_INPUTS)
+
+
+def transform(kind: FieldType, x: Tensor) -> Tensor:
+    """What the generator of C4 does to an activation of a type."""
+    matrix = torch.as_tensor(np.asarray(kind.rho.matrix(kind.rho.group.generators[0]), dtype=float))
+    parts = x.unflatten(1, (kind.channels, kind.rho.dim)) if kind.flat else x
+    moved = torch.tensordot(parts, matrix, dims=([2], [1])).movedim(-1, 2)
+    moved = moved if kind.spatial is None else torch.rot90(moved, 1, (-2, -1))
+    return moved.flatten(1, 2) if kind.flat else moved
+
+
+@pytest.mark.parametrize("name", LAYERS_AND_INPUTS)
+def test_a_layer_commutes_with_the_group_and_so_does_its_plain_copy(name: str) -> None:
+    torch.manual_seed(0)
+    layer, taken = copy.deepcopy(LAYERS_AND_INPUTS[name])
+    layer.double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    size = taken.size or ()
+    x = torch.randn(5, taken.channels, taken.rho.dim, *size, dtype=torch.float64)
+    x = x.flatten(1, 2) if taken.flat else x
+    layer(x)  # a batch normalisation in training mode sees its first batch
+    layer.eval()
+    made = layer(x)
+    # Each output is a sum of at most a few hundred products of numbers of size one.
+    torch.testing.assert_close(layer(transform(taken, x)), transform(layer.propagate(taken), made), rtol=0, atol=1e-12)
+    if name in WITHOUT_PLAIN:
+        with pytest.raises(SymcheckError, match="no plain torch counterpart"):
+            layer.materialize()
+    else:
+        flat = x if taken.flat else x.flatten(1, 2)
+        plain = layer.materialize()(flat)
+        torch.testing.assert_close(plain.flatten(1), made.flatten(1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LAYERS)

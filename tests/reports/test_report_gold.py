@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +14,38 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.statements.statement import state
 from symcheck_reports import html, index
 from symcheck_reports import json as json_report
+from symcheck_reports.curve_model import CurveModel
+from symcheck_reports.curves import render_curves
 from symcheck_reports.discovery_model import DiscoveryModel
 from symcheck_reports.discovery_page import render_discovery
 from symcheck_reports.homomorphism_model import HomomorphismModel
 from symcheck_reports.homomorphism_page import render_homomorphism
 
 Gold = Callable[[str, str], None]
+GOLD, WRITERS = Path(__file__).parent / "gold", Path(html.__file__).parent
+
+
+def anchor_of(call: ast.Call) -> str:
+    """The anchor that `section(template, anchor, ...)` gets, without the run that stands in front of it."""
+    anchor = call.args[1]
+    if isinstance(anchor, ast.JoinedStr):
+        return ast.unparse(anchor.values[-1]).strip("'-")
+    return str(anchor.value) if isinstance(anchor, ast.Constant) else ""  # else the run alone
+
+
+def test_every_section_is_on_a_gold_page() -> None:
+    written = {
+        anchor_of(call)
+        for path in WRITERS.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "section"
+    }
+    shown = set()
+    for page in GOLD.glob("*.html"):
+        ids = re.findall(r'<(?:section|article)[^>]* id="([^"]+)"', page.read_text(encoding="utf-8"))
+        shown |= {re.sub(r"^run\d+-?", "", each) for each in ids}
+    assert len(written) > 20
+    assert sorted(written - shown) == []
 
 
 @pytest.fixture
@@ -54,7 +82,23 @@ def undecided_run(passing_run: RunResult) -> RunResult:
     return dataclasses.replace(passing_run, properties=(passing_run.properties[0], *open_ones))
 
 
-@pytest.mark.parametrize("name", ["passing_network", "undecided_run", "approximate_run"])
+@pytest.fixture
+def mirror_run(passing_run: RunResult) -> RunResult:
+    """A mirror function with one wrong column, over a model of which one mass differs from its image."""
+    column = {"group": "observation", "index": 3, "term": "joint_pos", "name": "left_knee"}
+    column |= {"expected": "right_knee", "found": "-right_knee", "code": "SYM202"}
+    joints = [[-0.2, 0.5, "left_knee", True], [0.2, 0.5, "right_knee", False]]
+    drawing = {"lines": [[-0.2, 0.5, 0.0, 1.0], [0.2, 0.5, 0.0, 1.0]], "joints": joints}
+    return dataclasses.replace(
+        passing_run,
+        kind="mirror",
+        columns=(column,),
+        differences=({"text": "mass of left_shin: 1.2, of right_shin: 1.3", "relative": 0.08},),
+        pictures=(("the robot", drawing),),
+    )
+
+
+@pytest.mark.parametrize("name", ["passing_network", "undecided_run", "approximate_run", "mirror_run", "several_runs"])
 def test_a_page_is_as_agreed(name: str, request: pytest.FixtureRequest, gold: Gold) -> None:
     gold(f"{name}.html", html.render_run(request.getfixturevalue(name)))
 
@@ -64,6 +108,12 @@ def test_a_page_is_as_agreed(name: str, request: pytest.FixtureRequest, gold: Go
 )
 def test_json_is_as_agreed(name: str, request: pytest.FixtureRequest, gold: Gold) -> None:
     gold(f"{name}.json", json_report.render(request.getfixturevalue(name)))
+
+
+def test_the_page_of_two_learning_rates_is_as_agreed(curve_model: CurveModel, gold: Gold) -> None:
+    slow = [dataclasses.replace(network, learning_rate=1e-4, chosen=False) for network in curve_model.networks]
+    model = dataclasses.replace(curve_model, networks=[*curve_model.networks, *slow])
+    gold("curves_of_two_rates.html", render_curves(model))
 
 
 def test_the_page_of_a_graph_of_blocks_is_as_agreed(homomorphism_graph: HomomorphismModel, gold: Gold) -> None:
