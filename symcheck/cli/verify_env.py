@@ -26,7 +26,7 @@ def command(
     symmetry: Annotated[
         str | None,
         typer.Option(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file; the atlas's claims when left out.",
+            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file. Default: the atlas's claims.",
             autocompletion=completion.symmetries,
         ),
     ] = None,

@@ -267,7 +267,7 @@ def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
         cosine = _cosine(model, pairing, joint, other)
         if abs(cosine) < _PARALLEL:
             pairing.unpaired.append(
-                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} turns about another axis "
+                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} rotates about another axis "
                 f"(or the joints of the two bodies are in another order)"
             )
             continue

@@ -85,7 +85,7 @@ def test_a_joint_about_another_axis_is_no_pair():
         '<joint name="FL_calf_joint" axis="0 1 0" range="-2.5 0.5"',
         '<joint name="FL_calf_joint" axis="0 0 1" range="-2.5 0.5"',
     )
-    with pytest.raises(SpecError, match="joint 'FR_calf_joint': joint 'FL_calf_joint' turns about another axis"):
+    with pytest.raises(SpecError, match="joint 'FR_calf_joint': joint 'FL_calf_joint' rotates about another axis"):
         mirror(wrong)
 
 
