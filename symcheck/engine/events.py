@@ -20,7 +20,7 @@ class RunStarted:
     target: str
     symmetry: str
     properties: tuple[str, ...]
-    unfinished: RunResult | None = field(default=None, repr=False)
+    unfinished: RunResult = field(repr=False)
 
 
 @dataclass(frozen=True)

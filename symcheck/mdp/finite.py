@@ -138,12 +138,6 @@ class FiniteMDP:
         """States that count for a symmetry: reachable and not absorbing. Shape (S,)."""
         return self.reachable & ~self.absorbing
 
-    def pair_law(self, state: int, action: int) -> dict[int, float]:
-        """T(. | s, a) where the episode continues, as {state: probability}."""
-        row = state * self.n_actions + action
-        span = slice(self.transitions.indptr[row], self.transitions.indptr[row + 1])
-        return dict(zip(self.transitions.indices[span].tolist(), self.transitions.data[span].tolist(), strict=True))
-
 
 def _read_available(value: Any, shape: tuple[int, int]) -> Bools:
     if value is None:

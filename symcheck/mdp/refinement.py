@@ -97,13 +97,13 @@ class _Refinement:
         """Reward and distribution over blocks of some pairs, hashed."""
         entries, pointers = gather_rows(self._indptr, pairs)
         # Probabilities of equal blocks are added up first, then classed: 1/3 + 1/3 is 2/3.
-        where, key_of, total = self._block_law(entries, pointers)
+        where, key_of, total = self._block_distribution(entries, pointers)
         terms = hash_pairs(key_of, self._classes.of(total), self._salt)
         starts = np.searchsorted(where, np.arange(len(pairs) + 1))
         # Sums of hashes ignore the order of the blocks.
         return mix_bits(row_sums(terms, starts) + self._reward[pairs], self._salt)
 
-    def _block_law(self, entries: Ints, pointers: Ints) -> tuple[Ints, Ints, Floats]:
+    def _block_distribution(self, entries: Ints, pointers: Ints) -> tuple[Ints, Ints, Floats]:
         """Row, block and probability of each (row, block) with an entry, sorted."""
         rows = row_of_entry(pointers)
         # One sort key per (pair, block).

@@ -68,7 +68,6 @@ class GroupedFunction:
     order: int
     env: Any = None
     form: Form = "tensor"
-    remembered: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -214,7 +214,7 @@ def test_samples_become_frequencies_and_means() -> None:
     mdp = TabularMDP.from_samples(
         [0, 0, 0, 0, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, 5], [0, 1, 1, 1, 2], [0, 0, 0, 1, 1], discount=0.9
     )
-    assert mdp.pair_law(0, 0) == {0: 0.25, 1: 0.5}
+    assert laws(mdp)[0, 0].tolist() == [0.25, 0.5, 0.0]
     assert mdp.termination[:, 0].tolist() == [0.25, 1.0, 0.0]
     assert mdp.rewards[:, 0].tolist() == [0.5, 5.0, 0.0]
     assert mdp.counts is not None
@@ -293,8 +293,7 @@ def test_the_grid_world_s_table_says_what_the_environment_does() -> None:
             row, column = env.get_state() + 3
             seen[row * 7 + column] += not terminated
             total, ended = total + reward, ended + terminated
-        law = mdp.pair_law(int(state), int(action))
-        expected = np.array([law.get(s, 0.0) for s in range(49)])
+        expected = laws(mdp)[int(state), int(action)]
         assert np.abs(seen / 400 - expected).max() <= 6 * 0.5 / 20
         assert (seen[expected == 0] == 0).all()
         assert abs(ended / 400 - mdp.termination[state, action]) <= 6 * 0.5 / 20

@@ -152,21 +152,17 @@ def run_env(
             where="registry",
             remedy="Import symcheck_properties first.",
         )
+    begun = run_started("env", target, symmetry.name, symmetry.group, entries, options, command)
+    listener(begun)
     with warnings.catch_warnings():
         # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
-        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started, command)
-    result = RunResult(
-        kind="env",
-        target=target,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+    result = dataclasses.replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions_of("symcheck", "numpy", "gymnasium"),
-        command=command,
         claim=context.bench.pairs.bound.claim if context is not None else {},
         method_reason=context.reason if context is not None else state("method_not_chosen"),
         interrupted=interrupted,
@@ -183,11 +179,9 @@ def _run(
     listener: Emit,
     entries: Sequence[Property],
     started: float,
-    command: str,
 ) -> tuple[list[PropertyResult], EnvContext | None, bool]:
     results: list[PropertyResult] = []
     context: EnvContext | None = None
-    listener(run_started("env", target, symmetry.name, symmetry.group, entries, options, command))
     clock = Clock(started, options.max_time)
     try:
         context = EnvContext(prepare(make_env, symmetry, options, target, listener, clock))

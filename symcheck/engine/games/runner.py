@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from symcheck.engine.checks import check_in_order, deadline_of
 from symcheck.engine.events import Emit, RunFinished
@@ -42,20 +43,16 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
     if not properties:
         raise TargetError("no property of games is registered: nothing would be tested.", where="verify-game")
     unknown = {"name": "images", "order": 1}  # the group is that of the images, which are not drawn yet
-    emit(run_started("game", target, game.symmetries_label, unknown, properties, options, command))
+    begun = run_started("game", target, game.symmetries_label, unknown, properties, options, command)
+    emit(begun)
     # Gathering stops by itself when time is up: what was compared until then is judged.
     results, interrupted = check_in_order(properties, context, emit, deadline=None)
-    result = RunResult(
-        kind="game",
-        target=target,
-        symmetry=game.symmetries_label,
+    result = replace(
+        begun.unfinished,
         group=unknown if interrupted else group_of(context),
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_interrupted") if interrupted else positions_note(context),
         interrupted=interrupted,
     )

@@ -67,21 +67,17 @@ def run_mirror(
     if not properties:
         raise TargetError("no property of mirrors is registered: nothing would be tested.", where="verify-mirror")
     name = " and ".join(pairing.isometry.name for pairing in robot.pairings)
-    emit(run_started("mirror", target, name, robot.group, properties, options, command))
+    begun = run_started("mirror", target, name, robot.group, properties, options, command)
+    emit(begun)
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     coded = [] if function is None or interrupted else code_columns(context)[0]
-    result = RunResult(
-        kind="mirror",
-        target=target,
+    result = replace(
+        begun.unfinished,
         symmetry=f"{loaded.label} {name}" if loaded.label != target else name,
-        group={"name": robot.group.name, "order": robot.group.order},
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_mirror" if function is not None else "method_model"),
         interrupted=interrupted,
         columns=publish_columns(context, coded),

@@ -5,7 +5,7 @@ Indices and signs are literals, so the generated code does not depend on symchec
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from symcheck.errors import OptionError, SpecError
 from symcheck.mujoco.layouts.laid_out import LaidGroup, LaidOut
 
 FORMS = ("rsl_rl", "isaaclab", "spec")
-Form = Literal["rsl_rl", "isaaclab", "spec"]
 
 _HEAD = '''"""{title}.
 

@@ -73,25 +73,17 @@ def run_net(
         properties = registered_properties("net")
         if not properties:
             raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
-        emit(
-            run_started(
-                "net", target or type(net).__name__, symmetry.name, symmetry.group, properties, options, command
-            )
-        )
+        name = target or type(net).__name__
+        begun = run_started("net", name, symmetry.name, symmetry.group, properties, options, command)
+        emit(begun)
         results, interrupted = _check(properties, context, emit)
         if options.certificate is not None and not interrupted:
             results = _with_certificate(results, context, options.certificate)
-    result = RunResult(
-        kind="net",
-        target=target or type(net).__name__,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+    result = replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions_of(*PACKAGES),
-        command=command,
         claim=_claim(context),
         method_reason=_method_reason(context, interrupted),
         interrupted=interrupted,

@@ -13,7 +13,6 @@ from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
-Batch = Floats | Mapping[Any, Floats]
 _MOST_ELEMENTS = 16  # beyond it generators are tested, which suffice
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,20 +60,15 @@ def run_policy(
     properties = registered_properties("policy")
     if not properties:
         raise TargetError("no property of policies is registered: nothing would be tested.", where="audit-policy")
-    emit(run_started("policy", target, symmetry.name, symmetry.group, properties, options, command))
+    begun = run_started("policy", target, symmetry.name, symmetry.group, properties, options, command)
+    emit(begun)
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
-    result = RunResult(
-        kind="policy",
-        target=target,
-        symmetry=symmetry.name,
-        group={"name": symmetry.group.name, "order": symmetry.group.order},
+    result = replace(
+        begun.unfinished,
         properties=tuple(results),
-        alpha=options.alpha,
-        seed=options.seed,
         duration_s=time.monotonic() - started,
         versions=versions(),
-        command=command,
         method_reason=state("method_policy"),
         interrupted=interrupted,
     )

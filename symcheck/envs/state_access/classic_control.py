@@ -68,7 +68,6 @@ def cartpole(env: Any) -> StateAccess:
         sample=_box(-limits, limits),
         observe=lambda state: np.array(state, dtype=np.float32),
         from_observation=lambda obs: np.array(obs, dtype=np.float64),
-        observation_is_state=True,
         box=True,
         ended=lambda state: bool(abs(state[0]) > limits[0] or abs(state[2]) > limits[2]),
     )
@@ -86,7 +85,6 @@ def _mountain_car(env: Any) -> StateAccess:
         sample=_box(low, high),
         observe=lambda state: np.array(state, dtype=np.float32),
         from_observation=lambda obs: np.array(obs, dtype=np.float64),
-        observation_is_state=True,
         box=True,
         ended=lambda state: bool(state[0] >= env.goal_position and state[1] >= env.goal_velocity),
     )

@@ -35,7 +35,6 @@ class StateAccess:
         sample: proposes n states; None if only reached states may be set.
         observe: the observation that a state shows, unwrapped; None if that is not known without a step.
         from_observation: the state that shows an observation; None if the observation does not determine it.
-        observation_is_state: the observation equals the state, up to its dtype.
         angles: state coordinates that live on a circle of 2 pi.
         box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
         ended: whether a state is terminal, so that nothing may be claimed about steps from it.
@@ -54,7 +53,6 @@ class StateAccess:
     sample: Callable[[np.random.Generator, int], Sequence[Any] | npt.NDArray[Any]] | None = None
     observe: Callable[[Any], Any] | None = None
     from_observation: Callable[[Any], Any] | None = None
-    observation_is_state: bool = False
     angles: tuple[int, ...] = ()
     box: bool = False
     ended: Callable[[Any], bool] = lambda state: False

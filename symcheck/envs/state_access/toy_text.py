@@ -47,7 +47,6 @@ def _access_by_number(env: Any) -> StateAccess:
         get=lambda target: np.int64(target.s),
         observe=lambda state: int(state),
         from_observation=lambda obs: np.int64(obs),
-        observation_is_state=True,
     )
 
 

@@ -82,8 +82,8 @@ class PairedEvidence:
         enough: called after each batch; True stops there; see `PairSample`.
         drawn: pairs already stepped, to be judged as they are; None to draw pairs.
         diagnose: whether to search for likely causes.
-        laws: evidence from distributions, given the parts that repeat, for intermittently random outcomes; None leaves
-            these undecided.
+        compare_distributions: makes evidence from distributions, given the parts that repeat, for intermittently random
+            outcomes; None leaves these undecided.
     """
 
     method = "paired"
@@ -98,12 +98,12 @@ class PairedEvidence:
         enough: Enough | None = None,
         drawn: Measurement | None = None,
         diagnose: bool = True,
-        laws: Callable[[frozenset[Part]], Evidence] | None = None,
+        compare_distributions: Callable[[frozenset[Part]], Evidence] | None = None,
     ) -> None:
         self.bench, self.pairs = bench, bench.pairs
         self.sample = PairSample(bench, model=model, enough=enough, given=drawn)
-        self._random, self._diagnose, self._laws = random, diagnose, laws
-        self._judged_by_laws = False
+        self._random, self._diagnose, self._compare_distributions = random, diagnose, compare_distributions
+        self._judged_by_distributions = False
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
         second = start is not None and bench.caution is not None
@@ -116,10 +116,10 @@ class PairedEvidence:
         result = self._summarise(name, examined, facts)
         if examined.refuted:
             return self._explain(result, examined)
-        if self._laws is not None and facts.unrepeatable:
-            self._judged_by_laws = True
+        if self._compare_distributions is not None and facts.unrepeatable:
+            self._judged_by_distributions = True
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
-            judged: PropertyResult = self._by_laws.judge(name, part)
+            judged: PropertyResult = self._distribution_evidence.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
         if self._episodes is not None and self._is_cautioned(result) and not self._hides_violations:
             episodes = self._episodes.judge(name, part)
@@ -151,14 +151,14 @@ class PairedEvidence:
         return self._single.show(part, case)
 
     @functools.cached_property
-    def _by_laws(self) -> Any:
+    def _distribution_evidence(self) -> Any:
         parts = [part for part in STEP_PARTS if not self._examine(part).suspects.unrepeatable]
-        return self._laws(frozenset(parts)) if self._laws else None
+        return self._compare_distributions(frozenset(parts)) if self._compare_distributions else None
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
         """The value gap of the violations; see `symcheck.engine.environments.methods.value_gap`."""
-        if self._judged_by_laws:
-            gap: ValueGap | None = self._by_laws.value_gap(failed, discount)
+        if self._judged_by_distributions:
+            gap: ValueGap | None = self._distribution_evidence.value_gap(failed, discount)
             return gap
         return paired_gap(self.pairs_for_gap(discount), failed)
 

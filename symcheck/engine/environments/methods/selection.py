@@ -278,13 +278,15 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
     bench = replace(bench, caution=check.caution, noise=check.noise, loss=check.loss, touched=check.touched)
 
-    def laws(repeating: frozenset[Part]) -> Evidence:
+    def compare_distributions(repeating: frozenset[Part]) -> Evidence:
         """Evidence by distributions, for pairs that turn out not to repeat; each one resets the episode's memory."""
         bench.pairs.stepper.reset_first = True
         return DistributionEvidence(bench.comparing(), repeating)
 
-    going_on = laws if bench.options.method == "auto" and not bench.options.fail_fast else None
-    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench), laws=going_on)
+    going_on = compare_distributions if bench.options.method == "auto" and not bench.options.fail_fast else None
+    evidence = PairedEvidence(
+        bench, model=bench.model, start=start, enough=_stop_early(bench), compare_distributions=going_on
+    )
     if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
         # What rounding decides is as good as random; the rest is still compared pair by pair.
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))

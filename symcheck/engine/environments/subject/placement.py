@@ -353,7 +353,7 @@ def _inspect_access(
         obs = stepper.reset() if step.terminated or step.truncated else step.obs
     # A wrapper shows something else: what was said of the unwrapped observation no longer holds.
     if not as_claimed:
-        access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
+        access = replace(access, observe=None, from_observation=None, box=False)
     whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1
     return access, same and isinstance(stepper.first_obs, np.ndarray), visited if whole else []
 
