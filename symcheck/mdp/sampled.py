@@ -102,7 +102,7 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
         raise SpecError(
             f"samples lead to {len(dangling)} states from which no sample starts, the first {dangling[0]}.",
             where="from_samples",
-            remedy="Sample actions there too, or mark what leads there as terminated.",
+            remedy="Sample actions there too, or mark transitions to them as terminated.",
         )
     # Pairs of states that are acted in, never sampled.
     gaps = np.argwhere((visits == 0) & ~idle[:, None])

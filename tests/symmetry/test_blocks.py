@@ -179,7 +179,7 @@ def test_columns_that_no_block_covers_are_listed():
         ({"names": ["a", "a", "b", "c"]}, "expected names that differ"),
         ({"history": 0}, "expected a history of 1 frame or more, got 0"),
         ({"layout": "time"}, "expected layout 'frames' or 'components', got 'time'"),
-        ({"size": 5}, "says size 5, but its names or shape make 4"),
+        ({"size": 5}, "says size 5, but its names or shape give 4"),
         ({"map": ["flip_lr"]}, "'flip_lr' acts on a grid, but the block has no shape"),
         ({"colour": 1}, "has unknown fields colour"),
         ({"name": " "}, "expected a name, got ' '"),
