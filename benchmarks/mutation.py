@@ -53,6 +53,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "networks": ("symcheck/engine/networks/**/*.py",),
     "environments": ("symcheck/engine/environments/**/*.py",),
     "symmetry": ("symcheck/symmetry/**/*.py",),
+    "mirrors": (
+        "symcheck/mirror_functions/**/*.py",
+        "symcheck/engine/mirrors/**/*.py",
+        "symcheck/engine/policies/**/*.py",
+    ),
+    "games": ("symcheck/games/**/*.py", "symcheck/engine/games/**/*.py"),
+    "discovery": ("symcheck/discovery/**/*.py",),
     "nn": ("symcheck/nn/**/*.py",),
     "learning": ("reference_agents/learning/**/*.py", "reference_agents/environments/**/*.py"),
     "reports": ("reports/symcheck_reports/**/*.py",),

@@ -79,7 +79,8 @@ def test_json_follows_the_schema_and_a_report_is_replayed(games):
     ]  # fmt: skip
     again = runner.invoke(app, ["replay", "r.json"])
     assert again.exit_code == 1, again.output
-    assert "legal_moves FAILED" in again.output
+    for name in ("legal_moves", "next_state", "policy_map"):
+        assert f"{name} FAILED" in again.output
     data["properties"][1]["counterexample"]["state"] = {"moves": [99]}
     (games / "r.json").write_text(json.dumps(data))
     refused = runner.invoke(app, ["replay", "r.json"])

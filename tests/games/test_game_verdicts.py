@@ -154,6 +154,7 @@ def test_a_planted_fault_fails_what_it_breaks_and_is_named(game, failing, code):
 def test_a_right_game_passes(game):
     report = sc.verify_game(game, samples=40)
     assert report.verdict == "passed", report.to_text()
+    assert {item.max_residual for item in report} == {0.0, None}
 
 
 @pytest.mark.parametrize(
