@@ -35,7 +35,9 @@ def count_model(
     ended = np.zeros(len(s), dtype=np.bool_) if terminated is None else np.asarray(terminated, dtype=np.bool_)
     lengths = [len(part) for part in (s, a, gained, following, ended)]
     if len(set(lengths)) > 1 or not lengths[0]:
-        raise SpecError(f"expected arrays of one length of at least 1, got lengths {lengths}.", where="from_samples")
+        raise SpecError(
+            f"expected arrays of the same length (at least 1), got lengths {lengths}.", where="from_samples"
+        )
     n_states = _read_size(sizes[0], max(s.max(), following.max()), "n_states")
     n_actions = _read_size(sizes[1], a.max(), "n_actions")
     # Pair (s, a) as a row number.
