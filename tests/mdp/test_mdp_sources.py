@@ -81,7 +81,7 @@ def test_what_is_no_mdp_is_refused(change: dict[str, Any], message: str) -> None
 
 
 def test_a_state_without_any_action_is_refused() -> None:
-    with pytest.raises(SpecError, match="expected an action in every state, state 1 has none"):
+    with pytest.raises(SpecError, match="expected an action in every state; state 1 has none"):
         TabularMDP([[[1.0, 0.0]], [[0.0, 0.0]]], REWARDS, 0.9, available=np.array([[True], [False]]))
 
 
