@@ -299,10 +299,7 @@ class Checker:
             _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "no matrix for it")
         else:
             index, sign = self.table(action["index"], 1, n), unpack(action["sign"]).astype(np.int64)
-            _hold(
-                index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(),
-                "not a signed permutation of all entries",
-            )
+            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed permutation of all")
             if self.exact:
                 return np.asarray(sign * values[index])
             matrix, offset = np.eye(n)[index] * sign[:, None], np.zeros(n)

@@ -162,5 +162,5 @@ class Robot(gym.Env):
 
 
 def test_an_environment_whose_observation_is_not_known_is_asked_for_its_blocks():
-    with pytest.raises(SpecError, match="observation: how Robot lays out its observation is not known"):
+    with pytest.raises(SpecError, match="observation: the layout of the observation of Robot is not known"):
         mirror(Robot())

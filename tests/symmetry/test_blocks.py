@@ -176,7 +176,7 @@ def test_columns_that_no_block_covers_are_listed():
         ({"map": [SWAP, SWAP]}, "expected a map with one entry per generator, 1 in all, got 2"),
         ({"map": [{"FL_hip": "HR_hip"}]}, "names 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
         ({"map": [{"FL_hip": "FR_hip"}]}, "sends several components to FR_hip"),
-        ({"names": ["a", "a", "b", "c"]}, "expected names that differ"),
+        ({"names": ["a", "a", "b", "c"]}, "expected distinct names"),
         ({"history": 0}, "expected a history of 1 frame or more, got 0"),
         ({"layout": "time"}, "expected layout 'frames' or 'components', got 'time'"),
         ({"size": 5}, "says size 5, but its names or shape give 4"),
