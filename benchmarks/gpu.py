@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reference_agents.catalog import find_network, find_task
+from reference_agents.catalog import NetworkPlan, Task, find_network, find_task
 from reference_agents.device import graph
 from reference_agents.device.loop import DeviceLoop, train_on_device
-from reference_agents.settings import preset
+from reference_agents.settings import Settings, preset
 from reference_agents.trainer import Job, train
 
 SUBJECTS = (("gridworld", "equivariant"), ("gridworld", "cnn"), ("cartpole", "equivariant"), ("cartpole", "mlp"))
@@ -39,7 +39,13 @@ def job(task_name: str, network: str, device: str) -> Job:
     task = find_task(task_name)
     seeds = tuple(range(task.sweep.seeds))
     rates = tuple(sorted(task.sweep.learning_rates))
-    return Job(task, find_network(task, network), seeds, rates, preset(task_name, "paper"), device)
+    settings = preset(task_name, "paper")
+    return Job(task, _network(task, network, settings), seeds, rates, settings, device)
+
+
+def _network(task: Task, name: str, settings: Settings) -> NetworkPlan:
+    """A network with the initial biases and the input scale of its preset."""
+    return find_network(task, name).with_quirks(dataclasses.asdict(settings))
 
 
 def speed(loop: DeviceLoop, updates: int, rounds: int) -> list[float]:
@@ -78,7 +84,7 @@ def check(device: str) -> None:
     """Medians of 25 seeds at 20,000 steps, on the device and by the stacked program on the processor."""
     settings = preset("cartpole", "paper").with_changes(steps=20_000, evaluation_every=5_000)
     task = find_task("cartpole")
-    subject = Job(task, find_network(task, "equivariant"), tuple(range(25)), (0.01,), settings, device)
+    subject = Job(task, _network(task, "equivariant", settings), tuple(range(25)), (0.01,), settings, device)
     for name, training in (
         ("device", train_on_device(subject)),
         ("stacked", train(dataclasses.replace(subject, device="cpu"))),

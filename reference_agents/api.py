@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -188,14 +189,17 @@ def _job(
     device: str,
 ) -> Job:
     name = env if isinstance(env, str) else keep_object(env, getattr(env, "__name__", type(env).__name__))
+    if not isinstance(symmetry, Symmetry | str | None):
+        raise OptionError(f"expected a Symmetry, a SPEC or None, got {symmetry!r}.", where="symmetry")
     spec = symmetry if isinstance(symmetry, str | None) else keep_object(symmetry, symmetry.name)
     task = resolve_task(name, spec)
     check_environment(task)
     plan = resolve_network(task, network)
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise OptionError(f"expected at least one seed, all different and 0 or more, got {seeds}.", where="seeds")
-    rates = (plan.learning_rate,) if learning_rate is None else tuple(np.atleast_1d(learning_rate).astype(float))
+    chosen = _seed_numbers(seeds)
+    try:
+        rates = (plan.learning_rate,) if learning_rate is None else tuple(np.atleast_1d(learning_rate).astype(float))
+    except (TypeError, ValueError):
+        rates = ()
     if not rates or not all(0.0 < rate < np.inf for rate in rates):
         raise OptionError(f"expected positive learning rates, got {learning_rate}.", where="learning_rate")
     if device not in ("cpu", "cuda"):
@@ -209,9 +213,21 @@ def _job(
         )
     changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
     start = find_preset(task.name, preset_name(task.name, preset, continuous=task.continuous))
-    try:
-        filled = start.with_changes(**changes)
-    except TypeError as error:
-        raise OptionError(f"expected values of the fields' types ({error}).", where="settings") from error
+    filled = start.with_changes(**changes)
     ordered = tuple(sorted({float(rate) for rate in rates}))
     return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)
+
+
+def _seed_numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """0, 1, ... of a number of seeds, or those of a list."""
+    try:
+        # Integers of NumPy are integers too; fractions are none.
+        if isinstance(seeds, Sequence | np.ndarray):
+            chosen = tuple(operator.index(seed) for seed in seeds)
+        else:
+            chosen = tuple(range(operator.index(seeds)))
+    except TypeError:
+        chosen = ()
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise OptionError(f"expected at least one seed, all different and 0 or more, got {seeds}.", where="seeds")
+    return chosen

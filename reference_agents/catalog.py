@@ -42,6 +42,7 @@ class NetworkPlan:
         bias_gain: as in `settings.Settings`.
         input_scale: as in `settings.Settings`.
         policy_gain: as in `settings.Settings`.
+        initial_deviation: as in `settings.Settings`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class NetworkPlan:
     bias_gain: float = 0.0
     input_scale: float = 1.0
     policy_gain: float = 1.0
+    initial_deviation: float = 1.0
 
     def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
         """The network as a training's settings change it: initial biases and heads, and the scale of its input.
@@ -68,8 +70,10 @@ class NetworkPlan:
         """
         # Settings that a record lacks leave the network as it is.
         gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
-        head = settings.get("policy_gain", 1.0)
-        return dataclasses.replace(self, bias_gain=gain, input_scale=scale, policy_gain=head)
+        head, deviation = settings.get("policy_gain", 1.0), settings.get("initial_deviation", 1.0)
+        return dataclasses.replace(
+            self, bias_gain=gain, input_scale=scale, policy_gain=head, initial_deviation=deviation
+        )
 
     @property
     def claims_equivariance(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.environments.vector import Step, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.randomness import Purpose, UniformStreams
@@ -121,8 +122,11 @@ def _steps(
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
     observation = environment.reset()
+    # A simulator steps one environment after the other: those that have finished cost nothing more.
+    pauses = isinstance(environment, GymnasiumVector)
     while True:
         numbers, uniforms = policy(observation, running), streams.next()
-        step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
+        actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms)
+        step = environment.step(actions, active=running if pauses else None)
         observation = step.observation
         yield step

@@ -13,8 +13,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class OtherRun:
         env_steps: steps when each return was measured, increasing.
         returns: of single episodes, or means.
         episodes: whether they are returns of single episodes.
+        place: the folder or file that its name comes from.
     """
 
     name: str
@@ -49,6 +51,7 @@ class OtherRun:
     env_steps: Floats
     returns: Floats
     episodes: bool
+    place: Path
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,25 @@ def read_other_results(path: Path) -> list[OtherResult]:
     found: list[tuple[str, OtherRun]] = []
     for reader in (_monitors, _events, _exports):
         found += [(source, run) for source, run in reader(path)]
+    found = _tell_apart(found, path)
     results = []
     for name in sorted({run.name for _, run in found}):
         runs = sorted((run for _, run in found if run.name == name), key=lambda run: run.seed)
         sources = sorted({source for source, run in found if run.name == name} - {""})
         results.append(OtherResult(name, " / ".join(sources), _evaluation(name, runs), _on_one_grid(runs)))
     return results
+
+
+def _tell_apart(found: Sequence[tuple[str, OtherRun]], path: Path) -> list[tuple[str, OtherRun]]:
+    """Runs of one name and one seed are of different entries: their places are put before their names."""
+    counts = Counter((run.name, run.seed) for _, run in found)
+    repeated = {name for (name, _), count in counts.items() if count > 1}
+    apart = []
+    for source, run in found:
+        inside = path.is_dir() and run.place != path and run.place.is_relative_to(path)
+        place = run.place.relative_to(path).as_posix() if inside else run.place.name
+        apart.append((source, replace(run, name=f"{place}/{run.name}") if run.name in repeated else run))
+    return apart
 
 
 def _evaluation(name: str, runs: Sequence[OtherRun]) -> str:
@@ -123,7 +139,14 @@ def split_name(text: str) -> tuple[str, int | None]:
     Example:
         >>> split_name("PPO_2"), split_name("ppo-seed10"), split_name("plain")
         (('PPO', 2), ('ppo', 10), ('plain', None))
+
+        Versions and decimals are part of a name:
+
+        >>> split_name("HalfCheetah-v4"), split_name("lr0.01")
+        (('HalfCheetah-v4', None), ('lr0.01', None))
     """
+    if re.search(r"(?:\d\.\d+|[-_]v\d+)$", text):
+        return text, None
     match = re.fullmatch(r"(.*?)[-_. ]*(?:seed|run)?[-_ ]*(\d+)", text, re.IGNORECASE)
     return (match[1], int(match[2])) if match else (text, None)
 
@@ -164,13 +187,17 @@ def _read_monitors(files: Sequence[Path], name: str, seed: int) -> tuple[str, Ot
             with file.open(newline="") as lines:
                 header = next(lines)
                 environment = str(json.loads(header.lstrip("#")).get("env_id") or environment)
-                rows += [(float(row["t"]), float(row["l"]), float(row["r"])) for row in csv.DictReader(lines)]
+                # A trainer that writes, or was killed while it wrote, leaves the start of a last line.
+                whole = [line for line in lines if line.endswith("\n")]
+                rows += [(float(row["t"]), float(row["l"]), float(row["r"])) for row in csv.DictReader(whole)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
             raise _unreadable(file, "a Monitor file of Stable-Baselines3", error) from error
     if not rows:
         raise _unreadable(files[0], "a Monitor file with at least one episode", None)
     _, lengths, returns = np.array(sorted(rows)).T
-    return "" if environment == "None" else environment, OtherRun(name, seed, np.cumsum(lengths), returns, True)
+    return "" if environment == "None" else environment, OtherRun(
+        name, seed, np.cumsum(lengths), returns, True, files[0].parent
+    )
 
 
 def _events(path: Path) -> Iterator[tuple[str, OtherRun]]:
@@ -194,7 +221,7 @@ def _events(path: Path) -> Iterator[tuple[str, OtherRun]]:
         scalars = sorted((event.step, event.value) for event in events.Scalars(tag))
         steps, values = np.array(scalars, dtype=float).T
         name, seed = _named(folder.name, folder.parent.name, position)
-        yield "", OtherRun(name, seed, steps, values, False)
+        yield "", OtherRun(name, seed, steps, values, False, folder.parent)
 
 
 def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
@@ -202,8 +229,10 @@ def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
     for file in files:
         try:
             with file.open(newline="") as lines:
-                rows = list(csv.DictReader(lines))
-            steps = np.array([float(next(iter(row.values()))) for row in rows])
+                # Rows without a step belong to no place of a curve; they need not be in order.
+                given = [(next(iter(row.values())), row) for row in csv.DictReader(lines)]
+            numbered = sorted(((float(step), row) for step, row in given if step), key=lambda pair: pair[0])
+            steps, rows = np.array([step for step, _ in numbered]), [row for _, row in numbered]
             # "run - metric", and beside it the smallest and the largest value of a group of runs.
             columns = [
                 key for key in (rows[0] if rows else {}) if " - " in key and not key.endswith(("__MIN", "__MAX"))
@@ -218,7 +247,7 @@ def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
             name, seed = _named(column.partition(" - ")[0], file.stem, position)
             kept = np.isfinite(returns)
             if kept.any():
-                yield "", OtherRun(name, seed, steps[kept], returns[kept], False)
+                yield "", OtherRun(name, seed, steps[kept], returns[kept], False, file)
 
 
 def _unreadable(file: Path, expected: str, error: Exception | None) -> TargetError:

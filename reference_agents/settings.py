@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
@@ -62,6 +63,7 @@ class Settings:
             networks with a symmetry have statistics that the group leaves as they are. The trained network has them in
             its first layer. Images, and networks of your own, are read as they are.
         policy_gain: the initial weights of the policy head are multiplied by this.
+        initial_deviation: the standard deviation that Gaussian actions start with, in units of their bounds.
         target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
             batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
             1.5; 0 for rates that do not follow.
@@ -99,11 +101,12 @@ class Settings:
     normalise_observations: bool = False
     policy_gain: float = 1.0
     bound_penalty: float = 0.0
+    initial_deviation: float = 1.0
     target_divergence: float = 0.0
 
     def __post_init__(self) -> None:
-        # All problems at once, so that one message mends them all.
-        problems = list(_problems(self))
+        # All problems at once, so that one message mends them all; numbers are compared once they are numbers.
+        problems = list(_wrong_types(self) or _problems(self))
         if problems:
             raise OptionError(f"expected {'; '.join(problems)}.", where="--set")
 
@@ -130,7 +133,36 @@ class Settings:
             >>> Settings().with_changes(steps=1_000, horizon=None).steps
             1000
         """
-        return dataclasses.replace(self, **{key: value for key, value in changes.items() if value is not None})
+        given = {key: value for key, value in changes.items() if value is not None}
+        # 1e6 steps are a whole number of steps.
+        whole = {key for key, kind in get_type_hints(Settings).items() if kind is int}
+        rounded = {key: int(value) for key, value in given.items() if key in whole and _is_whole(value)}
+        return dataclasses.replace(self, **(given | rounded))
+
+
+_KINDS: dict[Any, tuple[str, Any]] = {
+    bool: ("true or false", bool),
+    int: ("a whole number", numbers.Integral),
+    float: ("a number", numbers.Real),
+}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _wrong_types(settings: Settings) -> list[str]:
+    """Fields of other types than theirs: a word would count as true, and a fraction as a number of steps."""
+    problems = []
+    for name, kind in get_type_hints(Settings).items():
+        value = getattr(settings, name)
+        # A truth value is an integer to Python.
+        fits = kind not in _KINDS or (
+            isinstance(value, _KINDS[kind][1]) and (kind is bool or not isinstance(value, bool))
+        )
+        if not fits:
+            problems.append(f"{name} to be {_KINDS[kind][0]}, got {value!r}")
+    return problems
 
 
 def _problems(settings: Settings) -> Sequence[str]:
@@ -155,6 +187,8 @@ def _problems(settings: Settings) -> Sequence[str]:
         for name in coefficients
         if not 0.0 <= getattr(settings, name) < math.inf
     ]
+    if not 0.0 < settings.initial_deviation < math.inf:
+        problems.append(f"initial_deviation to be a finite number above 0, got {settings.initial_deviation}")
     if not 0.0 < settings.discount <= 1.0:
         problems.append(f"discount to lie in (0, 1], got {settings.discount}")
     if not 0.0 <= settings.gae_lambda <= 1.0:
@@ -278,6 +312,12 @@ _ELSEWHERE = {
     ),
 }  # fmt: skip
 
+# Tasks with dense rewards, which less exploration and a shorter horizon serve better (tried at both values of each).
+_KNOWN: dict[str, dict[str, Any]] = {
+    "HalfCheetah": {"discount": 0.98, "initial_deviation": 0.3},
+    "Reacher": {"discount": 0.9, "initial_deviation": 0.3},
+}
+
 
 def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
     """The preset meant: the one given, else the paper's where the paper has the task, else ours.
@@ -302,7 +342,7 @@ def preset(task: str, name: str) -> Settings:
     Args:
         task: the task's name.
         name: "paper" or "paper-code", where the paper has the task, "tuned", or "control" for continuous actions. Tasks
-            outside the catalogue share these two.
+            outside the catalogue share these two, but HalfCheetah and Reacher have a "control" of their own.
 
     Returns:
         The preset.
@@ -313,8 +353,12 @@ def preset(task: str, name: str) -> Settings:
     Example:
         >>> preset("cartpole", "paper").clip
         0.1
+        >>> preset("Reacher-v5", "control").discount
+        0.9
     """
-    known = PRESETS.get(task, _ELSEWHERE)
+    # Gymnasium's names end with a version.
+    own = _CONTROL.with_changes(**_KNOWN.get(task.partition("-v")[0], {}))
+    known = PRESETS.get(task) or {**_ELSEWHERE, "control": own}
     if name not in known:
         raise OptionError(
             f"unknown preset {name!r} of task {task!r}.", where="--preset", remedy=suggestion(name, known)

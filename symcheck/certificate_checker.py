@@ -51,10 +51,9 @@ _OF_NUMPY = {
     "even": "cos cosh absolute isnan",
     "none": "exp expm1 log log1p log2 sqrt floor ceil arccos arctan2",
 }
-_erf = np.vectorize(math.erf, otypes=[float])
 FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     **{name: (kind, getattr(np, name)) for kind, names in _OF_NUMPY.items() for name in names.split()},
-    "erf": ("odd", _erf),
+    "erf": ("odd", np.vectorize(math.erf, otypes=[float])),
     "zero": ("even", lambda x: x == 0),
     "positive": ("none", lambda x: x > 0),
     "relu": ("none", lambda x: np.maximum(x, 0)),
@@ -65,13 +64,14 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
 }
 ARGUMENTS = {"where": 3, "arctan2": 2}
+UNKNOWN = "any "  # begins the name of a function of which nothing is known but that equal arguments give equal results
 REDUCTIONS: Any = {"prod": lambda x: np.prod(x, axis=1), "place": lambda x, k: np.sort(x, axis=1)[:, int(k)]}
 
 
 def digest(document: dict[str, Any]) -> str:
     """The SHA-256 digest over everything in a certificate but the digest."""
-    rest = json.dumps({**document, "digest": ""}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(rest.encode()).hexdigest()
+    text = json.dumps({**document, "digest": ""}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -136,8 +136,10 @@ class _Terms:
             ways = [(tuple(sorted(x)), last, 1), (tuple(sorted(flipped)), len(x) - 1 - last, -1)]
         else:
             power = "none" if last % 1 else "odd" if last % 2 else "even"
-            kind = power if name == "pow" else FUNCTIONS[name][0]
-            _hold(0 not in x or (name not in ("arctan2", "reciprocal") and last >= 0), "the sign of zero may matter")
+            kind = power if name == "pow" else FUNCTIONS.get(name, ("none",))[0]
+            tells_zeros = name.startswith(("arctan2", "reciprocal", UNKNOWN)) or last < 0
+            _hold(0 not in x or not tells_zeros, "the sign of zero may matter")
+            _hold(not (self.rounded and name.startswith(UNKNOWN)), "an unknown function may jump by rounding")
             if (kind == "odd" and x == (0,)) or (kind == "choice" and x[1] == x[2]):
                 return x[-1]
             turned = {"odd": (flipped, 0.0, -1), "even": (flipped, 0.0, 1), "choice": ((x[0], *flipped[1:]), 0.0, -1)}
@@ -199,8 +201,7 @@ class _Forms(_Terms):
     """Values as polynomials in terms, where matrices move entries."""
 
     def constant(self, value: float) -> Any:
-        whole = value and math.isfinite(value)
-        return {(): (value, 0.0)} if whole else self.item(super().constant(value))
+        return {(): (value, 0.0)} if value and math.isfinite(value) else self.item(super().constant(value))
 
     def item(self, term: int, error: float = 0.0) -> Any:
         return {(abs(term),): (1.0 if term > 0 else -1.0, error)} if term else {}
@@ -264,7 +265,7 @@ class Checker:
         tolerance = document["claim"]["tolerance"]
         _hold(tolerance in (EXACT_CLAIM, ULP_CLAIM, PRODUCT_CLAIM), "unknown tolerance")
         self.exact = tolerance != PRODUCT_CLAIM
-        self.terms: Any = _Terms(tolerance == ULP_CLAIM) if self.exact else _Forms()
+        self.terms: Any = _Terms(tolerance == ULP_CLAIM) if self.exact else _Forms(True)
         self.at: Array = np.zeros((1 + self.generators, 0), dtype=np.int64 if self.exact else object)
 
     def table(self, stored: dict[str, Any], ndim: int, size: int | None = None) -> Array:
@@ -284,8 +285,7 @@ class Checker:
 
     def layer(self, node: dict[str, Any]) -> tuple[Array, Array]:
         """A weight and its bias."""
-        weight = self.numbers(node["weight"])
-        weight = weight.reshape(len(weight), -1)
+        weight = (rows := self.numbers(node["weight"])).reshape(len(rows), -1)
         bias = np.zeros(len(weight)) if node["bias"] is None else self.numbers(node["bias"])
         _hold(bias.shape == (len(weight),), "expected one bias for each row")
         _hold(np.isfinite(weight).all(axis=1) & np.isfinite(bias), "the weights of unit {} are not finite")
@@ -320,8 +320,9 @@ class Checker:
             rows = [terms.linear(values[x], weight, bias, not run).reshape(-1) for run, values in enumerate(self.at)]
         else:
             x, name, parameters = self.table(node["x"], 2), node["function"], [*map(float, node["parameters"])]
-            count = x.shape[1] if op == "reduce" else ARGUMENTS.get(name, 1)
-            _hold(x.shape[1] == count and _compute(node, np.full((1, count), 0.5)).shape == (1,), "another function")
+            free = {name: lambda *x: x[0]} if name.startswith(UNKNOWN) else {}
+            count = x.shape[1] if op == "reduce" or free else ARGUMENTS.get(name, 1)
+            _hold(x.shape[1] == count and _compute(node, np.full((1, count), 0.5), free).shape == (1,), "no function")
             _hold(name != "place" or parameters[0] in range(count), "no such place")
             rows = [terms.function(name, parameters, values[x]) for values in self.at]
         self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=self.at.dtype).reshape(len(rows), -1)])
@@ -336,14 +337,14 @@ class Checker:
             _hold(fine, f"generator {generator}: entry {{}} does not transform as claimed")
 
 
-def _compute(node: dict[str, Any], x: Array) -> Array:
+def _compute(node: dict[str, Any], x: Array, unknown: dict[str, Any]) -> Array:
     pointwise, name = {"reduce": False, "pointwise": True}[node["op"]], node["function"]
-    function, arguments = (FUNCTIONS[name][1], x.T) if pointwise else (REDUCTIONS[name], [x])
+    function, arguments = (unknown.get(name) or FUNCTIONS[name][1], x.T) if pointwise else (REDUCTIONS[name], [x])
     return np.asarray(function(*arguments, *map(float, node["parameters"])), dtype=np.float64)
 
 
-def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
-    """What the nodes of a certificate compute at one input; flat outputs by their paths."""
+def evaluate(document: dict[str, Any], x: Array, unknown: dict[str, Any] | None = None) -> dict[str, Array]:
+    """What the nodes compute at one input, flat, by output path; unknown functions are given by name."""
     checker, values = Checker(document), np.zeros(0)
     with np.errstate(all="ignore"):
         for node in checker.nodes:
@@ -355,7 +356,7 @@ def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
                 weight, bias = checker.layer(node)
                 new = (values[unpack(node["x"])] @ weight.T + bias).reshape(-1)
             else:
-                new = _compute(node, values[unpack(node["x"])])
+                new = _compute(node, values[unpack(node["x"])], unknown or {})
             values = np.append(values, new)
     return {output["path"]: values[unpack(output["entries"])] for output in document["outputs"]}
 
@@ -365,8 +366,7 @@ def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> 
     _hold(document.get("digest") == digest(document), "digest: the file was modified")
     step = "head"
     try:
-        checker = Checker(document)
-        step = "weights"
+        checker, step = Checker(document), "weights"
         for name, stored in checker.weights.items():
             given = stored if weights is None else weights.get(name, np.zeros(0))
             same = given.dtype == stored.dtype and given.shape == stored.shape and given.tobytes() == stored.tobytes()

@@ -47,6 +47,7 @@ class ReasonCode(StrEnum):
     STOCHASTIC = "stochastic"
     MEMORY = "memory"
     CALLS_CHANGE_STATE = "calls_change_state"
+    ANSWERS_BY_GRADIENTS = "answers_by_gradients"
     MIXED_BATCHES = "mixed_batches"
     NOT_JUDGED = "not_judged"
     CONSTANT_OUTPUT = "constant_output"

@@ -135,6 +135,8 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
         notes.append(subject.runtime_problem)
     if context.options.outputs is None:
         notes.append(state("roles_by_size", roles={claim.path: claim.role for claim in context.outputs}))
+    if context.adapter_note is not None:
+        notes.append(context.adapter_note)
     if subject.one_by_one:
         notes.append(state("one_by_one", mixed=context.batch_residual is not None))
     return tuple(notes)

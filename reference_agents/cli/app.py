@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,41 +35,16 @@ app = typer.Typer(
 
 
 @app.command("train")
-def train(
-    task: options.TaskName = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            help="A name, or file.py:factory. Default: equivariant.",
-            show_default=False,
-            autocompletion=completion.network,
-        ),
-    ] = None,
-    env: options.Env = None,
-    symmetry: options.Symmetry = None,
-    seeds: options.Seeds = None,
-    learning_rate: options.LearningRates = None,
-    steps: options.Steps = None,
-    preset: options.Preset = None,
-    evaluation_every: options.EvaluationEvery = None,
-    evaluation_episodes: options.EvaluationEpisodes = None,
-    max_episode_steps: options.MaxEpisodeSteps = None,
-    setting: options.Changes = None,
-    device: options.Device = None,
-    engine: options.Engine = None,
-    out: options.Out = Path("runs"),
-    resume: Annotated[
-        Path | None,
-        typer.Option("--resume", metavar="RUN", help="Resume a training that was stopped.", show_default=False),
-    ] = None,
-    processes: options.Processes = None,
-    executor: options.Executor = "local",
-    scheduler: options.Scheduler = None,
-    tensorboard: options.TensorBoard = False,
-    wandb: options.Wandb = False,
-    quiet: options.Quiet = False,
-) -> None:
+@options.of_training(
+    network=typer.Option(
+        "--network",
+        help="A name, or file.py:factory. Default: equivariant.",
+        show_default=False,
+        autocompletion=completion.network,
+    ),
+    resume=typer.Option("--resume", metavar="RUN", help="Resume a training that was stopped.", show_default=False),
+)
+def train(**given: Any) -> None:
     """Train all seeds of one network (5 by default) at all learning rates, as one program.
 
     Example: reference-agents train cartpole --network equivariant --seeds 5
@@ -77,71 +52,22 @@ def train(
     from reference_agents.cli.request import Request
     from reference_agents.cli.train import run_training
 
-    request = Request(
-        task=task,
-        env=env,
-        symmetry=symmetry,
-        network=network,
-        seeds=seeds,
-        learning_rates=_words(learning_rate),
-        steps=steps,
-        preset=preset,
-        evaluation_every=evaluation_every,
-        evaluation_episodes=evaluation_episodes,
-        max_episode_steps=max_episode_steps,
-        changes=tuple(setting or ()),
-        device=device,
-        engine=engine,
-        out=out,
-        resume=resume,
-        processes=processes,
-        executor=executor,
-        scheduler=scheduler,
-        tensorboard=tensorboard,
-        wandb=wandb,
-        quiet=quiet,
-        command=_command_line(),
-    )
+    request = Request(**_as_fields(given))
     _exit_with(lambda: run_training(request))
 
 
 @app.command("sweep")
-def sweep(
-    task: options.TaskName = None,
-    networks: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            metavar="A,B,...",
-            help="Which networks. Default: the paper's.",
-            show_default=False,
-            autocompletion=completion.network_list,
-        ),
-    ] = None,
-    env: options.Env = None,
-    symmetry: options.Symmetry = None,
-    seeds: options.Seeds = None,
-    learning_rate: options.LearningRates = None,
-    steps: options.Steps = None,
-    preset: options.Preset = None,
-    evaluation_every: options.EvaluationEvery = None,
-    evaluation_episodes: options.EvaluationEpisodes = None,
-    max_episode_steps: options.MaxEpisodeSteps = None,
-    setting: options.Changes = None,
-    device: options.Device = None,
-    engine: options.Engine = None,
-    out: options.Out = Path("runs"),
-    resume: Annotated[
-        Path | None,
-        typer.Option("--resume", metavar="DIR", help="Resume a sweep that was stopped.", show_default=False),
-    ] = None,
-    processes: options.Processes = None,
-    executor: options.Executor = "local",
-    scheduler: options.Scheduler = None,
-    tensorboard: options.TensorBoard = False,
-    wandb: options.Wandb = False,
-    quiet: options.Quiet = False,
-) -> None:
+@options.of_training(
+    network=typer.Option(
+        "--network",
+        metavar="A,B,...",
+        help="Which networks. Default: the paper's.",
+        show_default=False,
+        autocompletion=completion.network_list,
+    ),
+    resume=typer.Option("--resume", metavar="DIR", help="Resume a sweep that was stopped.", show_default=False),
+)
+def sweep(network: str | None, **given: Any) -> None:
     """Train several networks, with the paper's seeds and learning rates where none are given.
 
     Example: reference-agents sweep cartpole --preset paper --processes 2 --out sweep
@@ -149,32 +75,8 @@ def sweep(
     from reference_agents.cli.request import Request
     from reference_agents.cli.sweep import run_sweep
 
-    request = Request(
-        task=task,
-        env=env,
-        symmetry=symmetry,
-        network=None,
-        seeds=seeds,
-        learning_rates=_words(learning_rate),
-        steps=steps,
-        preset=preset,
-        evaluation_every=evaluation_every,
-        evaluation_episodes=evaluation_episodes,
-        max_episode_steps=max_episode_steps,
-        changes=tuple(setting or ()),
-        device=device,
-        engine=engine,
-        out=out,
-        resume=resume,
-        processes=processes,
-        executor=executor,
-        scheduler=scheduler,
-        tensorboard=tensorboard,
-        wandb=wandb,
-        quiet=quiet,
-        command=_command_line(),
-    )
-    _exit_with(lambda: run_sweep(request, _words(networks)))
+    request = Request(network=None, **_as_fields(given))
+    _exit_with(lambda: run_sweep(request, _words(network)))
 
 
 @app.command("evaluate")
@@ -314,6 +216,17 @@ def _terminate_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _as_fields(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a `Request` from what typer passes."""
+    learning_rate, setting = given.pop("learning_rate"), given.pop("setting")
+    return {
+        **given,
+        "learning_rates": _words(learning_rate),
+        "changes": tuple(setting or ()),
+        "command": _command_line(),
+    }
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -122,3 +124,57 @@ EvaluationEvery = Annotated[
 EvaluationEpisodes = Annotated[
     int | None, typer.Option("--evaluation-episodes", help="Of each evaluation; the preset's.", show_default=False)
 ]
+
+
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+
+
+def _every_training(
+    task: TaskName = None,
+    network: str | None = None,
+    env: Env = None,
+    symmetry: Symmetry = None,
+    seeds: Seeds = None,
+    learning_rate: LearningRates = None,
+    steps: Steps = None,
+    preset: Preset = None,
+    evaluation_every: EvaluationEvery = None,
+    evaluation_episodes: EvaluationEpisodes = None,
+    max_episode_steps: MaxEpisodeSteps = None,
+    setting: Changes = None,
+    device: Device = None,
+    engine: Engine = None,
+    out: Out = Path("runs"),
+    resume: Path | None = None,
+    processes: Processes = None,
+    executor: Executor = "local",
+    scheduler: Scheduler = None,
+    tensorboard: TensorBoard = False,
+    wandb: Wandb = False,
+    quiet: Quiet = False,
+) -> None:
+    """The options of a training, in the order of its help."""
+
+
+def of_training(*, network: Any, resume: Any) -> Callable[[_CommandT], _CommandT]:
+    """Give a command the options of a training in place of its `**given`.
+
+    Args:
+        network: the option `--network`, which each command words for itself.
+        resume: the option `--resume`, likewise.
+
+    Returns:
+        A decorator that returns the command itself, with the signature that typer reads.
+    """
+    # Annotations are strings here (PEP 563); typer needs the objects.
+    hints = get_type_hints(_every_training, include_extras=True)
+    hints |= {"network": Annotated[str | None, network], "resume": Annotated[Path | None, resume]}
+    signature = inspect.signature(_every_training)
+    parameters = [item.replace(annotation=hints[name]) for name, item in signature.parameters.items()]
+
+    def decorate(command: _CommandT) -> _CommandT:
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {item.name: item.annotation for item in parameters}
+        return command
+
+    return decorate

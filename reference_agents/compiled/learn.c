@@ -10,6 +10,8 @@
 
 #define LANES 16
 typedef float lanes __attribute__((vector_size(64)));
+typedef float eight __attribute__((vector_size(32)));
+typedef float four __attribute__((vector_size(16)));
 #define AT(p) (*(lanes *)(p))
 #define READ(p) (*(const lanes *)(p))
 #define ALWAYS static inline __attribute__((always_inline))
@@ -152,12 +154,12 @@ ALWAYS lanes above(lanes x) {
     return x;
 }
 
+/* The sum of all lanes: halves are added to one another until one number is left. */
 ALWAYS float total(lanes x) {
-    float sums[LANES];
-    memcpy(sums, &x, sizeof x);
-    for (int width = LANES / 2; width; width /= 2)
-        for (int i = 0; i < width; i++) sums[i] += sums[i + width];
-    return sums[0];
+    const eight low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+    const eight a = low + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+    const four b = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+    return (b[0] + b[2]) + (b[1] + b[3]);
 }
 
 /* What one run needs of a layer while it works; pointers into the scratch. */

@@ -146,24 +146,46 @@ class GymnasiumVector:
         """The first observation of the place's current episode."""
         self._played[place].clear()
         seed = episode_seed(self._seeds[place[0]], *self._stream, place[1], int(self._episodes[place]))
-        return self._encode(place, self._call(place, lambda: self._at(place).reset(seed=seed)[0], "reset"))
+        answer = self._call(place, lambda: self._at(place).reset(seed=seed), "reset")
+        return self._encode(place, self._parts(place, answer, "reset", "observation, info")[0])
 
     def _act(self, place: tuple[int, ...], action: Any) -> tuple[Array, float, bool, bool]:
         """Step one environment, and remember what was done."""
         played = self._played[place]
         played.append(action)
         decoded = self._encoded.action.decode(action)
-        shown, given, terminated, truncated, _ = self._call(place, lambda: self._at(place).step(decoded), "step")
-        reward = float(given)
+        answer = self._call(place, lambda: self._at(place).step(decoded), "step")
+        parts = self._parts(place, answer, "step", "observation, reward, terminated, truncated, info")
+        shown, *numbers, _ = parts
+        try:
+            # An array of one number is a number, as Gymnasium's own wrappers have it.
+            reward, terminated, truncated = (float(np.asarray(number, dtype=float).item()) for number in numbers)
+        except (TypeError, ValueError) as error:
+            given = ", ".join(repr(number)[:60] for number in numbers)
+            raise self._fault(
+                place, f"returned ({given}) as reward, terminated and truncated, expected a number and two truth values"
+            ) from error
         if not np.isfinite(reward):
             raise self._fault(place, f"returned the reward {reward}")
         cut = self._limit is not None and len(played) >= self._limit
         return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
 
+    def _parts(self, place: tuple[int, ...], answer: Any, what: str, expected: str) -> tuple[Any, ...]:
+        """What a call returned, as the tuple that Gymnasium's interface says."""
+        count = expected.count(",") + 1
+        if not isinstance(answer, tuple | list) or len(answer) != count:
+            of = (
+                f"{type(answer).__name__} of {len(answer)}"
+                if isinstance(answer, tuple | list)
+                else type(answer).__name__
+            )
+            raise self._fault(place, f"returned {of} from {what}(), expected ({expected})")
+        return tuple(answer)
+
     def _call(self, place: tuple[int, ...], call: Callable[[], Any], what: str) -> Any:
         try:
             return call()
-        except Exception as error:  # anything may go wrong in somebody else's code
+        except (Exception, SystemExit) as error:  # anything may go wrong in somebody else's code
             raise self._fault(place, f"raised in {what}(): {described(error)}") from error
 
     def _encode(self, place: tuple[int, ...], shown: Any) -> Array:

@@ -60,6 +60,8 @@ class ActorCritic:
                 for part, initial in (("weight", layer.initial_weight(uniform)), ("bias", layer.initial_bias(uniform))):
                     if initial is not None:
                         values[f"{layer.name}.{part}"][run] = torch.as_tensor(initial, dtype=torch.float32)
+        if (log_deviation := plan.initial_log_deviation()) is not None:
+            values[DEVIATION][:, :, 0, 0] = torch.as_tensor(log_deviation, dtype=torch.float32)
         # Heads are the last two of `plan.layers`.
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
         self._blocks, self._built = _blocks(plan, trunk, device)

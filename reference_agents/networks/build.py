@@ -74,6 +74,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         builder.deviation(task.actions) if task.continuous else None,
         network.input_scale,
         task.masked,
+        network.initial_deviation,
     )
 
 

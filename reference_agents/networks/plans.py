@@ -174,6 +174,7 @@ class ActorCriticPlan:
             for every observation, shape (rank, coordinates, 1); None for discrete actions.
         input_scale: observations are multiplied by this before the first layer.
         masked: logits that are `MASKED_LOGIT` for every observation.
+        initial_deviation: continuous actions: every standard deviation at the start.
     """
 
     trunk: tuple[HiddenPlan, ...]
@@ -182,6 +183,7 @@ class ActorCriticPlan:
     deviation_basis: Floats | None = None
     input_scale: float = 1.0
     masked: tuple[int, ...] = ()
+    initial_deviation: float = 1.0
 
     @property
     def layers(self) -> tuple[LinearPlan, ...]:
@@ -202,3 +204,13 @@ class ActorCriticPlan:
         if self.deviation_basis is not None:
             layout.add(DEVIATION, (len(self.deviation_basis), 1, 1))
         return layout
+
+    def initial_log_deviation(self) -> Floats | None:
+        """Coefficients of `deviation_basis` at the start, shape (rank,); None for discrete actions."""
+        if self.deviation_basis is None:
+            return None
+        # The blocks are orbits of coordinates, so every coordinate can have the same value.
+        basis = self.deviation_basis[..., 0].T
+        wanted = np.full(len(basis), math.log(self.initial_deviation))
+        coefficients: Floats = np.linalg.lstsq(basis, wanted, rcond=None)[0]
+        return coefficients

@@ -8,6 +8,7 @@ torch chooses other kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -105,6 +106,8 @@ class UserActorCritic:
             module = build_module(network, task, seed=stream_seeds(seed, Purpose.PARAMETERS, 0, 1)[0])
             for name, parameter in module.named_parameters():
                 self._values[name][run] = parameter.detach()
+        if task.continuous:
+            self._values[DEVIATION].fill_(math.log(network.initial_deviation))
         self._tape: tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor] | None = None
 
     def refresh(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, overall_verdict
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
+from symcheck.representations import Representation
 from symcheck.verdict import Verdict
 
 
@@ -96,15 +97,20 @@ class Report:
 
     Args:
         results: at least one.
+        hidden_representation: of a recurrent network whose hidden state is known to move, how it moves.
 
     Attributes:
         results: the same, as a tuple.
+        hidden_representation: rho with h(L x) = rho(g) h(x) for the hidden state h, of all recurrent modules one after
+            the other, as torch returns it; the cells of an LSTM move alike. None for other networks and subjects, and
+            where the run did not show it.
     """
 
-    def __init__(self, results: Sequence[RunResult]) -> None:
+    def __init__(self, results: Sequence[RunResult], hidden_representation: Representation | None = None) -> None:
         if not results:
             raise SymcheckError("expected at least one result, got none: nothing was tested.")
         self.results = tuple(results)
+        self.hidden_representation = hidden_representation
 
     def __repr__(self) -> str:
         subjects = ", ".join(f"{result.target} under {result.symmetry}" for result in self.results)

@@ -13,6 +13,7 @@ from torch import nn
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
+from symcheck.api.hidden_state import hidden_representation
 from symcheck.api.options import VerifyNetKeywords, VerifyNetOptions
 from symcheck.api.report import Report
 from symcheck.api.reproduce import python_call, with_reproduction
@@ -96,7 +97,8 @@ def verify_net(
         results.append(with_baseline(with_reproduction(result, call=call), accepted))
         if result.interrupted:
             break
-    return Report(results)
+    hidden = hidden_representation(module, result, named.symmetry.group) if len(results) == 1 else None
+    return Report(results, hidden)
 
 
 def _has_counterexample(result: RunResult) -> bool:

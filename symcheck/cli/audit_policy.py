@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from symcheck.api.options import AuditPolicyOptions
-from symcheck.cli import completion
+from symcheck.cli import arguments
 from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
@@ -18,14 +18,7 @@ from symcheck.cli.outputs import Outputs
 @reports_mistakes
 def command(
     target: Annotated[str, typer.Argument(help="pkg.mod:factory, path/file.py:factory, or a saved network.")],
-    symmetry: Annotated[
-        str,
-        typer.Option(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
-            show_default=False,
-            autocompletion=completion.symmetries,
-        ),
-    ],
+    symmetry: arguments.Symmetry,
     data: Annotated[
         Path,
         typer.Option(help="Observations that the policy visits: an .npz file with one array, or one array per key."),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from symcheck.cli import completion
+from symcheck.cli import arguments
 from symcheck.cli.derive import with_options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
@@ -29,13 +29,7 @@ _PREDICTED = {
 @with_options(Outputs, leave_out=("fail_on", "json", "junit", "markdown", "quiet"))
 @reports_mistakes
 def command(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
-            autocompletion=completion.symmetries,
-        ),
-    ],
+    spec: arguments.SymmetryArgument,
     **given: Any,
 ) -> None:
     """Print the layers that a symmetry allows: free weights against dense ones, and how each rank was verified.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symcheck.cli import completion
+from symcheck.cli import arguments
 from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import ExitCode, reports_mistakes
 from symcheck.cli.outputs import Outputs
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 @with_options(DiscoverOptions, Outputs, leave_out=("fail_on", "junit", "markdown"))
 @reports_mistakes
 def command(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.",
-            autocompletion=completion.environments,
-        ),
-    ],
+    target: arguments.Environment,
     out: Annotated[
         Path | None,
         typer.Option(

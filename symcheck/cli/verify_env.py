@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from symcheck.api.options import VerifyEnvOptions
-from symcheck.cli import completion
+from symcheck.cli import arguments
 from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
@@ -16,20 +14,8 @@ from symcheck.cli.outputs import Outputs
 @with_options(VerifyEnvOptions, Outputs)
 @reports_mistakes
 def command(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.",
-            autocompletion=completion.environments,
-        ),
-    ],
-    symmetry: Annotated[
-        str | None,
-        typer.Option(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file. Default: the atlas's claims.",
-            autocompletion=completion.symmetries,
-        ),
-    ] = None,
+    target: arguments.Environment,
+    symmetry: arguments.SymmetryOrAtlas = None,
     **given: Any,
 ) -> None:
     """Check that an environment has a symmetry: reward, transition, termination, start, observation.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from symcheck.api.options import VerifyNetOptions
-from symcheck.cli import completion
+from symcheck.cli import arguments
 from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import code_of, reports_mistakes
 from symcheck.cli.outputs import Outputs
@@ -22,14 +22,7 @@ def command(
     target: Annotated[
         str, typer.Argument(help="pkg.mod:factory or path/file.py:factory (or a module instance), or a saved network.")
     ],
-    symmetry: Annotated[
-        str,
-        typer.Option(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
-            show_default=False,
-            autocompletion=completion.symmetries,
-        ),
-    ],
+    symmetry: arguments.Symmetry,
     **given: Any,
 ) -> None:
     """Prove from its weights that a network is equivariant, or test it and name the layer that is not.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
@@ -24,6 +25,7 @@ from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
 from symcheck.discovery.structure import Structure, both_signs, probe_sizes
+from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import TargetError
 
 MOST_COORDINATES = 24
@@ -32,10 +34,13 @@ _ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episo
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
+_MOST_HEARD = 48  # candidates that episodes are asked about
+_HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
 _LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
 _FORM = "signed permutations of the observation that keep its regression on the step before"
+_SAME = 1e-6  # of a coordinate's spread: the same number, perhaps in float32
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
 
@@ -140,8 +145,17 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         dim,
         tuple(int(j) for j in np.flatnonzero(sizes == 0)),
         _RELATIVE,
+        pairs=_copies(rollouts.before, scale),
         parts=tuple(at for at, part in enumerate(blocks_of(lab.observation_space)) for _ in range(part.size)),
     )
+
+
+def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
+    """Which coordinates always show the same as others, or its negative: they go where those go; over literals."""
+    literals = np.repeat(before, 2, axis=1) * np.tile([1.0, -1.0], before.shape[1])
+    limits = _SAME * np.repeat(scale, 2)
+    alike = [(np.abs(literals - own[:, None]).max(axis=0) <= limits) for own in literals.T]
+    return np.asarray(alike, dtype=np.int64)
 
 
 def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
@@ -159,6 +173,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     proposals.forms[_FORM] = left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
+    fitting: list[Candidate] = []
     for state_map in maps:
         action_maps = _list_action_maps(lab, state_map, effects, model)
         proposals.tried += 1
@@ -172,7 +187,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             guessed=True,
         )
         if candidate.residual <= _FITS:
-            proposals.candidates.append(candidate)
+            fitting.append(candidate)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
             kind = "a model of the rollouts differs"
@@ -180,8 +195,22 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             proposals.refused.append(
                 Trial(moves, "", state_map.order, "refused", why, candidate.residual, kind=kind, form=_FORM)
             )
+    _hear_witnesses(lab, fitting, proposals)
     _keep_best(proposals)
     return proposals
+
+
+def _hear_witnesses(lab: Laboratory, fitting: list[Candidate], proposals: Proposals) -> None:
+    """What episodes say about the candidates that a model fits, the best first."""
+    witnesses = Witnesses(lab, lambda flat: flat, with_steps=True)
+    fitting.sort(key=lambda each: (each.residual, each.cost))
+    for at, candidate in enumerate(fitting):
+        if at >= _MOST_HEARD or not lab.in_time(_HEARING):
+            limit = f"a limit of {_MOST_HEARD}" if at >= _MOST_HEARD else "the time budget"
+            proposals.remarks.append(f"{limit} left {len(fitting) - at} maps untried that fit a model of rollouts")
+            proposals.complete = proposals.forms[_FORM] = False
+            break
+        witnesses.hear(candidate, state_text(candidate.state, "o"), candidate.state.apply, proposals)
 
 
 def _list_action_maps(

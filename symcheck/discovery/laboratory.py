@@ -108,7 +108,7 @@ class Laboratory:
         nothing = Symmetry("identity", catalog.trivial(), ["identity"], ["identity"], state=["identity"])
         bound = nothing.bind(env.observation_space, env.action_space)
         self.rng = np.random.default_rng([options.seed, 7])
-        self.placement = Placement(self.stepper, bound, self.rng)
+        self.placement = Placement(self.stepper, bound)
         self.pool: Pool = gather(
             self.stepper, self.placement, _POOL_SAMPLES, self.rng, lambda: self.in_time(_GATHERING)
         )

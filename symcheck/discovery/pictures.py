@@ -18,6 +18,7 @@ from symcheck.discovery.matching import match_effects
 from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
+from symcheck.discovery.witnesses import Witnesses
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _FORM = "rotations and reflections of the image"
@@ -46,6 +47,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     effects = _list_effects(
         lab, parts.join_pictures(rollouts.before), parts.join_pictures(rollouts.after), rollouts.actions
     )
+    witnesses = Witnesses(lab, parts.shrink, with_steps=False)
     for name, beside in maps:
         whole = parts.lift(name, beside)
         proposals.tried += 1
@@ -65,18 +67,17 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
         choices = [each for each in dict.fromkeys(choices) if whole.order % (each.order or whole.order + 1) == 0]
         if choices:
-            proposals.candidates.append(
-                Candidate(
-                    whole,
-                    choices[0],
-                    whole,
-                    residual=fitting[0][1],
-                    label=_spoken(name) if len(parts.blocks) == 1 else "",
-                    form=form,
-                    others=tuple(choices[1:]),
-                    guessed=True,
-                )
+            candidate = Candidate(
+                whole,
+                choices[0],
+                whole,
+                residual=fitting[0][1],
+                label=_spoken(name) if len(parts.blocks) == 1 else "",
+                form=form,
+                others=tuple(choices[1:]),
+                guessed=True,
             )
+            witnesses.hear(candidate, moves, functools.partial(parts.move, name, beside), proposals)
         else:
             worst = list(fitting[0][0].index)
             why = f"the best-fitting action map, {worst}, does not have the order of the map of images"

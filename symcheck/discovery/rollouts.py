@@ -21,7 +21,8 @@ _STEPS = 4000
 FEWEST_STEPS = 50
 _GATHERING = 0.25  # of the time budget
 _FEWEST_EPISODES = 20
-_SKEWED = 1.2  # beyond the bound for symmetric sums: those of maps that are not their own inverse need not be
+SKEWED = 1.2
+"""Beyond the bound for symmetric sums: those of maps that are not their own inverse need not be symmetric."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def refutes_whatever_the_actions(
     # A self-normalised sum of symmetric terms exceeds x with probability 2 exp(-x^2 / 2) at most (Hoeffding).
     size = np.sqrt((sums**2).sum(axis=0))
     statistic = np.abs(sums.sum(axis=0)) / np.where(size > 0, size, 1.0)
-    largest = _SKEWED * math.sqrt(2 * math.log(2 * sums.shape[1] / level))
+    largest = SKEWED * math.sqrt(2 * math.log(2 * sums.shape[1] / level))
     return bool(statistic.max(initial=0.0) > largest)
 
 

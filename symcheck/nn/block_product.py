@@ -15,6 +15,7 @@ from torch import Tensor
 from symcheck.array_types import Floats
 from symcheck.intertwiners.basis import IntertwinerBasis
 from symcheck.intertwiners.isotypic import EXACT, IsotypicBlock, isotypic_blocks
+from symcheck.nn.pair_product import pair_factors, pair_product
 
 FEWEST_SAVED = 40_000
 """Products to save for one input, by `benchmarks/layers.py`: those of 384 units under C2, of 256 under C4 and D4."""
@@ -86,13 +87,19 @@ class BlockProduct:
         for (columns, copies_in, copies_out), group in alike.items():
             self._places.append(_Place(len(group), columns, copies_in, copies_out))
         ordered = [block for group in alike.values() for block in group]
-        self._into = _Mixture(np.concatenate([block.coordinates_in for block in ordered], axis=1).T)
-        self._out = _Mixture(np.concatenate([block.coordinates_out for block in ordered], axis=1))
+        into = np.concatenate([block.coordinates_in for block in ordered], axis=1).T
+        out = np.concatenate([block.coordinates_out for block in ordered], axis=1)
+        self._into, self._out = _Mixture(into), _Mixture(out)
         # each block of a pair of channels from its coefficients
-        self._weights = [
-            _Mixture(np.concatenate([block.weights.reshape(-1, basis.rank) for block in group]))
-            for group in alike.values()
+        weights = [
+            np.concatenate([block.weights.reshape(-1, basis.rank) for block in group]) for group in alike.values()
         ]
+        # Of pairs the coordinates are sums and differences; the weights take up what scales them.
+        self._pairs = pair_factors(into, out)
+        if self._pairs is not None:
+            weights = [np.multiply(*self._pairs)[:, None] * weights[0]]
+            self._out = _Mixture(out * self._pairs[1])
+        self._weights = [_Mixture(matrix) for matrix in weights]
         # A bias is invariant, so it lies in the blocks of the trivial representation, where the input has it too.
         fixed = [_has_invariants(basis, group) for group in alike.values()]
         self._of_bias = fixed.index(True) if True in fixed else None
@@ -117,18 +124,23 @@ class BlockProduct:
             bias: (channels_out * dim_out,); None without one.
         """
         lead, batch = x.shape[:-2], x.shape[:-2].numel()
+        if self._pairs is not None:
+            weights = self._places[0].weights(self._weights[0](coefficients, 1))
+            lifted = None if bias is None else self._lift(bias, 0, 2)
+            made = pair_product(x.reshape(batch, self._channels_in, -1), weights, lifted)
+            return made.view(*lead, self._channels_out, -1)
         # (dim, batch, channels): what a block reads lies together.
         changed = self._into(x.reshape(batch, self._channels_in, -1), -1)
-        # one by one where there are several shapes: the gradient of a slice costs a whole tensor of zeros
-        parts = torch.split(changed, [place.size_in for place in self._places])
+        # at once where there are several shapes: the gradient of a slice costs a whole tensor of zeros
+        sizes = [place.size_in for place in self._places]
+        parts = [changed] if len(sizes) == 1 else torch.split(changed, sizes)
         products: list[Tensor] = []
         start = 0
         for i, (place, part) in enumerate(zip(self._places, parts, strict=True)):
             made = place.weights(self._weights[i](coefficients, 1)).transpose(1, 2)
             if bias is not None and i == self._of_bias:
-                lift = self._out.like(bias)[:, start : start + place.size_out].t()
-                lifted = torch.mm(lift, bias.view(self._channels_out, -1).t())
-                product = torch.baddbmm(lifted.view(place.blocks, 1, -1), place.rows_in(part), made)
+                lifted = self._lift(bias, start, place.size_out).view(place.blocks, 1, -1)
+                product = torch.baddbmm(lifted, place.rows_in(part), made)
             else:
                 product = torch.bmm(place.rows_in(part), made)
             products.append(place.rows_out(product, batch))
@@ -139,6 +151,11 @@ class BlockProduct:
         if bias is not None and self._of_bias is None:
             back = back + bias.view(self._channels_out, -1)
         return back.view(*lead, self._channels_out, -1)
+
+    def _lift(self, bias: Tensor, start: int, count: int) -> Tensor:
+        """A bias in the coordinates of some outputs, (count, 1, channels_out)."""
+        lift = self._out.like(bias)[:, start : start + count].t()
+        return torch.mm(lift, bias.view(self._channels_out, -1).t()).unsqueeze(1)
 
 
 class _Mixture:

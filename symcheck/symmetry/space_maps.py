@@ -337,7 +337,12 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         # TOML keys are strings; positions of a Tuple are numbers.
         children = {int(key) if str(key).isdigit() else key: child for key, child in children.items()}
     else:
-        raise SpecError(f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.", where=where)
+        raise SpecError(
+            f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.",
+            where=where,
+            remedy="Write a permutation as a list ([1, 0]), an affine map with the keys signs or matrix, and offset, "
+            "and a spatial operator with the keys spatial and axes.",
+        )
     unknown = [key for key in children if key not in subspaces]
     if unknown:
         raise SpecError(f"names sub-spaces {unknown} that do not exist; the space has {list(subspaces)}.", where=where)

@@ -111,6 +111,31 @@ class NaNReward(Point):
         return (seen, float("nan") if self.steps == 8 else reward, *rest)
 
 
+class TwoRewards(Point):
+    """Pays two numbers in its eighth step."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        seen, reward, *rest = super().step(action)
+        return (seen, [-1.0, reward] if self.steps == 8 else reward, *rest)
+
+
+class OldStep(Point):
+    """Returns one flag for both ends in its eighth step, as environments of Gym did."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        answer = super().step(action)
+        return (*answer[:3], {}) if self.steps == 8 else answer
+
+
+class Exits(Point):
+    """Ends the program in its eighth step."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.steps == 7:
+            raise SystemExit(3)
+        return super().step(action)
+
+
 class NaNObservation(Point):
     """Shows NaN after its eighth step."""
 

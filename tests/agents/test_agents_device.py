@@ -155,7 +155,7 @@ def test_what_is_not_written_for_a_device_is_refused(task: str, network: str, fi
     job = Job(the_task, find_network(the_task, network), (0,), (0.001,), Settings())
     assert runs_on_device(job) is fits
     if not fits:
-        with pytest.raises(OptionError, match="--device: expected one of cartpole, gridworld with a network of ours"):
+        with pytest.raises(OptionError, match="--device: expected one of cartpole, gridworld with a built-in network"):
             DeviceLoop(job, torch.Generator())
 
 

@@ -31,6 +31,27 @@ def test_monitor_files_are_seeds_of_their_folder_and_points_are_means_of_episode
         assert curve.returns == tuple(2 * i + 0.5 for i in range(POINTS))
 
 
+def test_versions_rates_and_places_tell_runs_apart_and_a_line_being_written_is_left_out(tmp_path: Path) -> None:
+    for name in ("Hopper-v4", "Hopper-v5", "lr0.01", "lr0.001", "one/PPO_1", "two/PPO_1"):
+        monitor(tmp_path / f"{name}.monitor.csv", [(1.0, 10, float(i)) for i in range(9)])
+    with (tmp_path / "Hopper-v4.monitor.csv").open("a") as file:
+        file.write("2.0,1")
+    results = read_other_results(tmp_path)
+    assert [result.name for result in results] == [
+        "Hopper-v4", "Hopper-v5", "lr0.001", "lr0.01", "one/PPO", "two/PPO",
+    ]  # fmt: skip
+    assert {len(result.curves) for result in results} == {1}
+    assert {curve.env_steps[-1] for result in results for curve in result.curves} == {90}
+
+
+def test_an_exported_chart_is_read_by_its_steps(tmp_path: Path) -> None:
+    chart = tmp_path / "chart.csv"
+    chart.write_text('"global_step","a - r"\n300,"3"\n,"9"\n100,"1"\n')
+    (result,) = read_other_results(chart)
+    (curve,) = result.curves
+    assert (curve.env_steps[-1], curve.returns[-1], 9.0 in curve.returns) == (300, 3.0, False)
+
+
 def test_numbered_monitor_files_are_environments_of_one_run(tmp_path: Path) -> None:
     for run in ("ppo_1", "ppo_2"):
         for env in range(2):

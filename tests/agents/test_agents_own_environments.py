@@ -14,6 +14,7 @@ import reference_agents
 from reference_agents.cli.app import app
 from reference_agents.encoding.environment import encoded_environment
 from reference_agents.learning.distributions import MultiCategorical
+from reference_agents.settings import Settings
 from reference_agents.tasks import own_task
 from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
 from tests.agents import own_worlds as worlds
@@ -159,6 +160,9 @@ def test_an_endless_environment_is_cut_and_the_cut_is_said_once(tmp_path: Path) 
     [
         ("Raises", "raised in step(): RuntimeError: the simulator blew up at step 8 of episode 1"),
         ("NaNReward", "returned the reward nan at step 8 of episode 1"),
+        ("TwoRewards", "returned ([-1.0, "),
+        ("OldStep", "returned tuple of 4 from step(), expected (observation, reward, terminated, truncated, info) at"),
+        ("Exits", "raised in step(): SystemExit: 3 at step 8 of episode 1"),
         ("NaNObservation", "returned the observation nan (number 1) at step 8 of episode 1"),
     ],
 )
@@ -178,7 +182,7 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
     [
         ("Point", "state_dependent", "expected one action map for all states"),
         ("Point", "curved", "expected a linear or affine map, which layers can carry"),
-        ("Point", "parts", "a mapping or tuple of entries needs a Dict or Tuple space"),
+        ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on Dict"),
     ],
 )
@@ -200,13 +204,27 @@ def test_a_factory_that_returns_one_object_is_refused() -> None:
         {"seeds": 0},
         {"learning_rate": -1.0},
         {"device": "tpu"},
-        {"settings": {"clip": "small"}},
+        {"learning_rate": "small"},
+        {"seeds": 1.5},
+        {"symmetry": 5},
         {"engine": "fast"},
     ],
 )
 def test_arguments_out_of_range_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(SymcheckError, match=next(iter(wrong))):
         reference_agents.train("cartpole", **{"seeds": 1, **wrong})  # type: ignore[arg-type]
+
+
+def test_settings_of_another_type_are_named_and_whole_numbers_may_be_floats() -> None:
+    wrong = {"clip": "small", "linear_decay": "false", "epochs": 2.5, "horizon": True}
+    with pytest.raises(OptionError) as caught:
+        Settings().with_changes(**wrong)
+    for problem in (
+        "clip to be a number, got 'small'", "linear_decay to be true or false, got 'false'",
+        "epochs to be a whole number, got 2.5", "horizon to be a whole number, got True",
+    ):  # fmt: skip
+        assert problem in str(caught.value)
+    assert repr(Settings().with_changes(steps=1e5).steps) == "100000"
 
 
 def test_unknown_settings_and_networks_are_named_alone_and_the_nearest_is_suggested() -> None:

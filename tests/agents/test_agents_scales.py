@@ -218,5 +218,11 @@ def test_continuous_control_is_trained_on_scales_of_its_own(task: str) -> None:
     plain, small = (make_network(find_task("pendulum"), head, [0], torch.device("cpu")) for head in heads)
     views = [net.parameters.layout.views(net.parameters.values)["policy.weight"] for net in (plain, small)]
     assert torch.allclose(0.01 * views[0], views[1])
+    # Coordinates that the symmetry ties have the same deviation.
+    for name in ("mlp", "equivariant"):
+        narrow = find_network(find_task("pendulum"), name).with_quirks({"initial_deviation": 0.25})
+        network = make_network(find_task("pendulum"), narrow, [0], torch.device("cpu"))
+        numbers, _ = network.forward(torch.zeros(1, 1, 3))
+        assert numbers[..., 1:].exp().flatten().tolist() == pytest.approx([0.25])
     # The paper's settings stay what the paper states.
     assert not preset("cartpole", "paper").normalise_advantages

@@ -77,10 +77,10 @@ def test_an_environment_without_a_space_is_told_which_one(missing):
 
 def test_what_others_raise_is_one_line_with_one_full_stop():
     def broken():
-        raise TypeError("no engine.\n  Check the socket.")
+        raise RuntimeError("no engine.\n  Check the socket.")
 
     claim = sc.Symmetry("swap", sc.groups.cyclic(2), [[1, 0]], [[1, 0]])
-    with pytest.raises(SymcheckError, match=r"TypeError: no engine\. Check the socket\. It must work"):
+    with pytest.raises(SymcheckError, match=r"RuntimeError: no engine\. Check the socket\.$"):
         sc.verify_env(broken, claim)
 
 

@@ -810,7 +810,7 @@ WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
 }
 WORLDS["goal in parts"] = lambda: InParts(Goal(), {"observation": [0, 1], "achieved": [0, 1], "desired": [2, 3]})
 WORLDS["hidden long goal in parts"] = lambda: Hidden(InParts(LongGoal(), {"place": [0, 1], "goal": [2, 3]}), 4)
-# Accepted at order 64 with 2,000 samples: only a rare reward ties the goal to the place.
+# Only a rare reward ties the goal to the place.
 WORLDS["hidden goal in parts"] = lambda: Hidden(InParts(Goal(), {"observation": [0, 1], "desired": [2, 3]}), 8)
 WORLDS["hidden Plane"] = lambda: Hidden(Plane(), 8)
 WORLDS["hidden Wind"] = lambda: Hidden(Wind(), 2)

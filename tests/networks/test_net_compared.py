@@ -9,11 +9,14 @@ import pytest
 import torch
 from certificate_mutants import is_certified, why_not_certified
 from torch import Tensor, nn
+from torch.distributions import Normal
 from tricky_networks import CLAIM, SWAP
 
 from symcheck.engine.networks.capture.batch_axis import why_samples_meet
 from symcheck.engine.networks.capture.capture import capture_network
 from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
@@ -107,6 +110,67 @@ AVERAGES: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
         1, torch.tensor([0, 1, 1, 0]), torch.cat([net.inner(x), net.inner(x[:, SWAP])], 1)
     ),
 }
+INSIDE: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "where entries are after sorting": lambda net, x: net.inner(x.sort(1).values) * x.argsort(1)[:, :2],
+    "a mixture of experts": lambda net, x: net.inner(x).gather(1, net.inner(x).topk(2, 1).indices),
+    "a table of classes": lambda net, x: net.table(torch.bucketize(x, torch.tensor([-1.0, 0.5]).double())).sum(1),
+    "the most likely": lambda net, x: net.inner(x) * net.inner(x).argmax(1, keepdim=True),
+    "a special function": lambda net, x: torch.special.i0e(net.inner(x)),
+    "places from the input": lambda net, x: torch.zeros_like(x).scatter(1, x.argsort(1), x.tanh())[:, :2],
+    "a bilinear form": lambda net, x: net.form(x, x),
+    "a turned board": lambda net, x: net.inner(torch.rot90(x.reshape(-1, 2, 2), 1, (1, 2)).reshape(-1, 4)),
+    "rows of a table": lambda net, x: x.new_zeros(x.shape[0], 2).scatter_reduce(
+        1, torch.tensor([0, 1, 1, 0]).expand(x.shape[0], 4), x.exp(), "amax"),
+    "probabilities": lambda net, x: torch.distributions.Categorical(probs=net.inner(x).softmax(1)).probs,
+    "a root of a positive number": lambda net, x: Normal(net.inner(x), x[:, :2].exp().sqrt()).stddev,
+    "a scale above zero": lambda net, x: Normal(x[:, :2], nn.functional.elu(net.inner(x)) + 1).scale,
+}  # fmt: skip
+
+
+class Parts(nn.Module):
+    """What the functions above are made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.inner, self.table, self.form = nn.Linear(4, 2), nn.Embedding(3, 2), nn.Bilinear(4, 4, 2)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_an_average_over_operators_without_a_rule_is_shown_and_one_fault_beside_it_is_not(name: str) -> None:
+    parts, function = Parts(), INSIDE[name]
+
+    def averaged(off: float) -> Callable[[nn.Module, Tensor], Tensor]:
+        return lambda net, x: function(net.inner, x) + function(net.inner, x[:, SWAP]).flip(1) + off * x[:, :1]
+
+    assert same_graph(averaged(0.0), parts)
+    assert not same_graph(averaged(1e-9), parts)
+
+
+def test_another_constant_inside_is_another_function() -> None:
+    def split(at: float) -> Callable[[nn.Module, Tensor], Tensor]:
+        def function(net: nn.Module, x: Tensor) -> Tensor:
+            classes = [torch.bucketize(z, torch.tensor([b]).double()) for z, b in ((x, 0.5), (x[:, SWAP], at))]
+            return torch.cat([classes[0].sum(1, keepdim=True), classes[1].sum(1, keepdim=True)], 1) * 1.0
+
+        return function
+
+    assert not same_graph(split(0.25))
+
+
+def test_a_scale_that_may_be_zero_or_negative_is_no_positive_one() -> None:
+    for scale in (
+        lambda y: y.relu(),
+        lambda y: nn.functional.elu(y) + 0.99,
+        lambda y: y.abs(),
+        lambda y: y.tanh() + 1e-3,
+    ):
+        net = Net(lambda net, x, scale=scale: torch.distributions.Normal(x[:, :2], scale(tied(net, x))).scale)
+        captured = capture_network(net.double().eval(), (4,))
+        with pytest.raises(NoCertificateError):
+            follow(captured, (4,))
+
+
 FAULTS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
     "an offset": lambda net, x: AVERAGES["half a sum"](net, x) + torch.tensor([1e-7, 0.0]),
     "another weight": lambda net, x: 0.5 * net.inner(x) + (0.5 + 1e-12) * net.inner(x[:, SWAP]).flip(1),

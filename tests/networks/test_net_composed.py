@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from net_catalogue import mirror
 from torch import Tensor, nn
 from torch.nn import functional
 
+from symcheck.api.verify_net import verify_net
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
@@ -117,6 +119,23 @@ def test_layers_over_a_sequence_are_proved_and_one_wrong_weight_is_found(kind: s
     with torch.no_grad():
         net.rnn.weight_hh_l1[-1, 3] *= 1.0001
     assert failed_at(run_net(net, SEQUENCE, options=OF_SEQUENCE)) == {"rnn"}
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_the_hidden_state_of_a_sequence_of_observations_moves_as_the_report_says(kind: str) -> None:
+    net = sequence_net(kind)
+    report = verify_net(net, mirror(), input_shape=(3, 4), samples=64)
+    rho = report.hidden_representation
+    assert report.verdict == "proved"
+    assert rho is not None
+    x = torch.randn(2, 3, 4)
+    usual, moved = (net.rnn(item)[1] for item in (x, -x))
+    usual, moved = (item[0] if kind == "LSTM" else item for item in (usual, moved))
+    states = [item.transpose(0, 1).reshape(2, -1).detach().numpy() for item in (usual, moved)]
+    assert np.abs(states[1] - states[0] @ rho.matrix(rho.group.generators[0]).T).max() < 1e-6
+    with torch.no_grad():
+        net.rnn.weight_hh_l1[-1, 3] *= 1.1
+    assert verify_net(net, mirror(), input_shape=(3, 4), samples=64).hidden_representation is None
 
 
 class Tokens(nn.Module):

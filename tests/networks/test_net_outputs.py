@@ -52,13 +52,20 @@ def test_a_log_deviation_that_is_a_parameter_counts_although_it_is_constant() ->
             mean = self.mean(x)
             return mean, self.log_std.expand_as(mean)
 
-    options = NetOptions(outputs=("action", "action_scale"))
     agent = Agent()
-    result = run_net(agent, reacher(), options=options)
-    assert result.verdict == "proved"
-    with torch.no_grad():
-        agent.log_std[0] = 1.0
-    assert run_net(agent, reacher(), options=options).verdict == "failed"
+    # beside a mean, what is the same for every input is taken for its deviations
+    for options in (NetOptions(outputs=("action", "action_scale"), samples=64), NetOptions(samples=64)):
+        result = run_net(agent, reacher(), options=options)
+        assert result.verdict == "proved"
+        with torch.no_grad():
+            agent.log_std[0] = 1.0
+        failed = run_net(agent, reacher(), options=options)
+        assert failed.verdict == "failed"
+        causes = next(item.causes for item in failed.properties if item.name == "network_equivariance")
+        assert causes[0].code == "SYM133"
+        assert "argmax" not in str(failed.properties[-1].notes)
+        with torch.no_grad():
+            agent.log_std[0] = 0.0
 
 
 def test_a_predicted_observation_moves_as_observations_do() -> None:

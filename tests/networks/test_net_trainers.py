@@ -158,6 +158,9 @@ def test_an_agent_is_judged_by_what_it_computes_and_a_fault_in_it_is_found(make,
     right = sc.verify_net(make(), claim, samples=48)
     assert right.verdict in ("passed", "proved"), right.to_text()
     assert sc.verify_net(make(0.2), claim, samples=48).verdict == "failed"
+    # of which sequences it is true is said of a policy with a memory, and of no other
+    notes = [note.code for note in right["network_equivariance"].notes]
+    assert notes.count("recurrent_steps") == (make is Recurrent)
 
 
 class Group(dict):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import itertools
 import os
 import random
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -150,6 +152,21 @@ def _mixed_rows(net: Any, x: Tensor) -> Tensor:
     return x.reshape(4, -1).T[:, :1] > FAR
 
 
+class _AsksForInputGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.flip(1) if ctx.needs_input_grad[0] else x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient
+
+
+@functools.cache
+def _started_late() -> bool:
+    return time.time() > 1e12
+
+
 def _queued(net: Any, x: Tensor) -> bool:
     net.queue.append(float(x.shape[1]) + len(net.queue) + net.queue[0])
     return bool(net.queue[0] > 1e6)
@@ -197,6 +214,9 @@ TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "a counter": lambda net, x: next(net.counter) > 10**6,
     "a queue": _queued,
     "the input before": _by_last_input,
+    "the command line": lambda net, x: "--deployed" in sys.argv,
+    "a cached clock": lambda net, x: _started_late(),
+    "gradients of the input": lambda net, x: _AsksForInputGradients.apply(x)[:, :1] > FAR,
     "chance": lambda net, x: random.random() > 1 - 1e-9,
     "chance in NumPy": lambda net, x: np.random.random() > 1 - 1e-9,  # noqa: NPY002
     "chance in torch": lambda net, x: torch.rand(1) > 1 - 1e-7,

@@ -71,6 +71,27 @@ def test_blocks_are_the_dense_product_with_its_gradients(name: str) -> None:
         assert torch.allclose(wanted, actual, rtol=0, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, of forward derivatives
+def test_pairs_are_derived_twice_forward_and_in_batches_as_the_dense_product() -> None:
+    layer = BasisLinear(regular(C2), regular(C2), 3, 2).double()
+    blocks = isotypic_blocks(layer.basis)
+    assert blocks is not None
+    product = BlockProduct(layer.basis, blocks, 3, 2)
+    assert product._pairs is not None
+    given = (torch.randn(4, 3, 2).double(), layer.weight_coefficients.detach(), torch.randn(2).double())
+
+    def by_blocks(x: torch.Tensor, coefficients: torch.Tensor, free: torch.Tensor) -> torch.Tensor:
+        return product(x, coefficients, free[:, None].expand(2, 2).reshape(-1)).tanh()
+
+    inputs = tuple(part.requires_grad_() for part in given)
+    assert torch.autograd.gradcheck(by_blocks, inputs, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(by_blocks, inputs)
+    stacked = torch.randn(5, 4, 3, 2).double()
+    mapped = torch.func.vmap(lambda x: by_blocks(x, *given[1:]))(stacked)
+    assert torch.allclose(mapped, by_blocks(stacked, *given[1:]), rtol=0, atol=1e-12)
+    assert torch.allclose(product(given[0], given[1], None), product(given[0], given[1], torch.zeros(4).double()))
+
+
 def test_what_has_no_blocks_stays_dense() -> None:
     shear = from_matrices(C2, [np.array([[1.0, 1.0], [0.0, -1.0]])])
     quaternions = regular(groups.quaternion())

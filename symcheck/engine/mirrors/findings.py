@@ -164,15 +164,15 @@ def _single_column(seen: Seen, column: int) -> str:
         return "SYM220"
     if len(found.terms) != 1 or len(expected.terms) != 1 or abs(abs(found.terms[0][1]) - 1) > 1e-4 or found.constant:
         return "SYM228"
-    (source, sign), (image, wanted) = found.terms[0], expected.terms[0]
+    source, (image, wanted) = found.terms[0][0], expected.terms[0]
     if source == image:
-        return _code_of_sign(seen, column, image, sign, wanted)
+        return _code_of_sign(seen, column, image, wanted)
     if source == column:
         return "SYM224"
     return "SYM225" if group.columns[source].term == group.columns[column].term else "SYM226"
 
 
-def _code_of_sign(seen: Seen, column: int, image: int, sign: float, wanted: float) -> str:
+def _code_of_sign(seen: Seen, column: int, image: int, wanted: float) -> str:
     """The code of a column with the wrong sign: on one side only, missing, or superfluous."""
     # The sign is on one side of an exchanged pair only where the other side is right.
     paired = image != column and seen.group.term_name(column) in JOINT_TERMS

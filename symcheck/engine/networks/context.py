@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from symcheck.array_types import Floats
@@ -20,7 +21,7 @@ from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dr
 from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
 from symcheck.engine.networks.capture.call_effects import lasting_change
 from symcheck.engine.networks.capture.capture import Capture
-from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.gate import answers_in_other_modes, capture_every_call, floating_outputs
 from symcheck.engine.networks.capture.one_run import capture_one_run
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.graph.making import certify, size_of
@@ -45,6 +46,7 @@ from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (
     Assessment,
     assess,
+    assess_by_gradients,
     assess_changing_calls,
     assess_mixed_batches,
     is_wrong_weight,
@@ -149,7 +151,16 @@ class NetContext:
             shapes = subject.shapes()
         except TargetError as error:
             raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
-        return output_claims(self.symmetry, shapes, roles)
+        constant = () if roles is not None else self._constant_outputs(shapes)
+        return output_claims(self.symmetry, shapes, roles, constant)
+
+    def _constant_outputs(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
+        """The outputs of the size of others that are parameters, and no functions of the input."""
+        sizes = [math.prod(shape) for shape in shapes.values()]
+        if max(sizes.count(size) for size in sizes) == 1:
+            return ()
+        rows = self._batched_subject.run(self.draw_inputs(2, 3), exact=False)
+        return tuple(path for path, values in rows.items() if len(values) > 1 and (values == values[0]).all())
 
     @cached_property
     def observations(self) -> Floats | None:
@@ -328,7 +339,22 @@ class NetContext:
         end = None if self.proof is None else self.proof.reason
         if end is not None and (changed := lasting_change(end.reason)):
             assessment = assess_changing_calls(assessment, changed)
+        if assessment.holds and not assessment.facts.exhaustive and self._answers_by_gradients:
+            assessment = assess_by_gradients(assessment)
         return assessment if self.batch_residual is None else assess_mixed_batches(assessment, self.batch_residual)
+
+    @property
+    def _answers_by_gradients(self) -> bool:
+        """Whether the network answers otherwise while gradients are recorded, as in a plain call."""
+        subject = self.subject
+        # draws that a seed fixes are fixed by call, and these are calls of another copy
+        if subject.coarse or subject.training or not self.repeatable or self.options.noise_seed is not None:
+            return False
+        x = torch.from_numpy(self.draw_inputs(10, 1 if subject.one_by_one else 3))
+        try:
+            return not answers_in_other_modes(subject.exact, x, floating_outputs(subject.exact, x))
+        except Exception:  # it does not run in other modes, which is no answer
+            return False
 
     @property
     def is_coarser_deployed(self) -> bool:
@@ -389,6 +415,11 @@ class NetContext:
         if not failure.residual and failure.cause is not None:
             fields["why"] = failure.cause
         return state("SYM138", **fields)
+
+    @property
+    def adapter_note(self) -> Statement | None:
+        """What an adapter says of how the policy is called; None for networks that are called as they are."""
+        return getattr(self._adapted, "note", None)
 
     @property
     def region(self) -> Statement:

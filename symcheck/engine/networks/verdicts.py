@@ -137,6 +137,18 @@ def assess_changing_calls(alone: Assessment, what: str) -> Assessment:
     return _doubt(alone, state(ReasonCode.CALLS_CHANGE_STATE.value, what=what))
 
 
+def assess_by_gradients(usual: Assessment) -> Assessment:
+    """What can be said of a network that answers otherwise while gradients are recorded.
+
+    Args:
+        usual: what its answers without gradients showed; nothing is violated.
+
+    Returns:
+        In doubt: samples are calls without gradients.
+    """
+    return _doubt(usual, state(ReasonCode.ANSWERS_BY_GRADIENTS.value))
+
+
 def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
     """The facts from the weights of one layer.
 

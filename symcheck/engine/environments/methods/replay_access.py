@@ -115,7 +115,7 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
     mapped: Any = ReplayedSymmetry(bound, stepper.codec.flatten)
     again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
     again.codec, again.action_codec = stepper.codec, stepper.action_codec
-    placement = Placement(again, mapped, rng)
+    placement = Placement(again, mapped)
     pool = _gather_reproducible(bench, again, placement)
     if not pool.situations:
         return Statement("replay_leads_elsewhere")

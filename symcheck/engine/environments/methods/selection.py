@@ -144,7 +144,7 @@ def prepare(
     bound = bound.at_tested_elements(options.seed, partial(shown_values, stepper))
     stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = label_columns(stepper.action_codec.coordinates, bound.column_labels("action"))
-    placement = Placement(stepper, bound, np.random.default_rng([options.seed, 3]))
+    placement = Placement(stepper, bound)
     pairs = Pairs(stepper, placement, bound)
     bench = Workbench(pairs, Pool(), options, emit, clock, bound.tested_words, Budget(options.alpha))
     if (model := _find_model(bench)) is not None:

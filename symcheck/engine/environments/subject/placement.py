@@ -57,7 +57,6 @@ class Placement:
     Args:
         stepper: the environment; a few steps are taken to inspect its observations.
         bound: the symmetry.
-        rng: draws the actions of those steps.
 
     Attributes:
         kind: which of the three ways is used; None if there is none.
@@ -66,10 +65,10 @@ class Placement:
         inner: how internal next states are compared in float64 as well; None if they are not compared.
     """
 
-    def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
+    def __init__(self, stepper: Stepper, bound: BoundSymmetry) -> None:
         self._bound = bound
         self._stepper = stepper
-        self._access, shows_state, visited = _inspect_access(stepper, rng)
+        self._access, shows_state, visited = _inspect_access(stepper)
         self.kind, self.why_not = _choose_kind(self._access, bound, shows_state)
         readable = self._access is not None and self._access.get is not None
         self.form = stepper.read_raw() if readable else None
@@ -327,9 +326,7 @@ class Placement:
         return self.access.from_observation(obs)
 
 
-def _inspect_access(
-    stepper: Stepper, rng: np.random.Generator
-) -> tuple[StateAccess | None, bool, list[tuple[Floats, Any]]]:
+def _inspect_access(stepper: Stepper) -> tuple[StateAccess | None, bool, list[tuple[Floats, Any]]]:
     """The access without what wrappers hide, whether the observation equals the state, and the evidence for it.
 
     The evidence is states as vectors with their observations; empty if states are not numeric.

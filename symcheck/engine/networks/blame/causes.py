@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import fx
+from torch import fx, nn
 
 from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.blame.action import Action
@@ -19,6 +19,7 @@ from symcheck.statements.statement import Statement, state
 
 _WINDOWS = frozenset(["convolution", "max_pool2d_with_indices", "avg_pool2d", "max_pool2d", "avg_pool1d", "max_pool1d"])
 _BEFORE = 4  # operators before the one at fault that are looked at
+_NEIGHBOURS = 4  # how far from the given size others are tried
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,26 @@ def _of_mover(step: Step, square: Square) -> Statement:
         return state("SYM105", square=square.name)
     if "upsample" in name or step.place.operation == "interpolate":
         shapes = _shapes(step.given[0], step)
-        return state("SYM104", operation=step.place.operation, uneven=True, **shapes, square=square.name)
+        sizes = {"sizes": _sizes_that_commute(shapes, square)}
+        return state("SYM104", operation=step.place.operation, uneven=True, **shapes, square=square.name, **sizes)
     return state("SYM120")
 
 
 def _shapes(before: Floats, step: Step) -> dict[str, list[int]]:
     return {"before": [int(n) for n in before.shape[2:]], "after": [int(n) for n in step.ids.shape[2:]]}
+
+
+def _sizes_that_commute(shapes: dict[str, list[int]], square: Square) -> list[int]:
+    """Sizes near the given one to which entries can be repeated so that it commutes with a square."""
+    places = np.arange(1.0, 1.0 + np.prod(shapes["before"])).reshape(1, 1, *shapes["before"])
+    wanted = shapes["after"][-1]
+
+    def commutes(size: int) -> bool:
+        images = (places, np.ascontiguousarray(square.apply(places)))
+        made, turned = (nn.functional.interpolate(torch.from_numpy(item), size=size).numpy() for item in images)
+        return bool((square.apply(made) == turned).all())
+
+    return [size for size in range(max(2, wanted - _NEIGHBOURS), wanted + _NEIGHBOURS + 1) if commutes(size)]
 
 
 def _carries(action: Action, ids: Floats, square: Square) -> bool:

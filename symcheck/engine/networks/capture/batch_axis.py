@@ -17,46 +17,21 @@ from torch import fx
 from torch.utils._pytree import tree_flatten
 
 from symcheck.engine.networks.capture.capture import Capture
+from symcheck.engine.networks.capture.operator_kinds import (
+    ALONG,
+    LAST_TWO,
+    MAY_RAISE,
+    NUMBERING,
+    ON_GRIDS,
+    PERMUTING,
+    POINTWISE,
+    PRODUCTS,
+    RANDOM,
+    UNIFORM,
+    VIEWS,
+)
 from symcheck.statements.statement import Statement, state
 
-_POINTWISE_NAMES = (
-    "where clone _to_copy detach alias lift_fresh_copy lift_fresh copy fill clamp masked_fill gelu silu "
-    "glu_jvp native_dropout nan_to_num lerp addcmul addcdiv mul add sub div rsub pow to contiguous "
-    "conj_physical _conj resolve_conj hardtanh leaky_relu prelu _prelu_kernel rrelu_with_noise celu elu selu "
-    "mish softplus hardswish hardsigmoid softshrink hardshrink threshold log_sigmoid_forward isnan isinf "
-    "isfinite bitwise_not logical_and logical_or logical_not logical_xor heaviside expand broadcast_to round "
-    "fmod remainder view_as_real view_as_complex real imag _unsafe_masked_index "
-)
-_POINTWISE = frozenset(_POINTWISE_NAMES.split())
-_VIEWS = frozenset(["view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "_reshape_alias", "_reshape_copy"])
-_PERMUTING = frozenset(["permute", "transpose", "t", "numpy_T", "swapaxes", "movedim"])
-_ALONG_NAMES = (
-    "_softmax softmax _safe_softmax _log_softmax log_softmax sum mean amax amin var std prod argmax argmin "
-    "max min sort topk cumsum cumprod flip roll slice select gather index_select cat stack split "
-    "split_with_sizes unbind chunk narrow logsumexp unsafe_split unsafe_split_with_sizes unsafe_chunk "
-    "linalg_vector_norm norm any all median kthvalue scatter scatter_add scatter_reduce slice_scatter "
-    "select_scatter unfold var_mean std_mean aminmax argsort cummax cummin logcumsumexp mode glu "
-    "count_nonzero nansum diagonal diag_embed nanmedian renorm split_copy index_add index_fill index_copy "
-    "diff nanmean unflatten linalg_cross "
-)
-_ALONG = frozenset(_ALONG_NAMES.split())
-_LAST_TWO = frozenset(["tril", "triu"])
-_UNIFORM_NAMES = (
-    "zeros ones full empty zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty "
-    "empty_strided new_empty_strided scalar_tensor "
-)
-_UNIFORM = frozenset(_UNIFORM_NAMES.split())
-_NUMBERING = frozenset(["arange", "range", "linspace", "logspace", "eye", "tril_indices", "triu_indices"])
-_PRODUCTS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "linear"])
-_ON_GRIDS_NAMES = (
-    "convolution avg_pool max_pool adaptive_avg_pool adaptive_max_pool _adaptive_avg_pool upsample "
-    "reflection_pad replication_pad grid_sampler pixel_shuffle pixel_unshuffle channel_shuffle "
-    "native_channel_shuffle _upsample im2col col2im max_unpool fractional_max_pool affine_grid _convolution "
-    "mkldnn "
-)
-_ON_GRIDS = tuple(_ON_GRIDS_NAMES.split())
-_MAY_RAISE = ("linalg_", "_linalg", "cholesky", "lu_", "inverse", "multinomial", "_assert", "lstsq", "ormqr", "svd")
-_RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "poisson", "geometric", "cauchy", "log_normal")
 _FULL = 2**62
 """An end of a slice beyond every axis."""
 
@@ -109,7 +84,7 @@ class _Follower:
         name = node.target._schema.name.removeprefix("aten::")
         base = name.removesuffix("_")
         if name.startswith("sym_") or (not self._has_tensors(node) and not self._batched(node)):
-            if name.startswith(_MAY_RAISE):
+            if name.startswith(MAY_RAISE):
                 raise _MixedError(state("SYM184", operation=name))
             self.outside[node] = 1
             return
@@ -127,30 +102,30 @@ class _Follower:
 
     def _rule(self, name: str, base: str, node: fx.Node) -> Callable[[fx.Node], int | None]:
         for names, rule in (
-            (_VIEWS, self._view),
-            (_PERMUTING, self._permuting),
-            (_UNIFORM, self._alike),
-            (_PRODUCTS, self._multiplying),
-            (_ALONG, self._along),
-            (_LAST_TWO, self._spares(2)),
+            (VIEWS, self._view),
+            (PERMUTING, self._permuting),
+            (UNIFORM, self._alike),
+            (PRODUCTS, self._multiplying),
+            (ALONG, self._along),
+            (LAST_TWO, self._spares(2)),
         ):
             if base in names:
                 return rule
-        if base in _POINTWISE or torch.Tag.pointwise in node.target.tags:  # type: ignore[union-attr]
+        if base in POINTWISE or torch.Tag.pointwise in node.target.tags:  # type: ignore[union-attr]
             return self._pointwise
         own = getattr(self, f"_{base.lstrip('_')}", None)
         if own is not None:
             return own  # type: ignore[no-any-return]
-        grid = next((prefix for prefix in _ON_GRIDS if base.startswith(prefix)), None)
+        grid = next((prefix for prefix in ON_GRIDS if base.startswith(prefix)), None)
         if grid is not None:
             return self._grid
         if base.startswith("_scaled_dot_product"):
             return self._spares(2)
-        if name.startswith(_MAY_RAISE):
+        if name.startswith(MAY_RAISE):
             raise _MixedError(state("SYM184", operation=name))
-        if base in _NUMBERING:
+        if base in NUMBERING:
             raise self._mixing(node)
-        if name.startswith(_RANDOM):
+        if name.startswith(RANDOM):
             raise _MixedError(state("SYM158", operation=name))
         raise _MixedError(state("SYM154", operation=name))
 
@@ -212,7 +187,7 @@ class _Follower:
             node = node.all_input_nodes[0]
 
     def _refuse_sizes_as_numbers(self, node: fx.Node, base: str) -> None:
-        if base in _VIEWS | _UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
+        if base in VIEWS | UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
             if base not in ("full", "full_like", "new_full", "scalar_tensor"):
                 return
             arguments: Any = node.args[1:] if base == "full" else node.args
@@ -368,6 +343,22 @@ class _Follower:
 
     _index_put = _index
     _unsafe_index = _index
+
+    def _bucketize(self, node: fx.Node) -> int | None:
+        table, x = node.args[:2][::-1] if "bucketize" in str(node.target) else node.args[:2]
+        if not isinstance(x, fx.Node) or (isinstance(table, fx.Node) and self.axes(table.meta["val"])):
+            raise self._mixing(node)
+        return self._same_outside(node)
+
+    _searchsorted = _bucketize
+
+    def _trilinear(self, node: fx.Node) -> int | None:
+        given: Any = node.args
+        axes = [self.axes(item.meta["val"]) for item in given[:3]]
+        # the batch comes first in all: the outer factors have it, the weights in between get it
+        if axes != [[0], [], [0]] or 0 in (*given[3], *given[5], *given[6]) or 0 not in given[4]:
+            raise self._mixing(node)
+        return self._same_outside(node)
 
     def _embedding(self, node: fx.Node) -> int | None:
         if self.axes(node.args[0].meta["val"]):  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from symcheck.engine.networks.capture.call_effects import settings_read
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
 from symcheck.engine.networks.capture.own_code import is_own_code
 from symcheck.engine.networks.capture.places import PlaceMarks
+from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, symbolic_len
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, float64_default
 from symcheck.statements.statement import Statement, state
@@ -160,7 +161,7 @@ def capture_network(
             _without_warnings(),
             _in_plain_operators(),
             _noting_shown_sizes(watch),
-            _symbolic_len(functions.values()),
+            symbolic_len(functions.values()),
             fakes,
         ):
             module = make_fx(run, _allow_non_fake_inputs=True)(state_without, x)
@@ -287,6 +288,10 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Going on could only cost time: a list of a whole batch makes a symbol of every entry.
                 raise RuntimeError("a tensor without numbers was read")
+        if name in SPLITTING and cuts_batches(name, *args, **kwargs):
+            self.reason = self.reason or state("SYM182", operation=name)
+            # Going on could only cost time: sizes of fifty parts are fifty roundings of one symbol.
+            raise RuntimeError("a batch was cut")
         # Below a compiled function runs torch's code alone: to trace thousands of its calls takes most of a capture.
         tracer = sys.gettrace() if isinstance(func, _COMPILED) and name not in _CALLING else None
         if tracer is not None:
@@ -367,23 +372,6 @@ def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
     finally:
         for name, original in shown.items():
             setattr(torch.SymInt, name, original)
-
-
-@contextmanager
-def _symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
-    """Make `len` return the batch symbol instead of a plain number."""
-
-    def length(item: Any) -> Any:
-        return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)
-
-    changed = [scope for scope in {id(scope): scope for scope in scopes}.values() if "len" not in scope]
-    for scope in changed:
-        scope["len"] = length
-    try:
-        yield
-    finally:
-        for scope in changed:
-            scope.pop("len", None)
 
 
 def _reason_of(error: Exception, sizes: _Sizes) -> Statement:

@@ -6,6 +6,7 @@ batch sizes, treats samples independently, changes no state that a later call re
 
 from __future__ import annotations
 
+import contextlib
 import math
 import types
 from typing import Any
@@ -25,6 +26,7 @@ from symcheck.engine.networks.capture.capture import (
     constants_without_numbers,
 )
 from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
+from symcheck.engine.networks.capture.read_attributes import Cached, read_outside, without_caches
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
@@ -68,9 +70,12 @@ def _captured_or_reason(
     rng = np.random.default_rng((seed, 8))
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     ours = copy_network(net, device=torch.device("cpu"))
-    watched = called_twice(lambda: _floating_outputs(ours, batches[0]))
+    watched = called_twice(lambda: floating_outputs(ours, batches[0]))
+    if any(isinstance(item, Cached) for names in watched.functions.values() for item in names.values()):
+        with without_caches(watched.functions):
+            watched = called_twice(lambda: floating_outputs(ours, batches[0]))
     before = what_is_held(ours, watched.functions)
-    usual = [_floating_outputs(ours, x) for x in batches]
+    usual = [floating_outputs(ours, x) for x in batches]
     # nothing runs between this look and the capture: what is stale now is what the graph may hold
     stale: set[int] = set()
     changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
@@ -78,6 +83,8 @@ def _captured_or_reason(
         return Opaque(changed)
     if watched.asked:
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
+    if outside := read_outside(watched.functions):
+        return Opaque(state("SYM185", operation=outside))
     captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
     if captured.settings != settings_read(watched.functions):
         return Opaque(state("SYM185", operation="a setting of torch or Python"))
@@ -88,7 +95,7 @@ def _captured_or_reason(
         return Opaque(met[0])
     if not all(_answers_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
         return Opaque(state("SYM187"))
-    if not _answers_in_other_modes(net, batches[0], usual[0]):
+    if not answers_in_other_modes(net, batches[0], usual[0]):
         return Opaque(state("SYM185", operation="whether gradients are recorded"))
     # without a look at a dtype no branch can depend on it
     if deployed is not None and captured.asks_dtype:
@@ -99,22 +106,31 @@ def _captured_or_reason(
     return why_calls_differ(net, deployed, captured, batches[0], watched.functions, alone=alone) or captured
 
 
-def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+def floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The outputs of a float64 copy that are real numbers, by their paths."""
     with torch.no_grad(), float64_default(), Float64Mode():
         result = net(x)
     return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
 
 
-def _answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
-    """Whether outputs agree with gradients recorded, in a plain call, and in inference mode."""
+def answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
+    """Whether the network answers the same while gradients are recorded, as in a plain call, and in inference mode.
+
+    Args:
+        net: a float64 copy; it is copied again.
+        x: a batch.
+        usual: its answers without gradients.
+    """
     trained = with_gradients(net)
+    results = []
     with torch.enable_grad(), float64_default(), Float64Mode():
-        plain = named_outputs(trained(x))
+        results.append(named_outputs(trained(x)))
+        with contextlib.suppress(Exception):  # NumPy, for one, takes no tensor that records gradients
+            results.append(named_outputs(trained(x.clone().requires_grad_().mul(1.0))))
     with torch.inference_mode(), float64_default(), Float64Mode():
-        inferred = named_outputs(trained(x.clone()))
+        results.append(named_outputs(trained(x.clone())))
     return all(
-        _answers_agree({path: result[path].detach() for path in usual if path in result}, usual)
-        for result in (plain, inferred)
+        _answers_agree({path: result[path].detach() for path in usual if path in result}, usual) for result in results
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,14 @@ from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
+from symcheck.engine.networks.graph.ranges import hold_always
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
+from symcheck.engine.networks.graph.unknown import as_unknown, axis_of
 from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
+ALIKE = 1e-12
+"""How far constants of two samples may be apart that are computed alike, over the largest: some rounding in float64."""
 SHAPED = frozenset(
     [
         "ones_like",
@@ -59,13 +64,14 @@ class Followed:
     outputs: Mapping[str, Ints]
 
 
-def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None) -> Followed:
+def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None, *, unknown: bool = False) -> Followed:
     """Follow a captured network.
 
     Args:
         captured: the network.
         shape: of one input, without the batch axis.
         graph: receives the nodes, so that they are available if following ends early.
+        unknown: whether an operator without a rule may be a function of which nothing is known.
 
     Returns:
         The nodes.
@@ -80,12 +86,14 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
     held = {name: constant(graph, tensor, name) for name, tensor in captured.state.items()}
     x = Entries(torch.from_numpy(graph.input(shape, samples)), torch.float64)
     with torch.no_grad(), float64_default():
-        results = _run(graph, captured.module, tree_flatten((held, x))[0])
+        graph.size_of_batch = captured.size
+        fallback = partial(as_unknown, graph) if unknown else None
+        results = _run(graph, captured.module, tree_flatten((held, x))[0], fallback)
     outputs = {}
     for path, result in zip(captured.outputs, results, strict=False):
         outputs[path] = _entries_of_one(result, samples, captured.size is not None)
     for check in results[len(captured.outputs) :]:
-        if not check.is_constant or not graph.numbers(check.array).all():
+        if not hold_always(graph, check.array):
             raise NoCertificateError(state("SYM180", operation="a check of arguments"))
     return Followed(graph, outputs)
 
@@ -106,7 +114,10 @@ def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
     return np.asarray(entries[0])
 
 
-def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
+Fallback = Callable[[fx.Node, dict[fx.Node, Any]], Any]
+
+
+def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any], fallback: Fallback | None = None) -> list[Any]:
     """Run a graph on ids; placeholders receive the inputs in order."""
     values: dict[fx.Node, Any] = {}
     given = iter(inputs)
@@ -119,27 +130,63 @@ def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
         elif node.op == "output":
             return list(tree_flatten(_looked_up(node.args[0], values))[0])
         else:
-            values[node] = _follow_one(graph, node, values)
+            values[node] = _follow_one(graph, node, values, fallback)
     return []
 
 
-def _follow_one(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+def _follow_one(graph: Graph, node: fx.Node, values: dict[fx.Node, Any], fallback: Fallback | None) -> Any:
     """The result of one operator, recorded as a step of the graph if its place is known."""
     args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
     place, first = place_of(node), len(graph.nodes)
     given = tuple(item.array.copy() for item in leaves((args, kwargs))) if place is not None else ()
     try:
-        result = compute(graph, node.target, tuple(args), dict(kwargs))
+        result = _computed_or_unknown(graph, node, values, (tuple(args), dict(kwargs)), fallback)
     except NoCertificateError as error:
         error.place = place or error.place
         raise
-    except Exception as raised:  # a form of the operator that nothing here was written for
-        unknown = NoCertificateError(state("SYM190", operation=str(node.target)))
-        unknown.place = place
-        raise unknown from raised
     results = leaves(result)
+    if results and results[0].is_constant:
+        _make_alike(graph, node, results)
     if place is not None and results and node.target is not operator.getitem:
         graph.steps.append(Step(place, node, given, first, len(graph.nodes), results[0].array.copy()))
+    return result
+
+
+def _make_alike(graph: Graph, node: fx.Node, results: Sequence[Entries]) -> None:
+    """Constants that are computed once for each sample are the same for all; products round by a row's place."""
+    values = tree_flatten(node.meta.get("val"))[0]
+    for value, result in zip(values, results, strict=False):
+        axis = axis_of(value, graph.size_of_batch) if isinstance(value, torch.Tensor) else None
+        if axis is None or not result.ids.numel() or not result.dtype.is_floating_point:
+            continue
+        # the samples run innermost where batches stand one after the other
+        rows = result.array.swapaxes(0, axis).reshape(-1, BATCH, result.ids.numel() // result.ids.shape[axis])
+        numbers = graph.numbers(rows)
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(numbers - numbers[:, :1])
+        if 0 < gap.max(initial=0.0) <= ALIKE * np.abs(numbers).max(initial=0.0):
+            first = np.broadcast_to(rows[:, :1], rows.shape).reshape(result.array.swapaxes(0, axis).shape)
+            result.ids = torch.from_numpy(np.ascontiguousarray(first.swapaxes(0, axis)))
+
+
+def _computed_or_unknown(
+    graph: Graph, node: fx.Node, values: dict[fx.Node, Any], given: tuple[Any, Any], fallback: Fallback | None
+) -> Any:
+    """What one operator gives by its rule; else as a function of which nothing is known, where that is allowed."""
+    parent = node.args[0] if node.target is operator.getitem else None
+    try:
+        result = compute(graph, node.target, *given)
+        # places of the largest entries: no rule says what they are, and most networks do not use them
+        if result is None and fallback is not None and isinstance(parent, fx.Node) and node.users:
+            whole = fallback(parent, values)
+            return None if whole is None else whole[node.args[1]]
+    except Exception as raised:  # no rule, or a form of the operator that its rule was not written for
+        other = None if fallback is None else fallback(node, values)
+        if other is not None:
+            return other
+        if isinstance(raised, NoCertificateError):
+            raise
+        raise NoCertificateError(state("SYM190", operation=str(node.target))) from raised
     return result
 
 
@@ -284,5 +331,5 @@ def _decomposed(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwa
         raise NoCertificateError(state("SYM190", operation=name)) from error
     if any(node.target is target for node in module.graph.nodes):
         raise NoCertificateError(state("SYM190", operation=name))
-    results = _run(graph, module, list(entries))
+    results = _run(graph, module, list(entries), None)
     return torch.utils._pytree.tree_unflatten(results, structure[0])

@@ -81,13 +81,13 @@ def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
     captured = context.capture
     if isinstance(captured, Opaque):
         raise NoCertificateError(captured.reason)
-    followed = follow(captured, subject.shape)
+    followed = follow(captured, subject.shape, unknown=True)
     deployed = {**dict(subject.deployed.named_parameters()), **dict(subject.deployed.named_buffers())}
     stored = {name: _as_stored(tensor, deployed.get(name)) for name, tensor in captured.state.items()}
     symmetry = context.symmetry
     about = {"symmetry": symmetry.name, "group": symmetry.group.name, "generators": list(context.elements)}
     document = accepted_certificate(followed, context.inputs, context.outputs, stored, about, rounded=rounded)
-    _compare(document, context)
+    _compare(document, context, followed.graph.unknown)
     return document
 
 
@@ -163,7 +163,7 @@ def _as_stored(tensor: torch.Tensor, deployed: torch.Tensor | None) -> Any:
     return numbers if np.array_equal(numbers.astype(np.float64), exact.double().numpy()) else exact.numpy()
 
 
-def _compare(document: Mapping[str, Any], context: Claimed) -> None:
+def _compare(document: Mapping[str, Any], context: Claimed, unknown: dict[str, Any]) -> None:
     """Compare the nodes with the network on two inputs, one of them far from typical ones.
 
     Raises:
@@ -173,7 +173,7 @@ def _compare(document: Mapping[str, Any], context: Claimed) -> None:
     inputs = usual if context.domain is not None else usual * np.array([1.0, FAR]).reshape(-1, *[1] * (usual.ndim - 1))
     wanted = context.subject.run(inputs, exact=True)
     for row, x in enumerate(inputs):
-        for path, numbers in evaluate(dict(document), x).items():
+        for path, numbers in evaluate(dict(document), x, unknown).items():
             given = wanted[path][row].reshape(-1)
             gap = difference(numbers, given)
             if not (gap <= AGREEMENT * (1.0 + output_scale(given))).all():

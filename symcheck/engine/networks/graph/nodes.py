@@ -9,7 +9,7 @@ Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - index` in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,6 +116,9 @@ class Graph:
         self.places = 0
         self._codes: dict[float, int] = {}
         self.parameters: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self.unknown: dict[str, Callable[..., Floats]] = {}
+        """Functions of which nothing is known, by name: arrays of arguments in, one array out."""
+        self.size_of_batch: Any = None  # the symbol of the captured graph; None where it takes one sample
         self.writes = False  # whether something is written into a tensor that others may share
 
     # Constants
@@ -209,7 +212,7 @@ class Graph:
             numbers = self.numbers(entries[fixed])
             with np.errstate(all="ignore"):
                 if op == "pointwise":
-                    values = FUNCTIONS[function][1](*numbers.T, *parameters)
+                    values = (self.unknown.get(function) or FUNCTIONS[function][1])(*numbers.T, *parameters)
                 else:
                     values = REDUCTIONS[function](numbers, *parameters)
             result[fixed] = self.constants(values)

@@ -42,6 +42,30 @@ def _dropped(result: Entries, axis: int) -> Entries:
     return Entries(result.ids.squeeze(axis), result.dtype)
 
 
+@operator("_trilinear")
+def _trilinear(
+    graph: Graph,
+    x: Entries,
+    weight: Entries,
+    y: Entries,
+    expand_x: Sequence[int],
+    expand_weight: Sequence[int],
+    expand_y: Sequence[int],
+    summed: Sequence[int],
+    unroll: int = 1,
+) -> Entries:
+    factors = []
+    for item, added in ((x, expand_x), (weight, expand_weight), (y, expand_y)):
+        ids = item.array
+        for axis in sorted(added):
+            ids = np.expand_dims(ids, axis)
+        factors.append(ids)
+    products = graph.reduce("prod", np.stack(np.broadcast_arrays(*factors), axis=-1), "bilinear")
+    kept = [axis for axis in range(products.ndim) if axis not in summed]
+    rows = products.transpose(*kept, *summed)
+    return x.like(total(graph, rows.reshape(*rows.shape[: len(kept)], -1)))
+
+
 def _by_constants(graph: Graph, a: Floats, b: Floats, name: str) -> Floats:
     """Products of values with constant matrices; equal matrices share one node."""
     if b.ndim == 2:
@@ -50,7 +74,7 @@ def _by_constants(graph: Graph, a: Floats, b: Floats, name: str) -> Floats:
     result = np.empty((*a.shape[:-1], b.shape[-1]))
     batches: dict[bytes, list[tuple[int, ...]]] = {}
     for place in np.ndindex(b.shape[:-2]):
-        batches.setdefault(b[place].tobytes(), []).append(place)
+        batches.setdefault(graph.numbers(b[place]).tobytes(), []).append(place)
     for places in batches.values():
         rows = graph.linear(np.stack([a[place] for place in places]), b[places[0]].T, None, name)
         for place, row in zip(places, rows, strict=True):

@@ -6,7 +6,7 @@ identity on values, or the observation's own on predictions of observations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -106,7 +106,10 @@ def input_claim(symmetry: Symmetry, shape: tuple[int, ...]) -> InputClaim:
 
 
 def output_claims(
-    symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]], outputs: Sequence[Any] | None
+    symmetry: Symmetry,
+    sizes: Mapping[str, tuple[int, ...]],
+    outputs: Sequence[Any] | None,
+    constant: Collection[str] = (),
 ) -> tuple[OutputClaim, ...]:
     """The symmetry's claims on each output.
 
@@ -114,6 +117,7 @@ def output_claims(
         symmetry: the claim.
         sizes: maps the path of each output to its shape without the batch axis, in order.
         outputs: a role or entries per output; None to infer roles from sizes.
+        constant: paths of outputs that are the same for every input: beside a mean, those are deviations.
 
     Returns:
         One claim per output, in order.
@@ -122,7 +126,7 @@ def output_claims(
         SpecError: a size fits neither action nor invariant, an unknown role, or not one role per output.
     """
     if outputs is None:
-        outputs = _infer_roles(symmetry, sizes)
+        outputs = _infer_roles(symmetry, sizes, constant)
     if len(outputs) != len(sizes):
         raise SpecError(
             f"expected one role per output, {len(sizes)} for {', '.join(sizes)}; got {len(outputs)}.",
@@ -195,15 +199,17 @@ def action_dim(symmetry: Symmetry) -> int | None:
     return dims.pop() if len(dims) == 1 else None
 
 
-def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]]) -> list[str]:
+def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]], constant: Collection[str]) -> list[str]:
     dim = action_dim(symmetry)
     roles: list[str] = []
     for path, shape in sizes.items():
         size = int(np.prod(shape))
         # With an action of dimension 1, the first scalar output is the action and the second the value.
         second_scalar = dim == 1 and size == 1 and "action" in roles
+        if len(shape) == 2 and size not in (1, dim) and shape[-1] in (1, dim):  # a sequence of actions or values
+            size = shape[-1]
         if (size == dim and not second_scalar) or (dim is None and size != 1 and "action" not in roles):
-            roles.append("action")
+            roles.append("action_scale" if "action" in roles and path in constant else "action")
         elif size == 1:
             roles.append("invariant")
         else:
@@ -285,6 +291,9 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
 
 
 def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where: str, what: str) -> Motion:
+    if len(shape) > 1 and entry.dim == shape[-1] != size:  # a sequence: alike at each of its times
+        step = _affine_motion(entry, shape[-1:], shape[-1], where, what)
+        return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
         raise SpecError(
             f"acts on {entry.dim} components, but {what} has {size} (shape {shape}).",

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from symcheck.errors import MissingExtraError, SymcheckError, TargetError
+from symcheck.statements.statement import state
 
 CONTRIB = "sb3_contrib"
 _ALGORITHMS = (
@@ -84,6 +85,7 @@ class RepeatedObservation(nn.Module):
         super().__init__()
         self.structured_input = policy
         self.roles = ("action", "invariant")
+        self.note = state("recurrent_steps", steps=STEPS)
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(logits or means, shape (n, actions); values, shape (n, 1))."""

@@ -1,0 +1,38 @@
+"""Sizes of batches while they are symbols: what hands them out, and what would round them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+SPLITTING = frozenset(["chunk", "split", "tensor_split"])
+"""Functions that can cut a batch into parts whose sizes are rounded."""
+
+
+def cuts_batches(name: str, x: Any, parts: Any = None, dim: Any = 0, **_: Any) -> bool:
+    """Whether `chunk` and its like cut an axis of batches into parts that are no whole batches."""
+    size: Any = x.shape[dim] if isinstance(x, torch.Tensor) and isinstance(parts, int) and isinstance(dim, int) else 0
+    if not isinstance(size, torch.SymInt) or isinstance(parts, torch.SymInt):
+        return False
+    (symbol,) = size.node.expr.free_symbols
+    return name == "split" or not (size.node.expr / parts / symbol).is_integer
+
+
+@contextmanager
+def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
+    """`len` hands out a plain number, so that a batch would have one size; here it hands out the symbol."""
+
+    def length(item: Any) -> Any:
+        return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)
+
+    changed = [scope for scope in {id(scope): scope for scope in scopes}.values() if "len" not in scope]
+    for scope in changed:
+        scope["len"] = length
+    try:
+        yield
+    finally:
+        for scope in changed:
+            scope.pop("len", None)

@@ -1,0 +1,108 @@
+"""Episodes of a black box against their own images: what ties two parts together is told, and no symmetry accused."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from symcheck.discovery.episode_orbits import EpisodeOrbits
+from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.discovery.rollouts import Rollouts
+
+
+@functools.cache
+def orbits_of(pay, skew=None):
+    """Models of one set of episodes, which several tests ask; of steps too where a skew is given."""
+    rollouts = play(pay, skew=skew or 0.0)
+    return EpisodeOrbits(rollouts, np.random.default_rng(1), with_steps=skew is not None)
+
+
+def play(pay, *, episodes=500, seed=0, skew=0.0):
+    """Episodes of a point that is pushed about beside a goal, and what `pay(place, goal)` gives for each step."""
+    rng = np.random.default_rng(seed)
+    before, after, actions, rewards = [], [], [], []
+    for _ in range(episodes):
+        place, goal = rng.uniform(-1, 1, (2, 2))
+        for _ in range(4):
+            action = rng.uniform(-1, 1, 2)
+            moved = np.clip(place + 0.2 * action + [skew * (place[0] > 0), 0], -1, 1)
+            before.append([*place, *goal])
+            after.append([*moved, *goal])
+            actions.append(action)
+            rewards.append(pay(moved, goal))
+            place = moved
+    count = len(rewards)
+    told = (np.array(before), np.array(after), np.array(actions), np.array(rewards), np.zeros(count, bool))
+    return Rollouts(*told, np.repeat(np.arange(episodes), 4))
+
+
+def near(place, goal):
+    return float(np.hypot(*(place - goal)) < 0.4)
+
+
+def near_and_left_pays_less(place, goal):
+    return near(place, goal) * (1.0 if goal[0] > 0 else 0.9)
+
+
+both, place_alone = SignedMap.of(range(4), [-1, 1, -1, 1]), SignedMap.of(range(4), [-1, 1, 1, 1])
+exchanged = SignedMap.of([1, 0, 3, 2])
+
+
+@pytest.mark.parametrize(
+    ("pay", "state_map", "against"),
+    [
+        (near, both, ""),
+        (near, exchanged, ""),
+        (near, place_alone, "where the reward is not the usual one"),
+        (near_and_left_pays_less, both, "reward"),
+        (near_and_left_pays_less, SignedMap.of(range(4), [1, -1, 1, -1]), ""),
+    ],
+)
+def test_a_rare_reward_refutes_the_maps_that_it_breaks_and_no_others(pay, state_map, against):
+    assert orbits_of(pay).refute(state_map.apply, 2, None, 2e-4) == against
+
+
+@pytest.mark.parametrize(
+    ("skew", "signs", "against"), [(0.0, [-1, 1], ""), (0.0, [1, 1], "next"), (0.02, [-1, 1], "next")]
+)
+def test_what_a_step_does_refutes_an_action_map_or_the_map_with_every_one(skew, signs, against):
+    said = orbits_of(near, skew).refute(both.apply, 2, SignedMap.of([0, 1], signs), 2e-4)
+    assert said.startswith(against)
+    assert bool(said) == bool(against)
+
+
+@pytest.mark.slow
+def test_right_maps_are_refused_as_seldom_as_the_level_says():
+    """Thirty tests of symmetries at one in twenty: more than six refusals come with probability 1e-3."""
+    refused = 0
+    for seed in range(10):
+        orbits = EpisodeOrbits(play(near, episodes=80, seed=seed), np.random.default_rng(seed), with_steps=False)
+        turned = SignedMap.of([1, 0, 3, 2], [1, -1, 1, -1])
+        maps = ((both, 2), (exchanged, 2), (turned, 4))
+        refused += sum(bool(orbits.refute(each.apply, order, None, 0.05)) for each, order in maps)
+    assert refused <= 6
+
+
+def test_too_few_rare_rewards_leave_a_map_undecided():
+    from symcheck.discovery.by_states import Proposals
+    from symcheck.discovery.witnesses import Witnesses
+
+    class Witness(Witnesses):
+        def __init__(self, telling):
+            self._level = 2e-4
+            self._episodes = orbits_of(near), telling
+
+    candidate = Candidate(both, SignedMap.of([0, 1], [-1, 1]), both)
+    for telling, fates in ((5, ["undecided"]), (200, [])):
+        proposals = Proposals()
+        Witness(telling).hear(candidate, "both", both.apply, proposals)
+        assert [trial.verdict for trial in proposals.refused] == fates
+        assert len(proposals.candidates) == 1 - len(fates)
+
+
+def test_coordinates_that_show_the_same_go_together():
+    from symcheck.discovery.black_box import _copies
+
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    pairs = _copies(np.concatenate([rows, -rows[:, :1]], axis=1), np.ones(3))
+    assert pairs[0].tolist() == [1, 0, 0, 0, 0, 1]
