@@ -224,18 +224,6 @@ def test_a_map_of_states_is_left_out_where_none_is_read() -> None:
     assert sc.verify_env(Cart, claim, samples=200)["group_axioms"].verdict == "passed"
 
 
-class ForgetsOneStep(Settable):
-    """A push at the seventh step of an episode, by a counter that setting a state does not restore."""
-
-    def force(self) -> Any:
-        return 0.05 * (self.t == 7)
-
-
-def test_a_counter_that_matters_in_one_step_of_an_episode_is_a_hidden_state() -> None:
-    result = verdict(ForgetsOneStep)
-    assert (result.verdict, result.reason and result.reason.code) == ("undecided", "hidden_state")
-
-
 @pytest.mark.parametrize(
     ("world", "expected", "note"),
     [
