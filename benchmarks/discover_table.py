@@ -1,4 +1,4 @@
-"""What `discover` finds beside what there is: worlds whose largest group is known, and the environments of the atlas.
+"""Results of `discover`, with the known symmetries: worlds whose largest group is known, and environments of the atlas.
 
     python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
     python benchmarks/discover_table.py --write NAME ...    # renew some rows
@@ -33,12 +33,12 @@ ROWS, PAGE = ROOT / "benchmarks" / "discover_table.json", ROOT / "docs" / "disco
 _SAMPLES = 2_000
 _MOST_SECONDS = 120.0  # of a search by the wall clock; what it leaves open is said to be open
 
-_HEAD = """# What discover finds, beside what there is
+_HEAD = """# Discover: results and known symmetries
 
 Each row is one run of `symcheck discover NAME --samples 2000 --max-time 120` with seed 0. *Known* is the order of the
-largest group of the searched forms: of a small world by brute force over all maps, or by construction where these are
-too many; of an environment of the [atlas](atlas.md) that of the largest symmetry which is recorded there as holding.
-*Open* means that the report does not claim to have decided every map. {summary}
+largest group of the searched forms. For a small world it is known from brute force over all maps, or by construction if
+there are too many maps; for an environment of the [atlas](atlas.md), it is the order of the largest symmetry that the
+atlas records as holding. *Open* means that the report does not claim to have decided every map. {summary}
 
 `python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
 each search of a world and compares the result with its row.
@@ -94,8 +94,9 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
     worlds = sum(row["world"] for row in searched)
     summary = (
-        f"Of {worlds} worlds, {exact} have exactly the known group as their answer. In all {len(searched)} rows, "
-        f"{wrong['false']} results are false and {wrong['missed']} known groups are missed without being said open."
+        f"For {exact} of {worlds} worlds the result is exactly the known group. Among all {len(searched)} rows, the "
+        f"number of false results is {wrong['false']}, and the number of known groups that were missed and not "
+        f"reported as open is {wrong['missed']}."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):
@@ -130,7 +131,7 @@ def _number(order: Any) -> str:
 
 def main() -> int:
     """Search, print, and write where that is asked for."""
-    parser = argparse.ArgumentParser(description="What discover finds beside what there is.")
+    parser = argparse.ArgumentParser(description="Results of discover, with the known symmetries.")
     parser.add_argument("names", nargs="*", help="environments; all when left out")
     parser.add_argument("--write", action="store_true", help="write the rows and the page")
     parser.add_argument("--page", action="store_true", help="write the page from the rows")

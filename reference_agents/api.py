@@ -229,5 +229,5 @@ def _seed_numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
     except TypeError:
         chosen = ()
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise OptionError(f"expected different seeds of 0 or more, at least one, got {seeds}.", where="seeds")
+        raise OptionError(f"expected at least one seed, all different and 0 or more, got {seeds}.", where="seeds")
     return chosen

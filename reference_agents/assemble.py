@@ -130,7 +130,7 @@ def describe_evaluation(job: Job) -> str:
     settings = job.settings
     when = f"after the first update at or past every {settings.evaluation_every:,} environment steps."
     if settings.evaluation == "training":
-        return f"Each point is the mean return of the training episodes that ended since the point before, {when}"
+        return f"Each point is the mean return of the training episodes that ended since the previous point, {when}"
     if settings.evaluation == "window":
         return (
             f"Each point is the mean return of the episodes that finish while {settings.evaluation_episodes} "

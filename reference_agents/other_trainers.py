@@ -110,7 +110,7 @@ def _tell_apart(found: Sequence[tuple[str, OtherRun]], path: Path) -> list[tuple
 
 def _evaluation(name: str, runs: Sequence[OtherRun]) -> str:
     if runs[0].episodes:
-        return f"{name}: each point is the mean return of the training episodes that ended since the point before."
+        return f"{name}: each point is the mean return of the training episodes that ended since the previous point."
     return f"{name}: as its trainer logged it."
 
 
@@ -252,4 +252,4 @@ def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
 
 def _unreadable(file: Path, expected: str, error: Exception | None) -> TargetError:
     reason = f" ({described(error)})" if error is not None else ""
-    return TargetError(f"expected {expected}, and it cannot be read as one{reason}.", where=str(file))
+    return TargetError(f"expected {expected}, but it cannot be read as one{reason}.", where=str(file))

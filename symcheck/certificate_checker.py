@@ -79,7 +79,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
-            raise ValueError("an object has a key twice")
+            raise ValueError("a key occurs twice in an object")
         return dict(pairs)
 
     document = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=each_once)
@@ -272,7 +272,7 @@ class Checker:
         """A table of earlier entries, or of numbers below `size`."""
         table, limit = unpack(stored), self.at.shape[1] if size is None else size
         _hold(table.dtype.kind in "iu" and table.ndim == ndim, "expected whole numbers")
-        _hold(table.size and ((table >= 0) & (table < limit)).all(), "an index points at nothing, or there is none")
+        _hold(table.size and ((table >= 0) & (table < limit)).all(), "an index is out of range, or missing")
         return table.astype(np.int64)
 
     def numbers(self, stored: dict[str, Any]) -> Array:
@@ -299,7 +299,7 @@ class Checker:
             _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "no matrix for it")
         else:
             index, sign = self.table(action["index"], 1, n), unpack(action["sign"]).astype(np.int64)
-            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed index of all entries")
+            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed permutation of all")
             if self.exact:
                 return np.asarray(sign * values[index])
             matrix, offset = np.eye(n)[index] * sign[:, None], np.zeros(n)
@@ -334,7 +334,7 @@ class Checker:
         for generator, action in enumerate(output["actions"]):
             pairs = zip(self.move(action, self.at[0, entries]), self.at[generator + 1, entries], strict=True)
             fine = [a == b if self.exact else not self.terms.add((1, -1), (a, b)) for a, b in pairs]
-            _hold(fine, f"generator {generator}: entry {{}} is not moved as claimed")
+            _hold(fine, f"generator {generator}: entry {{}} does not transform as claimed")
 
 
 def _compute(node: dict[str, Any], x: Array, unknown: dict[str, Any]) -> Array:
@@ -363,7 +363,7 @@ def evaluate(document: dict[str, Any], x: Array, unknown: dict[str, Any] | None 
 
 def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> None:
     """Check a certificate, and that its weights are the given ones; raises `RejectedError` at the first wrong step."""
-    _hold(document.get("digest") == digest(document), "digest: the file is not as it was written")
+    _hold(document.get("digest") == digest(document), "digest: the file was modified")
     step = "head"
     try:
         checker, step = Checker(document), "weights"

@@ -111,7 +111,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
         >>> check_outputs({"--html": Path("a.html"), "--json": Path("a.html")})
         Traceback (most recent call last):
         ...
-        symcheck.errors.SymcheckError: --json: expected a file of its own, got a.html, where --html is written.
+        symcheck.errors.SymcheckError: --json: expected a separate file, got a.html, where --html is written.
     """
     taken: dict[Path, str] = {}
     for option, path in paths.items():
@@ -123,7 +123,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
             continue
         first = taken.setdefault(path.resolve(), option)
         if first != option:
-            raise SymcheckError(f"expected a file of its own, got {path}, where {first} is written.", where=option)
+            raise SymcheckError(f"expected a separate file, got {path}, where {first} is written.", where=option)
 
 
 def check_writable(path: Path, where: str) -> None:

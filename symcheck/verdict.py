@@ -31,6 +31,7 @@ class ReasonCode(StrEnum):
     ROUNDING_DECIDES = "rounding_decides"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    SILENT_COORDINATES = "silent_coordinates"
     HIDDEN_STATE = "hidden_state"
     HIDDEN_TIME = "hidden_time"
     HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
@@ -91,6 +92,7 @@ class Facts:
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.
+        silent: names of coordinates that never held a finite number: of them nothing was compared.
         unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
         unjudged: suspects of which it is not known whether they violate the claim.
         swamped: share of the comparisons in which rounding may do what a violation would.
@@ -112,6 +114,7 @@ class Facts:
     finite: bool = True
     moved: bool = True
     constant: str | None = None
+    silent: tuple[str, ...] = ()
     unrepeatable: int = 0
     unjudged: int = 0
     swamped: float = 0.0
@@ -165,7 +168,11 @@ def decide(facts: Facts) -> Decision:
             return Decision("undecided", _reason(code, facts))
     if facts.doubts:
         return Decision("undecided", facts.doubts[0])
-    reason = None if facts.constant is None else _reason(ReasonCode.CONSTANT, facts)
+    reason = None
+    if facts.constant is not None:
+        reason = _reason(ReasonCode.CONSTANT, facts)
+    elif facts.silent:
+        reason = _reason(ReasonCode.SILENT_COORDINATES, facts)
     return Decision("proved" if facts.exhaustive else "passed", reason)
 
 
@@ -216,5 +223,6 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
         ReasonCode.ROUNDING_DECIDES: {"share": facts.swamped, "quantity": facts.quantity},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},
+        ReasonCode.SILENT_COORDINATES: {"coordinates": list(facts.silent)},
     }
     return state(code.value, **fields.get(code, {}))

@@ -1,4 +1,4 @@
-"""The reward does not notice the symmetry."""
+"""The reward is invariant under the symmetry."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ app = typer.Typer(
 @options.of_training(
     network=typer.Option(
         "--network",
-        help="A name, or file.py:factory; equivariant if left out.",
+        help="A name, or file.py:factory. Default: equivariant.",
         show_default=False,
         autocompletion=completion.network,
     ),
     resume=typer.Option("--resume", metavar="RUN", help="Resume a training that was stopped.", show_default=False),
 )
 def train(**given: Any) -> None:
-    """Train all seeds of one network (5 if left out) at all learning rates, as one program.
+    """Train all seeds of one network (5 by default) at all learning rates, as one program.
 
     Example: reference-agents train cartpole --network equivariant --seeds 5
     """
@@ -61,7 +61,7 @@ def train(**given: Any) -> None:
     network=typer.Option(
         "--network",
         metavar="A,B,...",
-        help="Which networks; the paper's if left out.",
+        help="Which networks. Default: the paper's.",
         show_default=False,
         autocompletion=completion.network_list,
     ),
@@ -106,9 +106,9 @@ def export(
     run: options.RunFolder,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: policy.pt2, .onnx or .pt.")],
     learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", help="Which run; the first if left out.")
+        float | None, typer.Option("--learning-rate", help="Which run. Default: the first.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Which run; the first if left out.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Which run. Default: the first.")] = None,
 ) -> None:
     """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt).
 

@@ -35,7 +35,7 @@ Symmetry = Annotated[
     typer.Option(
         "--symmetry",
         metavar="SPEC",
-        help="An atlas entry, a .toml file or file.py:name; the task's own if left out.",
+        help="An atlas entry, a .toml file or file.py:name. Default: the task's own.",
         show_default=False,
         autocompletion=completion.symmetries,
     ),
@@ -62,7 +62,7 @@ LearningRates = Annotated[
 ]
 Steps = Annotated[
     int | None,
-    typer.Option("--steps", help="Environment steps of each run; the preset's number if left out.", show_default=False),
+    typer.Option("--steps", help="Environment steps of each run. Default: the preset's number.", show_default=False),
 ]
 Preset = Annotated[
     str | None,
@@ -89,9 +89,7 @@ Device = Annotated[
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")]
 Processes = Annotated[
     int | None,
-    typer.Option(
-        "--processes", help="Distribute the seeds over this many processes; 1 if left out.", show_default=False
-    ),
+    typer.Option("--processes", help="Distribute the seeds over this many processes. Default: 1.", show_default=False),
 ]
 Executor = Annotated[
     str,
@@ -102,7 +100,7 @@ Scheduler = Annotated[
     typer.Option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Address of the Dask scheduler; a local cluster is started if left out.",
+        help="Address of the Dask scheduler. Default: a new local cluster.",
         show_default=False,
     ),
 ]
@@ -119,7 +117,7 @@ EvaluationEvery = Annotated[
     int | None,
     typer.Option(
         "--evaluation-every",
-        help="Environment steps between evaluations; the preset's number if left out.",
+        help="Environment steps between evaluations. Default: the preset's number.",
         show_default=False,
     ),
 ]

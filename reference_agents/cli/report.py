@@ -209,7 +209,7 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
         verdict_detail=decisive[0].detail if decisive else "",
         features_verdict=decisive[0].features if decisive else None,  # type: ignore[arg-type]
         failed_runs=[
-            FailedRun(run.seed, "the gradient stopped being finite", run.stopped_at)
+            FailedRun(run.seed, "the gradient became NaN or infinite", run.stopped_at)
             for run in runs
             if run.stopped_at is not None
         ],

@@ -160,7 +160,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     if code == ALL_DIVERGED:
         first = min(run.stopped_at or 0 for run in record.runs)
         say(
-            f"every run diverged, the first after {first:,} steps: their gradients stopped being finite; try a lower "
+            f"every run diverged, the first after {first:,} steps: their gradients became NaN or infinite; try a lower "
             "--learning-rate, or smaller rewards"
         )
     return code

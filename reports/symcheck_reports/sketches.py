@@ -95,7 +95,7 @@ def _scene(caption: str, sketch: _Sketch, state: Sequence[float], action: Any, n
 
 
 def _figure(parts: Sequence[Markup], name: str, caption: str) -> Markup:
-    description = "Drawn to scale; the tables beside it have the numbers."
+    description = "Drawn to scale; the tables have the numbers."
     return svg.figure(parts, name=name, title=caption, description=description, width=_WIDTH, height=_HEIGHT)
 
 

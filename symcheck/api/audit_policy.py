@@ -90,7 +90,9 @@ def _read_states(given: Any) -> Any:
         states: Any = {key: _array(value, f"observations[{key!r}]") for key, value in given.items()}
         counts = {len(value) for value in states.values()}
         if len(counts) != 1:
-            raise SpecError(f"expected as many states under every key, got {sorted(counts)}.", where="observations")
+            raise SpecError(
+                f"expected the same number of states under every key, got {sorted(counts)}.", where="observations"
+            )
         return states
     return _array(given, "observations")
 

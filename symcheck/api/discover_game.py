@@ -31,7 +31,7 @@ class TriedImage:
 
     Attributes:
         name: in words.
-        verdict: of `verify_game` on it alone; "refused" where no moves go with it.
+        verdict: of `verify_game` on it alone; "refused" if no moves fit it.
         why: of a refusal, or the properties that fail.
     """
 

@@ -62,7 +62,7 @@ class VerifyMirrorOptions(MirrorOptions):
     """The options of `verify_mirror` and `symcheck verify-mirror`."""
 
     layout: Any = option(None, "Terms of observations and actions, joint orders, plane and group; a TOML file.")
-    env: Any = option(None, "Environment to pass to the function; None when left out.")
+    env: Any = option(None, "Environment to pass to the function. Default: None.")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class VerifyGameOptions(GameOptions):
 
     adapter: str | None = option(
         None,
-        "The library of the game: alphazero, openspiel, pgx or pettingzoo; detected when left out.",
+        "The library of the game: alphazero, openspiel, pgx or pettingzoo. Detected by default.",
     )
 
 

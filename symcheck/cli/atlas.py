@@ -25,7 +25,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[ID]...",
-            help="Environments or entries; all when left out.",
+            help="Environments or entries. Default: all.",
             autocompletion=completion.atlas_subjects,
         ),
     ] = None,

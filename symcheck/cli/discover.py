@@ -26,7 +26,7 @@ def command(
         Path | None,
         typer.Option(
             "--out",
-            help="Write the symmetry found as a SPEC file (.toml) for verify-env; of a game as a Python file for "
+            help="Write the symmetry found as a SPEC file (.toml) for verify-env, or, for a game, as a Python file for "
             "verify-game --symmetries.",
         ),
     ] = None,

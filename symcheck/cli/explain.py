@@ -23,7 +23,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[CODE]",
-            help="For instance SYM014 or nan_only, or words to search for; all codes are listed when left out.",
+            help="For instance SYM014 or nan_only, or words to search for. Without it, all codes are listed.",
             autocompletion=completion.codes,
         ),
     ] = None,

@@ -21,8 +21,8 @@ def command(
     symmetries: Annotated[
         str | None,
         typer.Option(
-            help="A function (board, pi) -> [(board, pi), ...], module:attr or file.py:attr; the game's own "
-            "getSymmetries when left out."
+            help="A function (board, pi) -> [(board, pi), ...], module:attr or file.py:attr. Default: the "
+            "game's own getSymmetries."
         ),
     ] = None,
     **given: Any,

@@ -22,7 +22,7 @@ def command(
     ],
     target: Annotated[
         str | None,
-        typer.Argument(help="A batched mirror function, module:attr or file.py:attr; the model alone when left out."),
+        typer.Argument(help="A batched mirror function, module:attr or file.py:attr. Default: only the model."),
     ] = None,
     emit: Annotated[
         str | None,

@@ -173,7 +173,7 @@ class Laboratory:
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether the time budget ended the gathering of states."""
+        """Whether the time budget ended the collection of states."""
         return self._cut_short
 
     def draw_actions(self, count: int) -> list[Any]:

@@ -97,7 +97,7 @@ def _why_open(met: Transitions) -> str:
     if not met.whole:
         return "some actions were never taken in some states and count as unavailable there"
     if met.repeats:
-        return "episodes began too seldom in some states to know all in which they may begin"
+        return "too few episodes began in some states to know all start states"
     return "steps are random: outcomes too rare to be observed may hide a symmetry or break one"
 
 

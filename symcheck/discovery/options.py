@@ -31,8 +31,8 @@ class DiscoverOptions(RunOptions):
 
     samples: int | None = option(
         None,
-        "Pairs (state, action) on which the whole group is verified, as by verify-env; "
-        f"{DEFAULT_SAMPLES:,} when left out. Single candidates are screened on at most {_SCREENED:,}.",
+        "Pairs (state, action) on which the whole group is verified, as by verify-env. "
+        f"Default {DEFAULT_SAMPLES:,}. Single candidates are screened on at most {_SCREENED:,}.",
         kind=int,
         panel=BUDGET,
     )

@@ -278,7 +278,7 @@ def _evidence_count(one: PropertyResult) -> str:
 _EVIDENCE = {
     "reward_invariance": "rewards",
     "transition_invariance": "transitions",
-    "termination_invariance": "ends",
+    "termination_invariance": "terminations",
     "initial_invariance": "pairs of starts",
     "observation_equivariance": "observations",
     "group_axioms": "relations",
@@ -287,7 +287,7 @@ _EVIDENCE = {
 
 def _failure(one: PropertyResult) -> str:
     example = one.counterexample
-    approximate = " (approximately: small beside the values)" if one.approximate else ""
+    approximate = " (approximately: small relative to the values)" if one.approximate else ""
     if example is None:
         return f"{one.name} fails{approximate}"
     name, size = example.where, example.residual

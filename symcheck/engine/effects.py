@@ -40,6 +40,12 @@ class Effect:
     expected: float
     actual: float
 
+    @property
+    def digits(self) -> int:
+        """Significant digits with which both sides are printed apart; three at least."""
+        apart = (k for k in range(3, 17) if f"{self.expected:.{k}g}" != f"{self.actual:.{k}g}")
+        return next(apart, 3)
+
 
 def measure_effect(
     feature: Feature,

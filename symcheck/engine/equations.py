@@ -120,7 +120,7 @@ ACTION_COLUMNS = Equation(
 MODEL_SYMMETRY = Equation(
     "model_symmetry",
     "g(model) = model",
-    "every parameter of the model is the image of its counterpart's",
+    "every parameter of the model equals the image of the corresponding parameter",
     "largest relative difference of a parameter",
     "number",
     "tolerance_model",

@@ -31,6 +31,7 @@ _NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, tha
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
 _MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
 _SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
+_COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3  # rounding units above float32's, and what they may hide of a spread
 _FAR = 30.0  # times the range of the values within, without a value: what follows is far off
 
 
@@ -218,9 +219,14 @@ class Bulk:
             return np.where(np.isfinite(self.values), self.values - common, self.values)
 
     def tie(self, epsilon: Floats, units: float) -> Floats:
-        """The given number of rounding units of each value, or of a typical one if that is larger, shape (n, dim)."""
+        """The given number of rounding units of each value, or of a typical one if that is larger, shape (n, dim).
+
+        Dtypes as coarse as float16 use fewer units: 64 of them would be a part of the spread that faults fit into.
+        """
         sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
-        return units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
+        tie = units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
+        fewer = np.maximum(tie * _FEW_UNITS / units, _HIDDEN * self.filled.std(axis=0))
+        return np.where(epsilon > _COARSE, np.minimum(tie, fewer), tie)
 
 
 def bulk(values: Floats, epsilon: Floats) -> Bulk:

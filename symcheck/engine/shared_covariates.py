@@ -94,11 +94,12 @@ def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
         cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
         high = (column > cut).astype(np.float64)
         if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
-            weights.append((_say_side(name), high - high.mean()))
+            weights.append((say_side(name), high - high.mean()))
     return weights
 
 
-def _say_side(name: str) -> str:
+def say_side(name: str) -> str:
+    """Where a covariate is high, in words; of an indicator of an action, where that action is taken."""
     if name.startswith("action "):  # an indicator of one action
         return f"under {name}, against other actions"
     return f"where {name}" if "=" in name else f"where {name} is high, against low"

@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.groups.element import Word
+from symcheck.symmetry.bound import BoundSymmetry
 
 LONGEST = 40  # actions of a state: each is played again for every pair
 
@@ -109,3 +111,42 @@ class ReplayedEnv(gym.Env[Any, Any]):
         )
         self.play(History(start, actions))
         return self.history
+
+
+class ReplayedSymmetry:
+    """A bound symmetry that maps histories: the start to its image, and each action to its image.
+
+    Args:
+        bound: the user's symmetry.
+        flatten: of observations.
+    """
+
+    has_state = True
+
+    def __init__(self, bound: BoundSymmetry, flatten: Any) -> None:
+        self._bound = bound
+        self._flatten = flatten
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bound, name)
+
+    def is_data(self, part: Any) -> bool:
+        """Whether the maps of a part are data; maps of histories are not."""
+        return False if part == "state" else self._bound.is_data(part)
+
+    def state(self, word: Word, history: History) -> History:
+        """The image of a history."""
+        actions = [self._bound.action(word, a, obs) for a, obs in zip(history.actions, history.seen, strict=True)]
+        images = [self._bound.observation(word, obs) for obs in history.seen]
+        start = self._bound.observation(word, _first(history, self._bound))
+        return History(self._flatten(start), tuple(actions), tuple(images))
+
+
+def _first(history: History, bound: BoundSymmetry) -> Any:
+    """The observation at the start."""
+    if history.seen:
+        return history.seen[0]
+    space = bound.observation_space
+    if isinstance(space, gym.spaces.Discrete):
+        return np.int64(history.start[0])
+    return history.start.astype(space.dtype).reshape(space.shape)

@@ -12,11 +12,13 @@ from __future__ import annotations
 import copy
 import difflib
 import importlib
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import gymnasium as gym
@@ -207,12 +209,33 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
     _check_spaces(env, label, where)
 
     def make() -> AnyEnv:
+        if _holds_functions_of_itself(env):
+            return env
         try:
             return copy.deepcopy(env)
         except Exception:  # anything may be inside; the instance itself is then what is stepped
             return env
 
     return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)
+
+
+def _holds_functions_of_itself(env: AnyEnv) -> bool:
+    """Whether an instance holds functions that name it, as `env.get_state = lambda: env.x`: copies would share them."""
+    layers: list[Any] = [env]
+    while (inner := getattr(layers[-1], "env", None)) is not None and not any(inner is layer for layer in layers):
+        layers.append(inner)
+    held = (value for layer in layers for value in getattr(layer, "__dict__", {}).values())
+    named = (value for function in held if isinstance(function, FunctionType) for value in _values_named(function))
+    return any(value is layer for value in named for layer in layers)
+
+
+def _values_named(function: FunctionType) -> list[Any]:
+    """What a function refers to: its globals, the variables around it and its defaults."""
+    try:
+        names = inspect.getclosurevars(function)
+    except ValueError:  # a variable around it that has no value yet
+        return []
+    return [*names.globals.values(), *names.nonlocals.values(), *(function.__defaults__ or ())]
 
 
 def _batch(env: JaxBatch, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:

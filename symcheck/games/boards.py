@@ -112,8 +112,8 @@ def _move_policy(pi: Sequence[float], shape: tuple[int, ...], move: _Move) -> li
         return [float(entry) for entry in move(np.tile(entries, (rows, 1)))[0]]
     if len(entries) not in (cells, cells + 1):
         raise TargetError(
-            f"expected an entry of pi for each of {cells} cells, with a pass as the last one or without, or for each "
-            f"of {columns} columns, got {len(entries)}.",
+            f"expected an entry of pi for each of {cells} cells, optionally followed by a pass, or for each of "
+            f"{columns} columns, got {len(entries)} entries.",
             where="pi",
         )
     return [float(entry) for entry in (*move(entries[:cells].reshape(shape)).ravel(), *entries[cells:])]

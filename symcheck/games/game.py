@@ -214,7 +214,7 @@ def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) 
             pairs = ask(policy.copy())
         except Exception:
             raise TargetError(
-                f"expected {name} to return a list of (board, policy), and it raised {described(error)}.",
+                f"expected {name} to return a list of (board, policy), but it raised {described(error)}.",
                 where="TARGET",
             ) from error
     if not pairs:

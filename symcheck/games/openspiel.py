@@ -48,7 +48,7 @@ def rules_of(game: Any, label: str) -> LibraryRules:
     described_kind = (kind.dynamics.name, kind.chance_mode.name, kind.information.name)
     if described_kind != ("SEQUENTIAL", "DETERMINISTIC", "PERFECT_INFORMATION"):
         raise TargetError(
-            "expected a game of moves in turn, without chance and with perfect information, got "
+            "expected a turn-based game without chance and with perfect information, got "
             f"{', '.join(described_kind).lower().replace('_', ' ')}.",
             where="TARGET",
         )

@@ -344,7 +344,7 @@ def _element(permutation: Sequence[int], where: str) -> Element:
     if given.dtype.kind not in "iu" or sorted(images) != list(range(len(images))) or not images:
         # Long lists are not quoted in a message.
         shown = list(permutation) if len(images) <= 12 else f"{len(images)} numbers"
-        raise GroupError(f"expected a rearrangement of 0..{max(len(images) - 1, 0)}, got {shown}.", where=where)
+        raise GroupError(f"expected a permutation of 0..{max(len(images) - 1, 0)}, got {shown}.", where=where)
     return Element(images)
 
 

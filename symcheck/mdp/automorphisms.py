@@ -142,7 +142,7 @@ class AutomorphismGroup:
         return from_maps(self.mdp, block, actions, origin="orbits of all symmetries", group=self.group)
 
     def _apart(self) -> tuple[Ints, Ints]:
-        """Orbits of the states that count; absorbing states are one block, and others that do not count stay alone.
+        """Orbits of the counted states; absorbing states are one block, and other uncounted states stay alone.
 
         States in which episodes end move along by how they are led to, whatever the table says of steps from them.
         """
@@ -215,7 +215,7 @@ class AutomorphismGroup:
 
     def summary(self) -> str:
         """One sentence with the order, the orbits and the enumeration."""
-        states = f"{int(self.counted.sum()):,} states that count (of {self.mdp.n_states:,})"
+        states = f"{int(self.counted.sum()):,} counted states (of {self.mdp.n_states:,})"
         if self.order == 1:
             return f"no symmetry except the identity: all {states} can be distinguished"
         orbits = len(np.unique(self.orbit_map[self.counted]))

@@ -124,7 +124,7 @@ def _value_scale(
         raise OptionError(
             f"expected a total variation, half the L1 distance, in [0, 1]; got {epsilon_transition!r}.",
             where="epsilon_transition",
-            remedy="A Wasserstein-1 distance goes with lipschitz=, the Lipschitz constant of the optimal value.",
+            remedy="A Wasserstein-1 distance also needs lipschitz=, the Lipschitz constant of the optimal value.",
         )
     if lipschitz is not None:
         return lipschitz

@@ -63,7 +63,7 @@ class FiniteMDP:
         reading.check_sums(going_on + ending, self.available, longest, unit)
         if not self.available.any(axis=1).all():
             state = int(np.flatnonzero(~self.available.any(axis=1))[0])
-            raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
+            raise SpecError(f"expected an action in every state; state {state} has none.", where="available")
         # Rewards per next state are averaged over outcomes that end as well.
         everything = distribution if ends is None else distribution + ends
         expected = reading.read_rewards(rewards, everything, *shape)

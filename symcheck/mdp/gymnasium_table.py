@@ -73,7 +73,7 @@ def _require_table(env: Any) -> Mapping[int, Mapping[int, Any]]:
     opaque = opaque_wrapper(env)
     if opaque is not None and hasattr(env.unwrapped, "P"):
         raise TargetError(
-            f"the wrapper {opaque} may change what the table says.",
+            f"the wrapper {opaque} may make the table wrong.",
             where="env",
             remedy="Give the environment without it: env.unwrapped.",
         )
@@ -102,7 +102,7 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
     if gaps:
         raise SpecError(
-            f"expected {actions} actions in every state; {len(gaps)} (state, action) are missing, the first {gaps[0]}.",
+            f"expected {actions} actions in every state; missing pairs: {len(gaps)}, the first {gaps[0]}.",
             where="P",
             remedy="The agent can choose it anyway: give its outcome, or build the MDP from arrays with available=.",
         )

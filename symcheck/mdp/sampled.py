@@ -35,7 +35,9 @@ def count_model(
     ended = np.zeros(len(s), dtype=np.bool_) if terminated is None else np.asarray(terminated, dtype=np.bool_)
     lengths = [len(part) for part in (s, a, gained, following, ended)]
     if len(set(lengths)) > 1 or not lengths[0]:
-        raise SpecError(f"expected arrays of one length of at least 1, got lengths {lengths}.", where="from_samples")
+        raise SpecError(
+            f"expected arrays of the same length (at least 1), got lengths {lengths}.", where="from_samples"
+        )
     n_states = _read_size(sizes[0], max(s.max(), following.max()), "n_states")
     n_actions = _read_size(sizes[1], a.max(), "n_actions")
     # Pair (s, a) as a row number.
@@ -102,7 +104,7 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
         raise SpecError(
             f"samples lead to {len(dangling)} states from which no sample starts, the first {dangling[0]}.",
             where="from_samples",
-            remedy="Sample actions there too, or mark what leads there as terminated.",
+            remedy="Sample actions there too, or mark transitions to them as terminated.",
         )
     # Pairs of states that are acted in, never sampled.
     gaps = np.argwhere((visits == 0) & ~idle[:, None])

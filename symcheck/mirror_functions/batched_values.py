@@ -136,7 +136,7 @@ class Layout:
         # All halves of one value have as many rows.
         rows = sorted({len(part) for part in parts})
         if len(rows) > 1:
-            raise SpecError(f"expected {self.name}s of one length, got {rows} rows.", where="from_augmentation")
+            raise SpecError(f"expected {self.name}s of equal length, got {rows} rows.", where="from_augmentation")
         return np.concatenate(parts, axis=1)
 
     def describe(self, leaf: Leaf) -> str:

@@ -228,7 +228,7 @@ class _Bodies:
         other = near[0]
         if other == body:
             own = self.distance(body, body)
-            return f"{element}: no counterpart, and not its own image either, which lies {own:.3g} m beside it"
+            return f"{element}: no counterpart; nor is it its own image, which lies {own:.3g} m away"
         text = f"{element}: the nearest is {title(model, 'body', other)}, "
         text += f"{self.distance(body, other):.3g} m from its image"
         if model.body_jntnum[body] != model.body_jntnum[other]:
@@ -267,7 +267,7 @@ def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
         cosine = _cosine(model, pairing, joint, other)
         if abs(cosine) < _PARALLEL:
             pairing.unpaired.append(
-                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} turns about another axis "
+                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} rotates about another axis "
                 f"(or the joints of the two bodies are in another order)"
             )
             continue

@@ -136,7 +136,7 @@ class BasisConv2d(BasisLayer):
                 f"stride {stride} does not commute with {', '.join(self.spatial)} at size {size}: "
                 f"({size} + 2 * {padding} - {kernel}) is not divisible by {stride}.",
                 where="BasisConv2d(input size)",
-                remedy=f"Sizes that do: {', '.join(str(n) for n in near)}.",
+                remedy=f"Sizes that work: {', '.join(str(n) for n in near)}.",
             )
         return room // stride + 1
 

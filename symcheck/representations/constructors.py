@@ -148,7 +148,7 @@ def _read_permutation(entry: Sequence[int], where: str) -> SignedImages:
     # Floats are refused, also whole ones: they come from matrices given by mistake.
     if index.dtype.kind not in "iu" or not np.array_equal(np.sort(index), np.arange(len(index))) or not len(index):
         shown = list(entry) if len(index) <= 12 else f"{len(index)} numbers"
-        raise RepresentationError(f"expected a rearrangement of 0..{max(len(index) - 1, 0)}, got {shown}.", where=where)
+        raise RepresentationError(f"expected a permutation of 0..{max(len(index) - 1, 0)}, got {shown}.", where=where)
     return SignedImages(index.astype(np.int64), np.ones(len(index), dtype=np.int64))
 
 
@@ -195,7 +195,7 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
         return SignedImages(np.arange(len(values)), signs)
     wanted = "images" if written_as_images else "n signs, or images"
     raise RepresentationError(
-        f"expected {wanted} whose sizes rearrange 1..{len(values)}, got {list(entry)[:12]}.",
+        f"expected {wanted} that use each of 1..{len(values)} once, got {list(entry)[:12]}.",
         where=where,
         remedy="Images are one-based so that every one has a sign; signs alone are written as numbers, [-1, 1].",
     )

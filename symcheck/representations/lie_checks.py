@@ -82,7 +82,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         raise RepresentationError(
             f"a rotation by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not whole.",
             where=where,
-            remedy="Frequencies of rotations are whole numbers; half ones belong to the double cover (spin).",
+            remedy="Frequencies of rotations are whole numbers; half-integers belong to the double cover (spin).",
         )
     size = max(1.0, float(np.abs(matrix).max()))
     gap = float(np.abs(expm(2 * np.pi * matrix) - np.eye(len(matrix))).max())
@@ -108,7 +108,7 @@ def _check_adjoint(
                 f"not a representation of {group.name}: the relation {label} {group.algebra[i]} {label}^-1 = "
                 f"{_in_words(coefficients, group.algebra)} fails by {gap:.3g} (largest entry).",
                 where=name,
-                remedy=f"Check how {label} acts beside {group.algebra[i]}.",
+                remedy=f"Check how {label} acts relative to {group.algebra[i]}.",
             )
 
 

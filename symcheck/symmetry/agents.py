@@ -32,7 +32,7 @@ def joint_symmetry(
     """The claim on the environment of all agents.
 
     Args:
-        symmetry: of one agent, with the permutations of agents that go with its generators; without them agents stay.
+        symmetry: of one agent, with the permutations of agents that belong to its generators; without them agents stay.
         agents: all agents.
         observation_spaces: by agent.
         action_spaces: by agent.

@@ -174,7 +174,7 @@ def _check_fields(block: Block, where: str) -> None:
     if not isinstance(block.name, str) or not block.name.strip():
         raise SpecError(f"expected a name, got {block.name!r}.", where=where)
     if block.names is not None and not _are_names(block.names):
-        raise SpecError(f"expected names that differ, got {block.names!r}.", where=where)
+        raise SpecError(f"expected distinct names, got {block.names!r}.", where=where)
     if block.shape is not None and not _is_shape(block.shape):
         raise SpecError(f"expected shape = [rows, columns], got {block.shape!r}.", where=where)
     if block.size is not None and not _is_count(block.size):
@@ -182,7 +182,7 @@ def _check_fields(block: Block, where: str) -> None:
     if block.names is None and block.shape is None and block.size is None:
         raise SpecError("has no size, no names and no shape.", where=where, remedy="Write size = n.")
     if block.size is not None and block.size != block.count:
-        raise SpecError(f"says size {block.size}, but its names or shape make {block.count}.", where=where)
+        raise SpecError(f"says size {block.size}, but its names or shape give {block.count}.", where=where)
     if block.names is not None and block.shape is not None:
         raise SpecError("has names and a shape; expected one of them.", where=where)
     if not _is_count(block.history):

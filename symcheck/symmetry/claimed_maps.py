@@ -275,7 +275,7 @@ def _fill_identities(entries: Sequence[Entry], affine: Sequence[AffineEntry], pa
     """The entries with identities written out at the size of the others."""
     sizes = sorted({entry.dim for entry in affine})
     if len(sizes) > 1:
-        raise SpecError(f"expected entries of one size, got sizes {sizes}.", where=part)
+        raise SpecError(f"expected entries of the same size, got sizes {sizes}.", where=part)
     n = sizes[0]
     unit = AffineEntry(index=np.arange(n), sign=np.ones(n, dtype=np.int64))
     return [entry if isinstance(entry, AffineEntry) else unit for entry in entries]

@@ -146,7 +146,7 @@ def common_size(lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part:
     sizes = {entry.size for entry in lie if isinstance(entry, LieEntry) and entry.size is not None}
     sizes |= {entry.dim for entry in discrete if isinstance(entry, AffineEntry)}
     if len(sizes) > 1:
-        raise SpecError(f"expected entries of one size, got sizes {sorted(sizes)}.", where=part)
+        raise SpecError(f"expected entries of the same size, got sizes {sorted(sizes)}.", where=part)
     least = max([entry.least for entry in lie if isinstance(entry, LieEntry)], default=1)
     size = next(iter(sizes), least)
     if least > size:

@@ -101,20 +101,20 @@ class Aligning:
         entries = bound.source.algebra["observation"]
         if not all(isinstance(entry, LieEntry) or not entry for entry in entries):
             raise SpecError(
-                "observations are aligned by data on one vector, got callables or sub-spaces.",
+                "observations can be aligned only by data on one vector, got callables or sub-spaces.",
                 where="symmetry",
                 remedy='Write { rotate = [[0, 1]] } or { representation = "vector + ..." } for a flat observation.',
             )
         if len(self._group.factors) > 1 or self._group.generators:
             raise SpecError(
-                f"observations are aligned under SO(2), SO(3), SE(2) and translations, got {self._group.name}.",
+                f"observations can be aligned under SO(2), SO(3), SE(2) and translations only, got {self._group.name}.",
                 where="symmetry",
                 remedy="Give the symmetry of such a subgroup.",
             )
         self._entries = [entry for entry in entries if isinstance(entry, LieEntry)]
         factor = self._group.factors[0]
         if (factor.turns and factor.n > 3) or (factor.translates and factor.turns and factor.n > 2):
-            raise SpecError(f"observations are not aligned under {self._group.name}.", where="symmetry")
+            raise SpecError(f"observations cannot be aligned under {self._group.name}.", where="symmetry")
         size = int(np.prod(bound.observation_space.shape or (1,)))
         self._generators = [entry.homogeneous_generator(size) for entry in self._entries]
 

@@ -112,5 +112,5 @@ def test_results_of_other_trainers_are_drawn_beside_ours(tmp_path: Path) -> None
     assert CliRunner().invoke(app, ["compare", *both, "--out", str(page)]).exit_code == 0
     written = page.read_text()
     assert "mlp (other trainer)" in written
-    assert "the training episodes that ended since the point before" in written
+    assert "the training episodes that ended since the previous point" in written
     assert "nan" not in written.replace("finance", "").split("<body")[1].split("<script")[0].lower()

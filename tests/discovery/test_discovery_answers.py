@@ -682,7 +682,7 @@ def test_a_search_whose_time_ended_while_it_gathered_states_does_not_say_that_th
 
     found = search(Slow, max_time=0.8)
     assert (found.verdict, found.complete) == ("undecided", False)
-    assert any("ended the gathering" in remark for remark in found.remarks)
+    assert any("ended the collection" in remark for remark in found.remarks)
 
 
 def test_pictures_and_what_stands_beside_them_move_together():

@@ -28,6 +28,7 @@ GUARDS = (
     "NaN rewards and observations",
     "infinite rewards",
     "mirrored infinities",
+    "NaN in one coordinate",
     "NaN on one side",
     "infinity on one side",
     "nothing moves",
@@ -49,6 +50,7 @@ class Cell(NamedTuple):
     reason: str | None = None
 
 
+SILENT = Cell("passed", "silent_coordinates")
 NAN, STILL, CONSTANT = Cell("undecided", "nan_only"), Cell("undecided", "nothing_moves"), Cell("passed", "constant")
 PASSED, FAILED = Cell("passed"), Cell("failed")
 _ALL_STEPPED = "all samples that are asked for are stepped unless the time is up"
@@ -60,6 +62,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": NAN,
         "infinite rewards": NAN,
         "mirrored infinities": PASSED,
+        "NaN in one coordinate": SILENT,
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": STILL,
@@ -78,6 +81,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": NAN,
         "infinite rewards": NAN,
         "mirrored infinities": PASSED,
+        "NaN in one coordinate": SILENT,
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": STILL,
@@ -96,6 +100,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": NAN,
         "infinite rewards": NAN,
         "mirrored infinities": PASSED,
+        "NaN in one coordinate": SILENT,
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": STILL,
@@ -114,6 +119,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": NAN,
         "infinite rewards": "a start pays nothing",
         "mirrored infinities": "a start pays nothing",
+        "NaN in one coordinate": SILENT,
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": STILL,
@@ -132,6 +138,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": "states of a table are counted, so that none is NaN",
         "infinite rewards": NAN,
         "mirrored infinities": Cell("proved"),
+        "NaN in one coordinate": "states of a table are counted, so that none is NaN",
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": STILL,
@@ -150,6 +157,7 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "NaN rewards and observations": NAN,
         "infinite rewards": "maps act on no reward",
         "mirrored infinities": "maps act on no reward",
+        "NaN in one coordinate": PASSED,
         "NaN on one side": FAILED,
         "infinity on one side": FAILED,
         "nothing moves": PASSED,
@@ -200,7 +208,7 @@ class World(gym.Env[Any, Any]):
 
 
 def _put(env: Any, held: Any) -> None:
-    env.s, env.t = np.array(held, dtype=float), 0
+    env.s, env.t = np.array(held, dtype=float)[:2], 0
 
 
 register_state_access(World, set=_put)
@@ -235,7 +243,20 @@ def _nan_shown(self: Any) -> Any:
     return np.full(2, np.nan)
 
 
+def _reset_silent(self: Any, *, seed: int | None = None, options: Any = None) -> Any:
+    World.reset(self, seed=seed)
+    return self.show(), {}
+
+
+SILENT_THIRD: dict[str, Any] = {
+    "observation_space": spaces.Box(-np.inf, np.inf, (3,), np.float64),
+    "reset": _reset_silent,
+    "show": lambda self: np.append(self.s, np.nan),
+}
+"""A third coordinate that is NaN in every observation."""
+
 MIRROR = Symmetry("mirror", catalog.cyclic(2), [[-1, -1]], [[1, 0]])
+THIRD_STAYS = Symmetry("mirror", catalog.cyclic(2), [[-1, -1, 1]], [[1, 0]])
 STILL_CLAIM = Symmetry("nothing", catalog.cyclic(2), [[1, 1]], [[0, 1]])
 
 SPOILED: Mapping[str, dict[str, Any]] = {
@@ -244,6 +265,7 @@ SPOILED: Mapping[str, dict[str, Any]] = {
     "NaN rewards and observations": {"show": _nan_shown, **_pays(lambda x: np.nan)},
     "infinite rewards": _pays(lambda x: np.inf),
     "mirrored infinities": _pays(lambda x: np.inf if abs(x) > 0.2 else 0.0),
+    "NaN in one coordinate": SILENT_THIRD,
     "NaN on one side": _pays(lambda x: np.nan if x > 0.1 else 0.0),
     "infinity on one side": _pays(lambda x: np.inf if x > 0.1 else 0.0),
     "constant reward": _pays(lambda x: 1.0),
@@ -255,6 +277,7 @@ SPOILED: Mapping[str, dict[str, Any]] = {
 ASKED: Mapping[str, tuple[str, ...]] = {
     "NaN observations": ("transition_invariance",),
     "NaN rewards and observations": ("reward_invariance", "transition_invariance"),
+    "NaN in one coordinate": ("transition_invariance",),
     "nothing moves": ("reward_invariance", "transition_invariance", "termination_invariance"),
     "no end": ("termination_invariance",),
     "time up": ("transition_invariance",),

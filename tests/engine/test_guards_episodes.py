@@ -13,6 +13,7 @@ from guards_table import (
     MIRROR,
     STILL_CLAIM,
     TABLE,
+    THIRD_STAYS,
     Cell,
     World,
     check,
@@ -83,6 +84,7 @@ class Skewed(Unset):
 def test_whole_episodes_say_what_their_cell_says(guard: str, cell: Cell) -> None:
     options: dict[str, Any] = {
         "nothing moves": {"symmetry": STILL_CLAIM},
+        "NaN in one coordinate": {"symmetry": THIRD_STAYS},
         "time up": {"max_time": 1e-9},
         "interrupted": {"emit": listening("playing episodes", press_ctrl_c)},
         "fail fast": {"fail_fast": True, "samples": 4000},
@@ -173,6 +175,7 @@ def _starting(**attributes: Any) -> type[World]:
 STARTS: dict[str, type[World]] = {
     "NaN observations": _starting(show=lambda s: np.full(2, np.nan)),
     "NaN rewards and observations": _starting(show=lambda s: np.full(2, np.nan)),
+    "NaN in one coordinate": world("NaN in one coordinate"),
     "NaN on one side": _starting(show=lambda s: np.full(2, np.nan) if s[0] > 0 else s.copy()),
     "infinity on one side": _starting(show=lambda s: np.full(2, np.inf) if s[0] > 0 else s.copy()),
     "hidden state": Counted,
@@ -187,7 +190,7 @@ def test_starts_say_what_their_cell_says(guard: str, cell: Cell) -> None:
         "interrupted": {"emit": interrupting("initial_invariance")},
         "fail fast": {"fail_fast": True},
     }.get(guard, {})
-    claim = STILL_CLAIM if guard == "nothing moves" else MIRROR
+    claim = {"nothing moves": STILL_CLAIM, "NaN in one coordinate": THIRD_STAYS}.get(guard, MIRROR)
     check(named(STARTS.get(guard, World), claim, "initial_invariance", method="trajectory", **options), cell)
 
 
@@ -285,6 +288,7 @@ MAPS: dict[str, Callable[[Any], Any]] = {
     "NaN on one side": lambda obs: np.where(obs > 0, np.nan, -obs),
     "infinity on one side": lambda obs: np.where(obs > 0, np.inf, -obs),
     "nothing moves": lambda obs: obs,
+    "NaN in one coordinate": lambda obs: obs * [-1.0, -1.0, 1.0],
 }
 
 
@@ -292,6 +296,7 @@ MAPS: dict[str, Callable[[Any], Any]] = {
 def test_maps_say_what_their_cell_says(guard: str, cell: Cell) -> None:
     make = _starting(show=lambda s: np.full(2, np.nan)) if guard.startswith("NaN") and guard not in MAPS else World
     make = type("Blank", (make,), {"show": lambda self: np.full(2, np.nan)}) if make is not World else World
+    make = world(guard) if guard == "NaN in one coordinate" else make
     still = guard == "nothing moves"
     claim = Symmetry("map", C2, [MAPS.get(guard, lambda obs: -obs)], [(lambda a, obs: a) if still else [1, 0]])
     emit = interrupting("group_axioms") if guard == "interrupted" else None

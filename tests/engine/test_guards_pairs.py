@@ -9,6 +9,7 @@ from guards_table import (
     GUARDS,
     STILL_CLAIM,
     TABLE,
+    THIRD_STAYS,
     Cell,
     Late,
     NowAndThen,
@@ -43,6 +44,7 @@ def _arrange(method: str, guard: str) -> tuple[type[World], dict[str, Any]]:
     made = world(guard, base, noise=0.1 if method == "distribution" else 0.0)
     options: dict[str, Any] = {
         "nothing moves": {"symmetry": STILL_CLAIM},
+        "NaN in one coordinate": {"symmetry": THIRD_STAYS},
         "time up": {"max_time": 1e-9},
         "interrupted": {"emit": listening("stepping both sides", press_ctrl_c)},
         "fail fast": {"fail_fast": True},

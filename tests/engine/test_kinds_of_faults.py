@@ -131,7 +131,7 @@ def verdict(world: type[Cart], name: str = "transition_invariance", samples: int
     [
         (Clock, "in even steps"),
         (FirstPush, "in the first step"),
-        (WideNoise, "where action 1 is high"),
+        (WideNoise, "under action 1, against other actions"),
         (Windy, "next observation[45]"),
     ],
 )
@@ -183,12 +183,66 @@ class Counted(Settable):
         return self.taken >= 12
 
 
+class CountedShorterOnTheRight(Counted):
+    """The counter counts double on the right."""
+
+    def cut(self) -> bool:
+        super().cut()
+        self.taken += self.s[0] > 0
+        return self.taken >= 12
+
+
+class Float16(Cart):
+    """Shown with eleven bits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.size,), np.float16)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return super().reset(seed=seed)[0].astype(np.float16), {}
+
+    def step(self, action: Any) -> Any:
+        obs, *rest = super().step(action)
+        return obs.astype(np.float16), *rest
+
+
+class Float16Wind(Float16):
+    """A wind of some of its rounding units."""
+
+    def force(self) -> Any:
+        return 0.01
+
+
+@pytest.mark.parametrize(("world", "expected"), [(Float16, "passed"), (Float16Wind, "failed")])
+def test_a_coarse_dtype_hides_no_more_than_its_rounding(world: type[Cart], expected: str) -> None:
+    assert verdict(world).verdict == expected
+
+
+def test_a_map_of_states_is_left_out_where_none_is_read() -> None:
+    claim = sc.Symmetry("mirror", C2, observation=[lambda obs: -obs], action=[[1, 0]], state=[[-1, -1]])
+    assert sc.verify_env(Cart, claim, samples=200)["group_axioms"].verdict == "passed"
+
+
+class ForgetsOneStep(Settable):
+    """A push at the seventh step of an episode, by a counter that setting a state does not restore."""
+
+    def force(self) -> Any:
+        return 0.05 * (self.t == 7)
+
+
+def test_a_counter_that_matters_in_one_step_of_an_episode_is_a_hidden_state() -> None:
+    result = verdict(ForgetsOneStep)
+    assert (result.verdict, result.reason and result.reason.code) == ("undecided", "hidden_state")
+
+
 @pytest.mark.parametrize(
     ("world", "expected", "note"),
     [
         (CutSettable, "failed", "own_cuts_compared"),
         (CutEvenlySettable, "passed", "own_cuts_compared"),
-        (Counted, "passed", "own_cuts_not_compared"),
+        (Counted, "passed", "ends_of_episodes"),
+        (CountedShorterOnTheRight, "failed", "ends_of_episodes"),
         (Settable, "passed", None),
     ],
 )
@@ -197,8 +251,9 @@ def test_cuts_by_the_environment_are_compared_where_states_decide_them(
 ) -> None:
     result = verdict(world, "termination_invariance", samples=400)
     assert result.verdict == expected
-    assert [said.code for said in result.notes if said.code.startswith("own_cuts")] == [note] * bool(note)
-    if expected == "failed":
+    said = [said.code for said in result.notes if said.code.startswith(("own_cuts", "ends_of"))]
+    assert said == [note] * bool(note)
+    if note == "own_cuts_compared" and expected == "failed":
         assert {result.counterexample.expected, result.counterexample.actual} == {"truncated", False}
         assert "is truncated" in result.causes[0].text
         assert "SYM012" not in [cause.code for cause in result.causes]  # its own action map is no correction

@@ -6,7 +6,6 @@ numbers are put back as well, so that random environments are compared step by s
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 from symcheck.envs.state_access import StateAccess, find_state_access
+from symcheck.envs.state_access.generators import random_state, set_random_state
 from symcheck.spaces.coordinates import SpaceCodec
 from symcheck.statements.statement import Statement
 
@@ -32,19 +32,6 @@ class Taken:
     flat: Any
     reward: float
     terminated: bool
-
-
-def random_state(env: Any, access: StateAccess) -> Any:
-    """The state of an unwrapped environment's generators."""
-    return copy.deepcopy(env.np_random.bit_generator.state) if access.get_random is None else access.get_random(env)
-
-
-def set_random_state(env: Any, state: Any, access: StateAccess) -> None:
-    """Put the generators of an unwrapped environment back; where that puts back more (ALE), set the state after it."""
-    if access.set_random is None:
-        env.np_random.bit_generator.state = copy.deepcopy(state)
-    else:
-        access.set_random(env, state)
 
 
 def rollout(env: gym.Env[Any, Any], access: StateAccess, steps: int, seed: int) -> list[Taken]:

@@ -81,3 +81,11 @@ def test_gymnasiums_own_environments_name_the_extra_that_they_need(
     monkeypatch.setattr(gym, "make", not_installed)
     with pytest.raises(MissingExtraError, match=rf"{env_id} needs .*pip install 'symcheck\[{extra}\]'"):
         resolve_environment(env_id)
+
+
+def test_an_instance_with_functions_that_name_it_is_stepped_itself() -> None:
+    """A copy would share them: `env.get_state = lambda: env.x` reads the original's state."""
+    env = gym.make("CartPole-v1")
+    assert resolve_environment(env).make() is not env
+    env.unwrapped.read = lambda: env.unwrapped.state  # type: ignore[attr-defined]
+    assert resolve_environment(env).make() is env

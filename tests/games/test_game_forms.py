@@ -190,7 +190,7 @@ class Remembers(Columns):
 def test_chance_and_memory_are_not_blamed_on_images(game):
     report = sc.verify_game(game, samples=30)
     assert report.verdict == "undecided", report.to_text()
-    assert "the function of its images, gives different answers" in report.to_text()
+    assert "the function of its images, gives different results" in report.to_text()
     assert not [item for item in report if item.verdict in ("failed", "proved")]
 
 

@@ -24,12 +24,12 @@ MISTAKES: list[tuple[Case, str]] = [
     (lambda: reps.from_matrices(C2, [[[np.inf]]]), "finite"),
     (lambda: reps.permutation(C2, [1, 0]), "Write .entry."),  # type: ignore[list-item]
     (lambda: reps.permutation(C2, None), "one entry per generator"),  # type: ignore[arg-type]
-    (lambda: reps.permutation(C2, [[-1, 0]]), "rearrangement"),
+    (lambda: reps.permutation(C2, [[-1, 0]]), "expected a permutation"),
     (lambda: reps.permutation(C2, [["a", "b"]]), "real numbers"),  # type: ignore[list-item]
     (lambda: reps.signed_permutation(C2, "-1"), "one entry per generator"),
     (lambda: groups.from_permutations(None), "one entry per generator"),  # type: ignore[arg-type]
     (lambda: groups.from_permutations([1, 0]), "Write .entry."),  # type: ignore[list-item]
-    (lambda: groups.from_permutations([[0.5, 1]]), "rearrangement"),  # type: ignore[list-item]
+    (lambda: groups.from_permutations([[0.5, 1]]), "expected a permutation"),  # type: ignore[list-item]
     (lambda: groups.from_permutations([["x"]]), "real numbers"),  # type: ignore[list-item]
     (lambda: groups.from_matrices(None), "one entry per generator"),  # type: ignore[arg-type]
     (lambda: groups.from_matrices([[[0, -1], [1, 0]]], limit=2), "within the limit"),

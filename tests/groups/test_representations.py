@@ -194,12 +194,12 @@ def _refused(build: object, message: str) -> None:
         (lambda: reps.from_matrices(C2, []), "one entry per generator"),
         (lambda: reps.from_matrices(D4, [np.eye(2)]), r"one entry per generator of D4 \(2: r, s\), got 1"),
         (lambda: reps.from_matrices(D4, [np.eye(2), np.eye(3)]), "same dimension"),
-        (lambda: reps.permutation(C2, [[0, 0]]), "rearrangement of 0..1"),
-        (lambda: reps.permutation(C2, [[0.0, 1.0]]), "rearrangement"),  # type: ignore[list-item]
+        (lambda: reps.permutation(C2, [[0, 0]]), "expected a permutation of 0..1"),
+        (lambda: reps.permutation(C2, [[0.0, 1.0]]), "expected a permutation"),  # type: ignore[list-item]
         (lambda: reps.permutation(C2, [[1, 2, 0]]), r"r\^2 = e fails"),
-        (lambda: reps.signed_permutation(C2, [[1, 1, 2]]), "rearrange 1..3"),
+        (lambda: reps.signed_permutation(C2, [[1, 1, 2]]), "use each of 1..3 once"),
         (lambda: reps.signed_permutation(C2, [["a"]]), "signed one-based"),
-        (lambda: reps.signed_permutation(C2, [["-1", "-1"]]), "expected images whose sizes rearrange 1..2"),
+        (lambda: reps.signed_permutation(C2, [["-1", "-1"]]), "expected images that use each of 1..2 once"),
         (lambda: reps.signed_permutation(C2, [3]), "one entry per generator"),  # type: ignore[list-item]
         (lambda: reps.regular(4), "expected a group, got 4"),  # type: ignore[arg-type]
         (lambda: reps.from_matrices(reps.regular(C2), [[[1]]]), "expected a group"),  # type: ignore[arg-type]

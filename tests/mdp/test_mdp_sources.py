@@ -81,7 +81,7 @@ def test_what_is_no_mdp_is_refused(change: dict[str, Any], message: str) -> None
 
 
 def test_a_state_without_any_action_is_refused() -> None:
-    with pytest.raises(SpecError, match="expected an action in every state, state 1 has none"):
+    with pytest.raises(SpecError, match="expected an action in every state; state 1 has none"):
         TabularMDP([[[1.0, 0.0]], [[0.0, 0.0]]], REWARDS, 0.9, available=np.array([[True], [False]]))
 
 
@@ -142,7 +142,7 @@ class _Table(gym.Env[np.int64, np.int64]):
     ("table", "message"),
     [
         ({0: {0: [(1.0, 0, 0.0, False)]}}, "expected all 2 states in P, 1 is missing"),
-        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"1 \(state, action\) are missing, the first \(1, 0\)"),
+        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"missing pairs: 1, the first \(1, 0\)"),
         (
             {0: {0: [(1.0, 5, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"P\[0\]\[0\] leads to state 5, expected 0..1",
@@ -170,7 +170,7 @@ def test_an_environment_without_a_table_says_its_size_and_the_ways_out() -> None
 
 def test_a_wrapper_that_changes_the_story_is_not_looked_through() -> None:
     env = gym.wrappers.TransformReward(gym.make("FrozenLake-v1"), lambda r: 2 * r)
-    with pytest.raises(TargetError, match="the wrapper TransformReward may change what the table says"):
+    with pytest.raises(TargetError, match="the wrapper TransformReward may make the table wrong"):
         TabularMDP.from_gymnasium(env)
 
 
@@ -254,7 +254,7 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([0], [0], [1.0], [0, 1]), {}, "expected arrays of one length"),
+        (([0], [0], [1.0], [0, 1]), {}, "expected arrays of the same length"),
         (([0], [-1], [1.0], [0]), {}, "actions: expected integers of at least 0"),
         (([0.5], [0], [1.0], [0]), {}, "states: expected integers of at least 0"),
         (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts, the first 1"),

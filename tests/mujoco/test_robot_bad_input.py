@@ -85,7 +85,7 @@ def test_a_joint_about_another_axis_is_no_pair():
         '<joint name="FL_calf_joint" axis="0 1 0" range="-2.5 0.5"',
         '<joint name="FL_calf_joint" axis="0 0 1" range="-2.5 0.5"',
     )
-    with pytest.raises(SpecError, match="joint 'FR_calf_joint': joint 'FL_calf_joint' turns about another axis"):
+    with pytest.raises(SpecError, match="joint 'FR_calf_joint': joint 'FL_calf_joint' rotates about another axis"):
         mirror(wrong)
 
 
@@ -162,5 +162,5 @@ class Robot(gym.Env):
 
 
 def test_an_environment_whose_observation_is_not_known_is_asked_for_its_blocks():
-    with pytest.raises(SpecError, match="observation: how Robot lays out its observation is not known"):
+    with pytest.raises(SpecError, match="observation: the layout of the observation of Robot is not known"):
         mirror(Robot())

@@ -229,7 +229,7 @@ def test_a_weight_off_by_a_millionth_has_no_certificate_and_is_rejected_in_one()
     weights = np.array(unpack(document["weights"]["2.weight"]))
     weights[3, 5] *= np.float32(1 + 1e-6)
     mutant = change(document, lambda d: d["weights"].update({"2.weight": packed(weights, small=False)}))
-    with pytest.raises(RejectedError, match="output 'output': generator 0: entry 0 is not moved as claimed"):
+    with pytest.raises(RejectedError, match="output 'output': generator 0: entry 0 does not transform as claimed"):
         check(mutant)
 
 

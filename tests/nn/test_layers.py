@@ -470,7 +470,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: EquivariantHeads(EquivariantSequential(BasisLinear(SWAP, SWAP, 1, 4)), {}), "and a head"),
     (
         lambda: conv(stride=2, input_size=(22, 22)),
-        r"stride 2 does not commute with rot90 at size 22.*Sizes that do: 21, 23",
+        r"stride 2 does not commute with rot90 at size 22.*Sizes that work: 21, 23",
     ),
     (lambda: conv(stride=(1, 2)), "exchanges height and width"),
     (lambda: conv(padding=(1, 2)), "exchanges height and width"),

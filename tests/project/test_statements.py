@@ -259,11 +259,15 @@ GUARDED = {
     ReasonCode.ROUNDING_DECIDES: Facts(checked=9, swamped=0.2),
     ReasonCode.NOTHING_MOVES: Facts(checked=9, moved=False),
     ReasonCode.CONSTANT: Facts(checked=9, constant="0", quantity="reward"),
+    ReasonCode.SILENT_COORDINATES: Facts(checked=9, silent=("observation[2]",)),
 }
 
 
 def test_every_reason_that_facts_give_is_in_the_table_above() -> None:
-    assert set(GUARDED) == {code for code, _ in verdict._GUARDS} | {ReasonCode.CONSTANT}
+    assert set(GUARDED) == {code for code, _ in verdict._GUARDS} | {
+        ReasonCode.CONSTANT,
+        ReasonCode.SILENT_COORDINATES,
+    }
 
 
 @pytest.mark.parametrize("code", GUARDED)

@@ -32,7 +32,7 @@ def model() -> DiscoveryModel:
         order=2,
         spec='name = "Mine-v0 C2"\ngroup = "cyclic(2)"\n',
         narrowing=(("16", "maps"), ("2", "left by the structure of the dynamics"), ("2", "verified on fresh samples")),
-        how="identity control passed",
+        how="determinism check passed",
         candidates=candidates,
         rotations=[rotation],
         remarks=["state[3] never changed in the visited states: left fixed"],

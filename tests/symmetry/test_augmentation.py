@@ -310,9 +310,7 @@ def test_a_half_must_move_alike_whether_the_other_is_given_or_not():
         sign = -1 if obs is not None else 1
         return blocks(same, torch.neg)(obs), blocks(same, lambda a: sign * a)(actions)
 
-    with pytest.raises(
-        SpecError, match=r"block 1 of the actions is another one when obs is None: action columns 0 to 1"
-    ):
+    with pytest.raises(SpecError, match=r"block 1 of the actions changes when obs is None: action columns 0 to 1"):
         made(planted, Plane(), C2)
 
     def returns_anyway(env, obs, actions):

@@ -127,7 +127,7 @@ class Comparison:
         node = position.node
         if image.moves is None:
             what = f"{image.size} entries" if image.size != len(node.rules.probe.ranks) else "other entries"
-            yield Violation(position, k, None, "the entries of pi, rearranged", what, f"policy image {k}", 1.0)
+            yield Violation(position, k, None, "a permutation of the entries of pi", what, f"policy image {k}", 1.0)
         elif len(node.images) == len(self.reference):
             known = self.reference[k]
             if known is not None and not np.array_equal(known, image.moves):
@@ -137,7 +137,7 @@ class Comparison:
                 )
         # Lists that leave out equal images have no fixed places.
         elif image.moves.tobytes() not in self._places:
-            yield Violation(position, k, None, "a rearrangement of another position", image.moves.tolist(), "pi", 1.0)
+            yield Violation(position, k, None, "a permutation of another position", image.moves.tolist(), "pi", 1.0)
 
     def _compare_image(self, position: Reached, k: int, twin: Node | None, tallies: dict[str, Tally]) -> bool:
         """Compare legal moves and outcome; return whether the game continues on both sides."""

@@ -72,7 +72,7 @@ class NetOptions(RunOptions):
 
     samples: int | None = option(
         None,
-        "Pairs (input, generator) to test, at least 1; 10,000 when left out, fewer where inputs are large.",
+        "Pairs (input, generator) to test, at least 1. Default 10,000, fewer for large inputs.",
         kind=int,
         panel=BUDGET,
         is_shared=True,
@@ -89,7 +89,7 @@ class NetOptions(RunOptions):
     mode: Literal["eval", "train"] = option(
         "eval", "Mode in which the network is tested: eval or train.", panel=NETWORK
     )
-    dtype: str | None = option(None, "Deployed dtype; the parameters' own when left out.", panel=NETWORK)
+    dtype: str | None = option(None, "Deployed dtype. Default: that of the parameters.", panel=NETWORK)
     device: str = option("cpu", "Device on which the deployed network runs: cpu or cuda.", panel=NETWORK)
     strict: bool = option(False, "Rounded weights fail.", kind=bool, panel=NETWORK)
     noise_seed: int | None = option(

@@ -109,7 +109,7 @@ def check_certificate(
         names = [] if proof is None else [record.name for record in proof.records]
         if names != [layer.get("name") for layer in layers]:
             raise SymcheckError(
-                f"expected the layers {[layer.get('name') for layer in layers]}, followed {names}.",
+                f"expected the layers {[layer.get('name') for layer in layers]}, got {names}.",
                 where="layers",
                 remedy="Check a certificate with the network and symmetry that it was made for.",
             )

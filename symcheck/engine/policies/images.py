@@ -59,7 +59,7 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
         }
     if isinstance(batch, Mapping):
         raise SpecError(
-            f"is one map, but the data holds {', '.join(map(str, batch))}.",
+            f"is a single map, but the data has the keys {', '.join(map(str, batch))}.",
             where=where,
             remedy="Give one entry per key, or one array of observations.",
         )

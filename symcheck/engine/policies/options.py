@@ -27,7 +27,7 @@ class PolicyOptions(RunOptions):
     units: str = option("", "Unit of the actions, for instance rad; reports print it.")
     tolerance: float | None = option(
         None,
-        "Largest residual of an action that passes, in --units; when left out, 1e-5 of the spread of each action.",
+        "Largest residual of an action that passes, in --units. Default: 1e-5 of the spread of each action.",
         kind=float,
     )
 

@@ -1,7 +1,8 @@
-"""The random generators that an environment draws from: left alone by setters, and reached by seeds.
+"""The random numbers of an environment, read and put back, so that a random step can be taken again.
 
 They are not part of a state: where both sides of a pair drew the same noise, a biased one would be hidden, and a fair
-one would be taken for an asymmetry. What a setter does to them, as one does that copies every attribute, is taken back:
+one would be taken for an asymmetry. They are needed where an environment is to be left as it was found, and where
+stepping is compared with setting. What a setter does to them, as one does that copies every attribute, is taken back:
 see `without_chance`.
 """
 
@@ -30,6 +31,44 @@ class _Generator(NamedTuple):
     write: Callable[[Any], None]
     draw: Callable[[], Any]
     seed: Callable[[int], Any]
+
+
+def random_state(env: Any, access: StateAccess | None = None) -> Any:
+    """The state of an unwrapped environment's generators.
+
+    Args:
+        env: the unwrapped environment.
+        access: of this environment; None for NumPy's `np_random` alone.
+
+    Returns:
+        Something for `set_random_state`.
+    """
+    if access is not None and access.get_random is not None:
+        return access.get_random(env)
+    return copy.deepcopy(env.np_random.bit_generator.state)
+
+
+def set_random_state(env: Any, state: Any, access: StateAccess | None = None) -> None:
+    """Put the generators of an unwrapped environment back; where that puts back more (ALE), set the state after it.
+
+    Args:
+        env: the unwrapped environment.
+        state: what `random_state` returned.
+        access: the same as there.
+
+    Example:
+        >>> import gymnasium
+        >>> env = gymnasium.make("CartPole-v1").unwrapped
+        >>> before = random_state(env)
+        >>> first = env.np_random.random()
+        >>> set_random_state(env, before)
+        >>> env.np_random.random() == first
+        True
+    """
+    if access is not None and access.set_random is not None:
+        access.set_random(env, state)
+        return
+    env.np_random.bit_generator.state = copy.deepcopy(state)
 
 
 def without_chance(env: Any, access: StateAccess) -> StateAccess:

@@ -50,6 +50,12 @@ def of_state(held: str, error: BaseException, where: str, remedy: str) -> Target
     return TargetError(f"setting the state {held} raised {described(error)}.", where=where, remedy=remedy)
 
 
+def of_reading(error: BaseException, where: str) -> TargetError:
+    """The getter raised."""
+    remedy = "Its get is called after reset() and after each step(), and must return the state then."
+    return TargetError(f"reading the state raised {described(error)}.", where=where, remedy=remedy)
+
+
 def shows_other(wrapped: Any, unwrapped: Any) -> str:
     """The remedy where a setter gets what wrappers show, and the unwrapped environment shows something else."""
     return (

@@ -289,15 +289,16 @@ class Stepper:
 
     def read_state(self) -> Floats | None:
         """The internal state as a float64 vector, or None if it cannot be read or is not numeric."""
-        if self.access is None or self.access.get is None:
-            return None
-        return numeric(self.access.get(self.base))
+        return None if self.access is None or self.access.get is None else numeric(self.read_raw())
 
     def read_raw(self) -> Any:
         """The internal state as `get` returns it (a copy)."""
         if self.access is None or self.access.get is None:
             raise TargetError("the state cannot be read.", where=self.label)
-        return copy_value(self.access.get(self.base))
+        try:
+            return copy_value(self.access.get(self.base))
+        except STOPPED as error:
+            raise refusals.of_reading(error, f"{self.label}, state access ({self.access.source})") from error
 
     def outcome(self, state: Any, action: Any) -> Step:
         """Put the environment into a state, then step it."""

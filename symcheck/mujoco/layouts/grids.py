@@ -59,7 +59,7 @@ def _point_permutation(points: Any, planar: Floats, written: WrittenTerm) -> spa
         if image is None or np.abs(moved[:, column] - point).max() > 1e-6:
             raise SpecError(
                 "the grid is not mapped to itself: a quarter turn needs as many rows as columns, and a base that is "
-                "turned in the file needs a grid along world axes.",
+                "rotated in the file needs a grid along world axes.",
                 where=written.where,
             )
         images[column] = image

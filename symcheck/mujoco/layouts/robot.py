@@ -158,7 +158,7 @@ class Robot:
         if unknown:
             known = [name for section in sections for name in tables[section]]
             raise SpecError(
-                f"names what is no joint or actuator of {self.label}: {', '.join(unknown)}.",
+                f"lists names that are neither a joint nor an actuator of {self.label}: {', '.join(unknown)}.",
                 where=where,
                 remedy=suggestion(unknown[0], known),
             )

@@ -123,7 +123,7 @@ class Document:
         self.label = label
         self.root = _parse_xml(text, label)
         if self.root.tag != "mujoco":
-            raise TargetError(f"expected an MJCF file with a <mujoco>, got <{self.root.tag}>.", where=label)
+            raise TargetError(f"expected an MJCF file with the element <mujoco>, got <{self.root.tag}>.", where=label)
         self._include(self.root, folder or Path(), folder or Path(), ())
         self._refuse()
         self._classes: dict[str, _Class] = {"main": {}}

@@ -303,7 +303,7 @@ def test_an_environment_that_leaks_between_states_is_undecided() -> None:
     verdicts = {one.name: one for one in result.properties}
     assert result.verdict == "undecided"
     assert verdicts["transition_invariance"].reason.code == "hidden_state_survives"  # type: ignore[union-attr]
-    assert "Identity control failed" in verdicts["transition_invariance"].detail
+    assert "Determinism check failed" in verdicts["transition_invariance"].detail
 
 
 def test_what_reset_clears_is_cleared_before_each_state() -> None:

@@ -21,7 +21,7 @@ from symcheck.engine.environments.subject.placement import Placement, Situation
 from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.errors import TargetError
-from symcheck.spaces.coordinates import finite
+from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement, state
 
@@ -65,6 +65,16 @@ class Pool:
         """
         origins = dict(Counter(situation.origin for situation in self.situations))
         return state("region_states", count=len(self.situations), origins=origins)
+
+    def silent_coordinates(self, codec: SpaceCodec, *, starts: bool = False) -> tuple[str, ...]:
+        """Names of observed coordinates that never held a finite number: after steps, or where episodes start."""
+        silent: Any = True
+        for visit in self.visits:
+            if visit.situation.origin == "start" or not starts:
+                silent = silent & ~np.isfinite(codec.flatten(visit.situation.obs) if starts else visit.step.flat)
+            if not np.any(silent):
+                return ()
+        return tuple(codec.coordinates.names[j] for j in np.flatnonzero(silent)) if self.visits else ()
 
 
 def gather(

@@ -74,6 +74,17 @@ class Workbench:
         """Whether the claim changes a gathered state, or an action taken there."""
         return moves_something(self.pairs, self.pool, self.words)
 
+    def silent(self, part: str) -> tuple[str, ...]:
+        """Names of coordinates of what a property compares that never held a finite number in roll-outs."""
+        if part in ("reward", "termination"):
+            return ()
+        return self.pool.silent_coordinates(self.pairs.stepper.codec, starts=part == "start")
+
+    @property
+    def touches_ends_only(self) -> bool:
+        """Whether setting a state changes when episodes end, and nothing else: a counter is not restored."""
+        return self.caution is not None and self.touched == {"termination"}
+
     def comparing(self) -> Workbench:
         """The workbench with the elements that distribution tests use; see `BoundSymmetry`."""
         return replace(self, words=self.pairs.bound.compared_words)

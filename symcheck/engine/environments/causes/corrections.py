@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,11 +19,12 @@ from gymnasium import spaces
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.engine.environments.causes.violations import Violations
-from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import STEP_PARTS
+from symcheck.groups.element import Word
 from symcheck.spaces.probing import MOST_PROBED, linear_map
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.altered import AlteredSymmetry
 from symcheck.symmetry.bound import BoundSymmetry
 
 _TRIED_ON = 80  # cases on which a correction must hold
@@ -33,47 +34,6 @@ _MOST_STEPPED = 1500
 _SECONDS = 4.0  # the same, where one step takes milliseconds
 _MOST_ACTIONS_PERMUTED = 4
 _LONGEST_ORDER = 24  # of an action map
-
-
-class AlteredSymmetry:
-    """A bound symmetry with other maps for one generator; all other maps are the original's.
-
-    Args:
-        bound: the original.
-        letter: the generator whose maps are replaced.
-        maps: the new maps, by kind: "observation" and "state" take a value, "action" takes (action, obs).
-    """
-
-    def __init__(self, bound: BoundSymmetry, letter: int, maps: Mapping[str, Callable[..., Any]]) -> None:
-        self._bound, self._word, self._maps = bound, (letter,), maps
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bound, name)
-
-    def _map(self, kind: str, word: Word, *values: Any) -> Any:
-        if word == self._word and kind in self._maps:
-            return self._maps[kind](*values)
-        return getattr(self._bound, kind)(word, *values)
-
-    def observation(self, word: Word, obs: Any) -> Any:
-        """L of one observation."""
-        return self._map("observation", word, obs)
-
-    def observation_batch(self, word: Word, observations: Any) -> Any:
-        """L of stacked observations."""
-        return np.stack([np.asarray(self.observation(word, obs)) for obs in observations])
-
-    def action(self, word: Word, action: Any, obs: Any) -> Any:
-        """K of one action."""
-        return self._map("action", word, action, obs)
-
-    def state(self, word: Word, held: Any) -> Any:
-        """The map of one internal state."""
-        return self._map("state", word, held)
-
-    def state_batch(self, word: Word, states: Any) -> Any:
-        """The map of stacked internal states."""
-        return np.stack([np.asarray(self.state(word, held)) for held in states])
 
 
 @dataclass

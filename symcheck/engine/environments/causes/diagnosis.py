@@ -46,7 +46,7 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
         *([_end_on_one_side(shown)] if part == "termination" else []),
         # Where rounding decides, a map that changes less repeats more digits, and is no better for it.
         *(corrections(violations, case) if part != "observation" and not violations.rounded else []),
-        *([_reward_term(violations)] if part == "reward" else []),
+        *([_next_states_differ(violations) or _reward_term(violations)] if part == "reward" else []),
         subgroups.what_holds(violations),
         *_places(violations),
         subgroups.breaking_actions(violations),
@@ -66,6 +66,13 @@ def _end_on_one_side(shown: Measurement) -> Statement:
 
 def _is_cut(side: Steps) -> bool:
     return side.truncated is not None and bool(side.truncated[0])
+
+
+def _next_states_differ(violations: Violations) -> Statement | None:
+    """That next states differ wherever rewards do: a worn motor is no term of the reward."""
+    transition = violations.exceeding(violations.pairs.comparison("transition", violations.measured))
+    rows = violations.confirmed
+    return state("SYM056", pairs=len(rows)) if transition[rows].all() else None
 
 
 def _reward_term(violations: Violations) -> Statement | None:

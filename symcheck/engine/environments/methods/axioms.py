@@ -58,9 +58,9 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
     """
     bound = bench.pairs.bound
     relations = bound.group.relators
-    parts = [part for part in _PARTS if part != "state" or bound.has_state]
-    if bench.pairs.placement.kind is None and not bound.is_data("state"):
-        parts.remove("state")  # no state is ever read, so there is none to apply it to
+    # Where no state is ever read, there is none to apply a map to.
+    has_state = bound.has_state and (only_data(bench) or bench.pairs.placement.kind is not None)
+    parts = [part for part in _PARTS if part != "state" or has_state]
     if only_data(bench):
         facts = Facts(checked=len(relations) * len(parts), exhaustive=True, quantity=GROUP_AXIOMS.noun)
         verdict, reason = decide(facts)
@@ -85,7 +85,7 @@ def only_data(bench: Workbench) -> bool:
 
 
 def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts: list[str]) -> PropertyResult:
-    rng = bench.rng("axioms")
+    rng, group = bench.rng("axioms"), bench.pairs.bound.group.name
     situations = bench.pool.situations
     picked = [situations[i] for i in rng.integers(0, len(situations), size=min(_SAMPLES, 2 * len(situations)))]
     actions = [bench.pairs.stepper.env.action_space.sample() for _ in picked]
@@ -114,7 +114,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         violations=facts.violations,
         unit=GROUP_AXIOMS.unit,
         max_residual=max((each.residual for each in breaks), default=0.0),
-        notes=(state("relations_sampled", relations=len(relations), group=_group_name(bench), samples=len(picked)),),
+        notes=(state("relations_sampled", relations=len(relations), group=group, samples=len(picked)),),
         reason=reason,
         facts=facts,
     )
@@ -167,11 +167,6 @@ def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situa
     return _describe_breaks(result, bench, breaks, [situation], [action]) if breaks else result
 
 
-def _group_name(bench: Workbench) -> str:
-    """The group's name."""
-    return bench.pairs.bound.group.name
-
-
 def _find_breaks(bench: Workbench, word: Word, situation: Situation, action: Any, parts: list[str]) -> list[_Break]:
     breaks = []
     for part in parts:
@@ -181,16 +176,13 @@ def _find_breaks(bench: Workbench, word: Word, situation: Situation, action: Any
         expected, actual = flatten(value), flatten(image)
         residual = coordinates.residual(expected, actual)
         # Float32 values round in float32, whatever the space declares.
-        unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * _is_single(value))
+        single = getattr(value, "dtype", None) == np.float32
+        unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * single)
         limit = _SAFETY * len(word) * unit * np.maximum(1.0, finite(np.abs(expected)))
         if (~(residual <= limit)).any():
             j = int(np.argmax(residual - limit))
             breaks.append(_Break(part, word, situation, action, value, image, float(residual[j]), coordinates.names[j]))
     return breaks
-
-
-def _is_single(value: Any) -> bool:
-    return getattr(value, "dtype", None) == np.float32
 
 
 def _apply(bench: Workbench, part: str, word: Word, situation: Situation, action: Any) -> Any:

@@ -203,6 +203,7 @@ class DistributionEvidence:
             stuck=outcomes.stuck,
             moved=sample.moved,
             constant=outcomes.constant,
+            silent=self.bench.silent(part),
             interrupted=self.bench.interrupted,
             stopped=sample.stopped,
             time_up=self.bench.clock.is_limited,
@@ -228,6 +229,7 @@ def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, lab
         actual=effect.actual,
         element=label,
         needed=test.needed,
+        digits=effect.digits,
         **({"other": effect.other} if effect.other else {}),
     )
     others = [state("SYM047", coordinates=[names[i] for i in test.coordinates])] if len(test.coordinates) > 1 else []

@@ -235,6 +235,7 @@ class PairedEvidence:
             stuck=outcomes.stuck,
             moved=sample.moved,
             constant=outcomes.constant,
+            silent=self.bench.silent(part),
             unrepeatable=len(suspects.unrepeatable),
             # Suspects that were all rounding speak for those that were not looked at; see the bound.
             unjudged=0 if examined.hidden else sample.tally(part).not_asked if suspects.representative else uncertain,

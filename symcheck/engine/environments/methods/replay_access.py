@@ -27,7 +27,7 @@ from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part
-from symcheck.envs.replayed import History, ReplayedEnv, Starts, start_key
+from symcheck.envs.replayed import ReplayedEnv, ReplayedSymmetry, Starts, start_key
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping.refusals import number_of
@@ -44,45 +44,6 @@ _MOST_STATES, _MOST_PAIRS = 400, 2000
 # Rounding adds up over an episode of up to 40 steps, and no state can be nudged to see how fast; a millionth of the
 # values' scale is 1e10 units of float64 and leaves a factor of ten for float32.
 _DRIFT = 1e-6
-
-
-class ReplayedSymmetry:
-    """A bound symmetry that maps histories: the start to its image, and each action to its image.
-
-    Args:
-        bound: the user's symmetry.
-        flatten: of observations.
-    """
-
-    has_state = True
-
-    def __init__(self, bound: BoundSymmetry, flatten: Any) -> None:
-        self._bound = bound
-        self._flatten = flatten
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bound, name)
-
-    def is_data(self, part: Any) -> bool:
-        """Whether the maps of a part are data; maps of histories are not."""
-        return False if part == "state" else self._bound.is_data(part)
-
-    def state(self, word: Word, history: History) -> History:
-        """The image of a history."""
-        actions = [self._bound.action(word, a, obs) for a, obs in zip(history.actions, history.seen, strict=True)]
-        images = [self._bound.observation(word, obs) for obs in history.seen]
-        start = self._bound.observation(word, _first(history, self._bound))
-        return History(self._flatten(start), tuple(actions), tuple(images))
-
-
-def _first(history: History, bound: BoundSymmetry) -> Any:
-    """The observation at the start."""
-    if history.seen:
-        return history.seen[0]
-    space = bound.observation_space
-    if isinstance(space, gym.spaces.Discrete):
-        return np.int64(history.start[0])
-    return history.start.astype(space.dtype).reshape(space.shape)
 
 
 def replay_episodes(bench: Workbench) -> Workbench | Statement:

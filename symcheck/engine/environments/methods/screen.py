@@ -172,7 +172,7 @@ class Screen:
         report = self._bench.progress("stepping batches of pairs")
         suspects: list[Case] = []
         checked, ends, moved = 0, 0, False
-        for size in _sizes(count):
+        for size in [min(_BATCH, count - start) for start in range(0, count, _BATCH)]:
             if not proceed():
                 break
             for batch in self._batches(states[rng.integers(0, len(states), size=size)], rng):
@@ -306,11 +306,6 @@ class Screen:
     def _cases(self, batch: _Batch, rows: npt.NDArray[np.intp]) -> list[Case]:
         situations = [Situation(batch.states[i], batch.observations[i], "screen") for i in rows]
         return self._bench.pairs.cases([batch.word] * len(rows), situations, [batch.actions[i] for i in rows])
-
-
-def _sizes(count: int) -> list[int]:
-    whole, rest = divmod(count, _BATCH)
-    return [_BATCH] * whole + ([rest] if rest else [])
 
 
 def _worst_and_random(

@@ -24,6 +24,7 @@ from symcheck.engine.environments.controls.determinism import DeterminismCheck, 
 from symcheck.engine.environments.controls.set_vs_reached import compare_in_distribution
 from symcheck.engine.environments.controls.slot_isolation import find_slot_leak
 from symcheck.engine.environments.methods.distribution import DistributionEvidence
+from symcheck.engine.environments.methods.ends import EndsOfEpisodes
 from symcheck.engine.environments.methods.exact import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import BY_HAND, PairedEvidence
@@ -292,7 +293,7 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))
         reason = _say_method("method_distribution_swamped", bench, check, share=max(swamped.values()))
         return Chosen(bench, compared, reason, start)
-    return Chosen(bench, evidence, _say_method("method_paired", bench, check), start)
+    return _with_episodes(Chosen(bench, evidence, _say_method("method_paired", bench, check), start))
 
 
 def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
@@ -300,7 +301,15 @@ def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: Start
     repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
     bench = replace(bench, caution=check.caution).comparing()
     evidence = DistributionEvidence(bench, repeating, check.mostly)
-    return Chosen(bench, evidence, _say_method("method_distribution", bench, check), start)
+    return _with_episodes(Chosen(bench, evidence, _say_method("method_distribution", bench, check), start))
+
+
+def _with_episodes(chosen: Chosen) -> Chosen:
+    """The method, with whole episodes where something other than the state may end them."""
+    bench = chosen.bench
+    if bench.pairs.own_cuts is None and not bench.touches_ends_only:
+        return chosen
+    return replace(chosen, evidence=EndsOfEpisodes(chosen.evidence, bench, chosen.start))
 
 
 def _say_method(code: str, bench: Workbench, check: DeterminismCheck, **more: object) -> Statement:

@@ -252,6 +252,7 @@ def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) ->
         stuck=outcomes.stuck or "NaN",
         moved=bench.moved,
         constant=outcomes.constant,
+        silent=bench.silent("start"),
         interrupted=bench.interrupted,
         time_up=not bench.in_time(),
     )
@@ -273,29 +274,17 @@ def _test(
     # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
-    chosen = _choose_coordinates(sample)
-    return _renumber(
-        swap_test(
-            sample.expected[:, chosen],
-            sample.actual[:, chosen],
-            [coordinates.names[j] for j in chosen],
-            level=level,
-            rng=rng,
-            tie=tie[:, chosen],
-            sampled=sampled,
-            widest=_WIDEST_PRODUCTS,
-        ),
-        chosen,
+    chosen = [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
+    test = swap_test(
+        sample.expected[:, chosen],
+        sample.actual[:, chosen],
+        [coordinates.names[j] for j in chosen],
+        level=level,
+        rng=rng,
+        tie=tie[:, chosen],
+        sampled=sampled,
+        widest=_WIDEST_PRODUCTS,
     )
-
-
-def _choose_coordinates(sample: StartSample) -> list[int]:
-    """The coordinates that vary."""
-    pooled = np.concatenate([sample.expected, sample.actual])
-    return [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
-
-
-def _renumber(test: SwapTest, chosen: list[int]) -> SwapTest:
     places = tuple(chosen[j] for j in test.coordinates)
     return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,7 @@ from symcheck.engine.regression import polynomial, second_order, smooth_terms, s
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
+from symcheck.engine.shared_covariates import say_side
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
@@ -55,6 +56,7 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
 from symcheck.verdict import Facts, ReasonCode, decide
 
+_TESTS = "{} of episodes"  # names of the tests in the run's budget, beside those of single steps
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
@@ -93,12 +95,18 @@ class TrajectoryEvidence:
         bench: the environment (states cannot be set) and the options; the tests are announced to its budget.
         start: evidence about the start distribution, on which the equations depend in this method.
         needed: whether a part is to be tested; called when the first test of the run is judged.
+        parts: the parts that may be tested.
     """
 
     method = "trajectory"
 
     def __init__(
-        self, bench: Workbench, start: StartEvidence, *, needed: Callable[[Part], bool] = lambda part: True
+        self,
+        bench: Workbench,
+        start: StartEvidence,
+        *,
+        needed: Callable[[Part], bool] = lambda part: True,
+        parts: Sequence[Part] = STEP_PARTS,
     ) -> None:
         self.bench = bench = bench.comparing()
         self._needed = needed
@@ -108,8 +116,8 @@ class TrajectoryEvidence:
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         self._stopped = False
-        for part in STEP_PARTS:
-            bench.budget.add(part, functools.partial(self._hand_in, part), planned=len(bench.words))
+        for part in parts:
+            bench.budget.add(_TESTS.format(part), functools.partial(self._hand_in, part), planned=len(bench.words))
 
     @functools.cached_property
     def _looks_so_far(self) -> Looked:
@@ -256,6 +264,7 @@ class TrajectoryEvidence:
             stuck=outcomes.stuck or "NaN",
             moved=self.bench.moved,
             constant=outcomes.constant,
+            silent=self.bench.silent(part),
             interrupted=self.bench.interrupted,
             stopped=self._stopped,
             time_up=not self.bench.in_time(_PLAYING),
@@ -267,7 +276,7 @@ class TrajectoryEvidence:
         # The element that speaks loudest: Holm has corrected for looking at all of them.
         word = min(tests, key=lambda one: tests[one].test.p_value)
         test = tests[word].test
-        level = self.bench.judged_at(part, word, test.p_value)
+        level = self.bench.judged_at(_TESTS.format(part), word, test.p_value)
         stopped = (state("playing_stopped"),) if self._stopped else ()
         result = dataclasses.replace(
             result, p_value=test.p_value, notes=(*result.notes, state("tested_at_level", level=level), *stopped)
@@ -313,7 +322,9 @@ class TrajectoryEvidence:
         test, described = tested.test, tested.described
         best = int(np.argmax(test.statistics))
         label = self.bench.pairs.bound.label(word)
-        others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
+        ranked = [described[i] for i in np.argsort(-test.statistics) if test.statistics[i] > test.critical]
+        # The same feature may stand there twice, after a coarse fit and after a fine one.
+        others = [name for name in dict.fromkeys(ranked) if name != described[best]][:3]
         causes = [state("SYM050", part=part, feature=described[best], element=label, others=others)]
         # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
         if part != "transition" and any(self._looks_so_far.rejects(("transition", group)) for group in self.groups):
@@ -369,8 +380,7 @@ class TrajectoryEvidence:
         targets, target_names, epsilon = self._targets(part, episodes)
         scores = score_outcomes(targets, epsilon, coarse)
         columns = [
-            (f"where {name} is high, against elsewhere", (column > 0).astype(np.float64))
-            for name, column in zip(names, covariates.T, strict=True)
+            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
         ]
         numbered = step_sides(step_numbers(starts, len(scores)))
         # Of one outcome; the coordinates of a next state would multiply them.

@@ -338,7 +338,7 @@ def _inspect_access(stepper: Stepper) -> tuple[StateAccess | None, bool, list[tu
     visited: list[tuple[Floats, Any]] = []
     obs = stepper.reset()
     for _ in range(_LOOKS):
-        state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
+        state, flat = stepper.read_raw(), stepper.codec.flatten(obs)
         if access.observe is not None:
             as_claimed &= _shows(stepper, access.observe(state), obs, flat)
         vector = numeric(state)

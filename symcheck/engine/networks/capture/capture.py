@@ -360,7 +360,7 @@ def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
     def noting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def show(size: Any) -> Any:
             if _is_own(sys._getframe(1)):
-                watch.reason = watch.reason or state("SYM181", guard="n as text or as a key")
+                watch.reason = watch.reason or state("SYM181", guard="n, converted to text or used as a key")
             return original(size)
 
         return show

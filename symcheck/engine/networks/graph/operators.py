@@ -312,7 +312,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
-        refuse("a cast to short whole numbers")  # which wraps around
+        refuse("a cast to integers of less than 64 bits")  # which wraps around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)

@@ -41,12 +41,12 @@ def hold_always(graph: Graph, ids: Floats) -> bool:
     numbers = graph.numbers(whole[whole < 0])
     if (whole < 0).all() or not numbers.all():
         return bool(numbers.all())
-    ranges = _ranges_of(graph)
+    ranges = ranges_of(graph)
     entries = whole[whole >= 0] // BATCH
     return bool((ranges.low[entries] > 0).all())
 
 
-def _ranges_of(graph: Graph) -> Ranges:
+def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries."""
     ranges = Ranges(
         np.full(graph.entries, -np.inf), np.full(graph.entries, np.inf), np.zeros(graph.entries, dtype=bool)

@@ -154,7 +154,7 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
         SpecError: one of them is a callable.
     """
     if any(callable(part) for part in parts):
-        raise SpecError("callables are not understood within a mapping of a network's inputs.", where=where)
+        raise SpecError("callables are not supported within a mapping of a network's inputs.", where=where)
     if all(isinstance(part, SignedPermutation) for part in parts):
         signed = [part for part in parts if isinstance(part, SignedPermutation)]
         # Where each part's entries start in the joint vector.

@@ -54,7 +54,7 @@ def load_onnx(path: Path) -> nn.Module:
     unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
-            f"has nodes that are not read: {', '.join(unknown)}.",
+            f"has unsupported nodes: {', '.join(unknown)}.",
             where=str(path),
             remedy="Give the PyTorch module, or a torch.export file of it.",
         )
@@ -164,7 +164,7 @@ def _attribute(item: Any) -> Any:
 
 def _not_read(what: str) -> TargetError:
     return TargetError(
-        f"the graph has a node of a form that is not read: {what}.",
+        f"the graph has a node of an unsupported form: {what}.",
         where="ONNX file",
         remedy="Give the PyTorch module, or a torch.export file of it.",
     )

@@ -164,7 +164,7 @@ def copy_network(
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
             where=type(net).__name__,
-            remedy="Give a factory that builds it, or detach tensors that hang on its attributes.",
+            remedy="Give a factory that builds it, or detach tensors that are stored as its attributes.",
         ) from error
 
 

@@ -1,0 +1,334 @@
+"""How often each kind of fault is found, and how often its correct twin is accused.
+
+    python benchmarks/kinds_of_faults.py power --runs 10
+    python benchmarks/kinds_of_faults.py twins --runs 1000
+
+Every kind is one small world with a switch: the fault, or its correct twin. `power` prints a row a kind, with the
+verdicts of both. `twins` runs cheap correct twins at many seeds with few samples and counts runs in which any property
+failed. Rows are printed when they are finished, so that a run that is stopped has said what it knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import symcheck as sc
+from symcheck.engine.statistics import largest_fraction
+
+C2 = sc.groups.cyclic(2)
+
+
+def mirror(size: int, invariant: int = 0) -> sc.Symmetry:
+    """All coordinates change sign but the last `invariant` ones; two actions are exchanged."""
+    return sc.Symmetry("mirror", C2, observation=[[-1] * size + [1] * invariant], action=[[1, 0]])
+
+
+class Cart(gym.Env[Any, Any]):
+    """A damped cart that two actions push; a black box. `bad` switches the fault on."""
+
+    size = 2
+    dtype: Any = np.float64
+
+    def __init__(self, *, bad: bool) -> None:
+        self.bad = bad
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.size,), self.dtype)
+        self.action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start somewhere near the middle."""
+        super().reset(seed=seed)
+        self.s, self.t, self.memory = self.begin(), 0, 0.0
+        return self.show(), {}
+
+    def step(self, action: Any) -> Any:
+        """Push and move."""
+        push = 2 * int(action) - 1
+        v = 0.9 * self.s[1] + 0.1 * push + self.force(push)
+        self.s, self.t = np.array([self.s[0] + 0.1 * v, v]), self.t + 1
+        return self.show(), self.pay(push), self.over(), self.cut(), {}
+
+    def begin(self) -> Any:
+        """Where an episode starts."""
+        return self.np_random.uniform(-1, 1, 2)
+
+    def show(self) -> Any:
+        """The observation."""
+        return self.s.astype(self.dtype)
+
+    def force(self, push: int) -> float:
+        """What else acts on the velocity."""
+        return 0.0
+
+    def pay(self, push: int) -> float:
+        """The reward."""
+        return -float(self.s[0] ** 2)
+
+    def over(self) -> bool:
+        """Whether the episode ends."""
+        return bool(abs(self.s[0]) > 2)
+
+    def cut(self) -> bool:
+        """Whether the environment truncates it."""
+        return False
+
+
+def settable(world: type[Cart]) -> type[Cart]:
+    """The same with get_state and set_state."""
+
+    class Settable(world):  # type: ignore[misc,valid-type]
+        def get_state(self) -> Any:
+            """The state."""
+            return self.s.copy()
+
+        def set_state(self, state: Any) -> None:
+            """Put it there."""
+            self.s = np.array(state, float)
+
+    return Settable
+
+
+def kind(**methods: Any) -> type[Cart]:
+    """A cart with some methods replaced."""
+    return type("Kind", (Cart,), methods)
+
+
+def _sided(self: Any) -> float:
+    """1 on the right where there is a fault, else 0."""
+    return float(self.bad and self.s[0] > 0)
+
+
+def _far(self: Any) -> Any:
+    far = 1e6 if abs(self.s[0]) < 0.05 else 1 - abs(self.s[0]) + 0.05 * _sided(self)
+    return np.array([*self.s, far], np.float32)
+
+
+def _correlated(self: Any, action: Any) -> Any:
+    z, w = self.np_random.normal(size=2)
+    joined = 0.9 * z + math.sqrt(0.19) * w if action or not self.bad else w
+    self.s, self.t = 0.9 * self.s + np.array([0, 0.2 * action - 0.1]) + 0.1 * np.array([z, joined]), self.t + 1
+    return self.show(), self.pay(1), self.over(), False, {}
+
+
+def _chaos(self: Any, action: Any) -> Any:
+    x = float(np.clip(self.s[0], -1, 1))
+    for _ in range(60):
+        x = np.sign(x) * 4 * abs(x) * (1 - abs(x))
+    self.s = np.array([0.9 * x + 0.05 * self.bad, 0.9 * self.s[1] + 0.2 * action - 0.1])
+    return self.show(), self.pay(1), self.over(), False, {}
+
+
+def _remembers(self: Any, push: int) -> float:
+    self.memory = 0.5 * self.memory + 1e-12 * math.sin(1e3 * self.s[0])
+    return float(self.memory) + 0.01 * self.bad
+
+
+class Wide(Cart):
+    """Sixty numbers with noise; a wind of two of its deviations on one of them."""
+
+    size = 60
+
+    def begin(self) -> Any:
+        """Anywhere."""
+        return self.np_random.normal(size=60)
+
+    def step(self, action: Any) -> Any:
+        """Decay, noise, push."""
+        self.s = 0.9 * self.s + 0.1 * self.np_random.normal(size=60) + 0.2 * action - 0.1
+        self.s[45] += 0.2 * self.bad
+        return self.show(), 0.0, False, False, {}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the table.
+
+    Attributes:
+        item: what the kind is about.
+        fault: in words.
+        world: built with `bad=`.
+        claim: the symmetry.
+        samples: asked for.
+    """
+
+    item: str
+    fault: str
+    world: Callable[..., Any]
+    claim: sc.Symmetry
+    samples: int = 2000
+
+
+def noise(width: Callable[[Any, int], float], mean: float = 0.0) -> Callable[[Any, int], float]:
+    """Normal noise of a width, with a mean where there is a fault."""
+    return lambda self, push: float(self.np_random.normal(mean * self.bad, width(self, push)))
+
+
+def _clock(self: Any, push: int) -> float:
+    """A push left and right in turn; of the twin, a brake."""
+    return float((0.03 if self.bad else -0.1 * self.s[1]) * (-1) ** self.t)
+
+
+PLAIN, THIRD = mirror(2), mirror(2, 1)
+FAR_MAP = sc.Symmetry("mirror", C2, observation=[[-1, -1, 1]], action=[[1, 0]], state=[[-1, -1]])
+FAR = {"size": 3, "dtype": np.float32, "show": _far}
+KINDS = [
+    Kind("1 far-off values", "range sensor 0.05 too far on the right, states set", settable(kind(**FAR)), FAR_MAP),
+    Kind("1 far-off values", "the same, black box", kind(**FAR), THIRD),
+    Kind(
+        "1 far-off values",
+        "penalties of -1e15, and 0.1 more on the right",
+        settable(kind(pay=lambda self, push: -1e15 if abs(self.s[0]) > 1.8 else 0.1 * _sided(self) - self.s[0] ** 2)),
+        PLAIN,
+    ),
+    Kind(
+        "1 coarse dtypes",
+        "float16 observations, a wind of 0.01, black box",
+        kind(dtype=np.float16, force=lambda self, push: 0.01 * self.bad),
+        PLAIN,
+    ),
+    Kind("3 chaos", "60 turns of a logistic map, moved by 0.05, states set", settable(kind(step=_chaos)), PLAIN),
+    Kind(
+        "4 starts",
+        "a start at sin(pi) and 0.05 beside it",
+        kind(begin=lambda self: np.array([math.sin(math.pi) + 0.05 * self.bad, 0.0])),
+        PLAIN,
+    ),
+    Kind(
+        "4 starts",
+        "mixed starts, 56% on the right",
+        kind(begin=lambda self: (2 * (self.np_random.random() < 0.5 + 0.06 * self.bad) - 1) * np.array([0.5, 0.2])),
+        PLAIN,
+        10_000,
+    ),
+    Kind("5 hidden clock", "a push of 0.03 left and right in turn, black box", kind(force=_clock), PLAIN),
+    Kind(
+        "5 first step",
+        "a push of 0.05 in the first step, black box",
+        kind(force=lambda self, push: 0.05 * (self.t == 0) * (1 if self.bad else push)),
+        PLAIN,
+    ),
+    Kind(
+        "5 tiny tilt",
+        "1e-3 on the velocity, black box",
+        kind(force=lambda self, push: 1e-3 * self.bad),
+        PLAIN,
+    ),
+    Kind(
+        "6 width",
+        "noise 60% wider under one action, black box",
+        kind(force=noise(lambda self, push: 0.08 if self.bad and push > 0 else 0.05)),
+        PLAIN,
+    ),
+    Kind(
+        "6 width",
+        "noise 60% wider under one action, states set",
+        settable(kind(force=noise(lambda self, push: 0.08 if self.bad and push > 0 else 0.05))),
+        PLAIN,
+    ),
+    Kind(
+        "6 products",
+        "noise correlated by 0.9 under one action alone, states set",
+        settable(kind(step=_correlated)),
+        PLAIN,
+    ),
+    Kind("6 products", "the same, black box", kind(step=_correlated), PLAIN),
+    Kind("7 long vectors", "a wind of two deviations on one of 60, black box", Wide, mirror(60), 10_000),
+    Kind("9 lossy setters", "memory of 1e-12 not restored, a wind of 0.01", settable(kind(force=_remembers)), PLAIN),
+    Kind(
+        "10 ends by chance",
+        "ends with 8% instead of 5% on the right, states set",
+        settable(kind(over=lambda self: bool(self.np_random.random() < 0.05 + 0.03 * _sided(self)))),
+        PLAIN,
+        10_000,
+    ),
+    Kind(
+        "11 rare outcomes",
+        "pays 10 once in 50 instead of once in 100 under one action",
+        settable(kind(pay=lambda self, push: 10.0 * (self.np_random.random() < 0.01 + 0.01 * (self.bad and push > 0)))),
+        PLAIN,
+        10_000,
+    ),
+    Kind(
+        "17 own truncation",
+        "cut after 40 steps instead of 60 on the right, by a counter that is not restored",
+        settable(kind(over=lambda self: False, cut=lambda self: self.t >= 60 - 20 * _sided(self))),
+        PLAIN,
+        4000,
+    ),
+    Kind(
+        "17 late",
+        "a wind of 0.02 after 150 steps, black box",
+        kind(over=lambda self: False, force=lambda self, push: 0.02 * (self.t > 150) * (1 if self.bad else push)),
+        PLAIN,
+        10_000,
+    ),
+]
+CHEAP = ["1 coarse dtypes", "4 starts", "5 hidden clock", "5 first step", "6 width", "17 own truncation"]
+
+
+def verdict(row: Kind, seed: int, samples: int, *, bad: bool) -> str:
+    """The verdict of one run."""
+    return str(sc.verify_env(lambda: row.world(bad=bad), row.claim, samples=samples, seed=seed).verdict)
+
+
+def power(runs: int, until: float) -> None:
+    """Print how often each fault is found and its twin accused."""
+    print(f"{'kind':20}{'fault':82}{'samples':>8}{'failed':>9}{'undecided':>10}{'twin failed':>13}{'undecided':>10}")
+    for row in KINDS:
+        counts = []
+        for bad in (True, False):
+            counts.append(Counter(verdict(row, seed, row.samples, bad=bad) for seed in range(runs)))
+        cells = "".join(f"{count['failed']:>8}/{runs}{count['undecided']:>8}" for count in counts)
+        print(f"{row.item:20}{row.fault:82}{row.samples:8}{cells}", flush=True)
+        if time.monotonic() > until:
+            print("the time was up")
+            return
+
+
+def twins(runs: int, samples: int, until: float) -> None:
+    """Print in how many runs correct twins are accused, with a lower bound on the rate."""
+    rows = [row for row in KINDS if row.item in CHEAP and row.samples < 10_000]
+    failed = dict.fromkeys(range(len(rows)), 0)
+    for done in range(1, runs + 1):
+        for at, row in enumerate(rows):
+            failed[at] += verdict(row, done - 1, samples, bad=False) == "failed"
+        if time.monotonic() > until or done % 50 == 0 or done == runs:
+            _print_accused(rows, failed, done)
+        if time.monotonic() > until:
+            return
+
+
+def _print_accused(rows: list[Kind], failed: dict[int, int], done: int) -> None:
+    for at, row in enumerate(rows):
+        print(f"  {row.item:20}{row.fault:82}{failed[at]:>5} of {done}")
+    total, accused = len(rows) * done, sum(failed.values())
+    # The lower bound on the rate of alarms is one minus the upper bound on the rate of runs without.
+    lower = 1 - largest_fraction(total - accused, total, 0.05)
+    print(f"{accused} of {total} accused, 95% lower bound {100 * lower:.2f}%", flush=True)
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["power", "twins"])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--samples", type=int, default=200, help="of twins")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
+    if given.what == "power":
+        power(given.runs, until)
+    else:
+        twins(given.runs, given.samples, until)
+
+
+if __name__ == "__main__":
+    main()

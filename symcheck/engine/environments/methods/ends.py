@@ -1,0 +1,45 @@
+"""Ends that no state decides: a step counter that setting does not restore shows in whole episodes alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from symcheck.engine.environments.cases.workbench import Evidence, Workbench
+from symcheck.engine.environments.methods.start import StartEvidence
+from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
+from symcheck.engine.equations import Part
+from symcheck.engine.results import PropertyResult
+from symcheck.statements.statement import state
+
+
+class EndsOfEpisodes:
+    """Evidence of single steps, with that of whole episodes about ends where set states do not decide them.
+
+    Args:
+        evidence: of single steps.
+        bench: the environment and the options.
+        start: evidence about the start distribution.
+    """
+
+    def __init__(self, evidence: Evidence, bench: Workbench, start: StartEvidence) -> None:
+        self._evidence, self._bench, self.method = evidence, bench, evidence.method
+        self._episodes = TrajectoryEvidence(bench, start, needed=self._is_asked, parts=("termination",))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evidence, name)
+
+    def _is_asked(self, part: Part) -> bool:
+        bench, cuts = self._bench, self._bench.pairs.own_cuts
+        # Where more than a counter is hidden, whole episodes would pass what single steps may not.
+        uncompared = bench.caution is None and cuts is not None and not cuts.follow_states
+        return part == "termination" and (uncompared or bench.touches_ends_only)
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property; see `Evidence`."""
+        result = self._evidence.judge(name, part)
+        if result.verdict != "failed" and self._is_asked(part):
+            episodes = self._episodes.judge(name, part)
+            if episodes.verdict != "undecided":
+                return dataclasses.replace(episodes, notes=(state("ends_of_episodes"), *episodes.notes))
+        return result
