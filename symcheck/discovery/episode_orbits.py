@@ -45,9 +45,6 @@ _WILDEST = 3.0  # errors themselves, likewise
 _MOST_SIDES = 24  # features whose sides are told apart, and outputs whose errors are
 
 
-Rows = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class Played:
     """Episodes as arrays.
@@ -108,7 +105,7 @@ def _is_usual(values: Floats) -> Bools | None:
     return np.asarray(values == different[np.argmax(counts)])
 
 
-def _fewest_telling(rewards: Floats, ended: Bools, episode: Rows) -> float:
+def _fewest_telling(rewards: Floats, ended: Bools, episode: npt.NDArray[np.int64]) -> float:
     """Episodes with a rare reward, or with a rare termination where these are fewer; infinite where neither is rare."""
     usual = [each for each in map(_is_usual, (rewards, ended.astype(np.float64))) if each is not None]
     return min((len(np.unique(episode[~each])) for each in usual), default=np.inf)
@@ -127,8 +124,8 @@ class _Question:
     """
 
     name: str
-    taught: Rows
-    asked: Rows
+    taught: npt.NDArray[np.int64]
+    asked: npt.NDArray[np.int64]
     targets: Floats | None
     is_rare: bool = False
     sees_next: bool = True
@@ -178,7 +175,9 @@ class EpisodeOrbits:
         if len(np.unique(values[~usual])) > 1:
             yield self._question(name, ~usual, values[:, None])
 
-    def _look_alike(self, others: Rows, common: Rows, which: Bools) -> Rows:
+    def _look_alike(
+        self, others: npt.NDArray[np.int64], common: npt.NDArray[np.int64], which: Bools
+    ) -> npt.NDArray[np.int64]:
         """Usual steps that a first model takes for others."""
         first = self._rng.permutation(np.concatenate([others, common[: _CHOOSING + len(others)]]))
         targets = np.where(np.isin(first, others), 1.0, -1.0)[:, None]
@@ -192,7 +191,7 @@ class EpisodeOrbits:
         taught, asked = self._draw(which & self._teaches, _TAUGHT), self._draw(which & ~self._teaches, _ASKED)
         return _Question(name, taught, asked, targets, sees_next=sees_next)
 
-    def _draw(self, which: Bools, most: int) -> Rows:
+    def _draw(self, which: Bools, most: int) -> npt.NDArray[np.int64]:
         rows = np.flatnonzero(which)
         return np.asarray(self._rng.permutation(rows)[:most])  # the first of them are any of them
 
@@ -234,18 +233,18 @@ class EpisodeOrbits:
             self._models[key] = _Model(inputs, self._targets(question, question.taught, parts), choices)
         return self._models[key]
 
-    def _parts(self, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    def _parts(self, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         return self._rollouts.before[rows], self._rollouts.actions[rows], self._rollouts.after[rows]
 
     @staticmethod
-    def _targets(question: _Question, rows: Rows, parts: tuple[Floats, Floats, Floats]) -> Floats:
+    def _targets(question: _Question, rows: npt.NDArray[np.int64], parts: tuple[Floats, Floats, Floats]) -> Floats:
         before, _, after = parts
         return after - before if question.targets is None else question.targets[rows]
 
     def _score_orbits(
         self,
         question: _Question,
-        asked: Rows,
+        asked: npt.NDArray[np.int64],
         model: _Model,
         move: Callable[[Floats], Floats],
         order: int,
@@ -278,7 +277,7 @@ class EpisodeOrbits:
         return self._middles[key]
 
 
-def _average_episodes(scores: Floats, episode: Rows) -> Floats:
+def _average_episodes(scores: Floats, episode: npt.NDArray[np.int64]) -> Floats:
     """Means over the steps of each episode, without what all members of its orbit have in common."""
     at = np.unique(episode, return_inverse=True)[1]
     sums = np.zeros((at.max() + 1, *scores.shape[1:]))
@@ -288,7 +287,7 @@ def _average_episodes(scores: Floats, episode: Rows) -> Floats:
     return np.asarray(sums - sums.mean(axis=1, keepdims=True))
 
 
-def _exceeds(scores: Floats, episode: Rows, level: float, *, sides: int) -> bool:
+def _exceeds(scores: Floats, episode: npt.NDArray[np.int64], level: float, *, sides: int) -> bool:
     """Whether played episodes score otherwise than random members of their orbits, in some feature.
 
     Args:
