@@ -28,6 +28,7 @@ from symcheck.discovery.rollouts import SKEWED, Rollouts, action_features
 _STEPS, _MOST_STEPS = 8_000, 60_000
 _MOST_NUMBERS = 8_000_000  # of all observations together: 64 MB
 _LENGTHS = (25, 100)  # of episodes in turn: many starts, and what happens late
+_LOOKED_AT = 32  # episodes after which telling ones are counted again
 _TELLING = 240  # episodes with a rare reward: half of them teach
 FEWEST_TELLING = 32
 """Episodes with a rare reward below which nothing is known about it: n of half of them refute at no less than 2^-n."""
@@ -37,6 +38,7 @@ _USUAL = 0.8  # of the steps: a value this frequent makes all others rare
 _FEWEST_ASKED = 8
 _TAUGHT, _ASKED, _ASKED_AGAIN = 800, 3_000, 800  # steps a model is fitted to, and steps that it foretells
 _RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)  # of bumps, in squares of a typical distance
+_LOOKED_THROUGH = 6_000  # usual steps, for those that look like others
 _CHOOSING = 200  # steps on which both are chosen
 _FARTHEST = 9.0  # squared errors in units of the model's own, so that one wild step does not outweigh all others
 _WILDEST = 3.0  # errors themselves, likewise
@@ -49,7 +51,7 @@ class Played:
 
     Attributes:
         rollouts: the steps; observations as the search moves them, pictures made smaller.
-        telling: how many episodes have a rare reward; None where no reward is rare.
+        telling: how many episodes have a rare reward or termination; None where neither is rare.
     """
 
     rollouts: Rollouts
@@ -72,10 +74,11 @@ def play_episodes(lab: Laboratory, shrink: Callable[[Floats], Floats]) -> Played
     episode: list[int] = []
     count, most, began = 0, _MOST_STEPS, time.process_time()
     while len(rewards) < most and lab.in_time(_GATHERING):
-        if len(rewards) >= _STEPS and (
-            time.process_time() - began > _PATIENCE or _count_telling(np.array(rewards), np.array(episode)) >= _TELLING
-        ):
-            break
+        # Looked at now and then: counting takes as long as a few episodes.
+        if len(rewards) >= _STEPS and count % _LOOKED_AT == 0:
+            fewest = _fewest_telling(np.array(rewards), np.array(ended), np.array(episode))
+            if fewest >= _TELLING or time.process_time() - began > _PATIENCE:
+                break
         played = lab.stepper.play(_LENGTHS[count % 2], lambda: lab.in_time(_GATHERING))
         flat = shrink(lab.stepper.codec.flatten_batch(played.seen))
         most = min(most, max(_STEPS, _MOST_NUMBERS // max(1, flat.shape[1])))
@@ -90,7 +93,8 @@ def play_episodes(lab: Laboratory, shrink: Callable[[Floats], Floats]) -> Played
     before, after, actions = (np.concatenate(part) for part in zip(*rows, strict=True))
     paid, numbers = np.array(rewards), np.array(episode)
     told = Rollouts(before, after, actions, paid, np.array(ended), numbers)
-    return Played(told, None if _is_usual(paid) is None else int(_count_telling(paid, numbers)))
+    fewest = _fewest_telling(paid, told.ended, numbers)
+    return Played(told, None if np.isinf(fewest) else int(fewest))
 
 
 def _is_usual(values: Floats) -> Bools | None:
@@ -101,11 +105,10 @@ def _is_usual(values: Floats) -> Bools | None:
     return np.asarray(values == different[np.argmax(counts)])
 
 
-def _count_telling(rewards: Floats, episode: npt.NDArray[np.int64]) -> float:
-    usual = _is_usual(rewards)
-    if usual is None:  # every episode tells; of rewards that are all the same none does
-        return np.inf if len(np.unique(rewards)) > 1 else 0
-    return len(np.unique(episode[~usual]))
+def _fewest_telling(rewards: Floats, ended: Bools, episode: npt.NDArray[np.int64]) -> float:
+    """Episodes with a rare reward, or with a rare termination where these are fewer; infinite where neither is rare."""
+    usual = [each for each in map(_is_usual, (rewards, ended.astype(np.float64))) if each is not None]
+    return min((len(np.unique(episode[~each])) for each in usual), default=np.inf)
 
 
 @dataclass(frozen=True)
@@ -164,10 +167,25 @@ class EpisodeOrbits:
             return
         others = self._question(f"where the {name} is not the usual one", ~usual, np.where(usual, -1.0, 1.0)[:, None])
         common = self._draw(usual & self._teaches, _TAUGHT)
+        # Also usual steps that look most like others: they tell where the one ends and the other begins.
+        if len(others.taught):
+            common = np.concatenate([common, self._look_alike(others.taught, common, usual & self._teaches)])
         taught = self._rng.permutation(np.concatenate([others.taught, common]))
         yield _Question(others.name, taught, others.asked, others.targets, True)
         if len(np.unique(values[~usual])) > 1:
             yield self._question(name, ~usual, values[:, None])
+
+    def _look_alike(
+        self, others: npt.NDArray[np.int64], common: npt.NDArray[np.int64], which: Bools
+    ) -> npt.NDArray[np.int64]:
+        """Usual steps that a first model takes for others."""
+        first = self._rng.permutation(np.concatenate([others, common[: _CHOOSING + len(others)]]))
+        targets = np.where(np.isin(first, others), 1.0, -1.0)[:, None]
+        ends = self._rollouts.after
+        model = _Model(ends[first], targets, [np.ones(ends.shape[1], dtype=bool)])
+        rows = self._draw(which, _LOOKED_THROUGH)
+        errors = model.errors(ends[rows], np.full((len(rows), 1), -1.0))[:, 0]
+        return np.asarray(rows[np.argsort(errors)[: len(first) // 2]])
 
     def _question(self, name: str, which: Bools, targets: Floats | None, *, sees_next: bool = True) -> _Question:
         taught, asked = self._draw(which & self._teaches, _TAUGHT), self._draw(which & ~self._teaches, _ASKED)
@@ -197,7 +215,7 @@ class EpisodeOrbits:
                 continue
             model = self._model_of(question, with_actions=action_map is not None)
             # With actions it is mostly the step that tells: fewer steps do, as there are several action maps to ask.
-            asked = question.asked[: None if action_map is None else _ASKED_AGAIN]
+            asked = question.asked[: _ASKED_AGAIN if question.sees_next and action_map is not None else None]
             scores, by_side = self._score_orbits(question, asked, model, move, order, action_map)
             episode = self._rollouts.episode[asked]
             if _exceeds(scores, episode, level / 2, sides=1) or _exceeds(by_side, episode, level / 2, sides=2):

@@ -15,7 +15,7 @@ from symcheck.discovery.result import Fate, Trial
 
 _SHARE = 0.02  # of alpha for a question: a symmetry that is refused by chance is missed, and nothing false is claimed
 _DIFFER = "episodes differ from their images"
-_FEW = "too few episodes have a rare reward"
+_FEW = "too few episodes have a rare reward or a termination"
 
 
 class Witnesses:
@@ -68,9 +68,7 @@ class Witnesses:
             said = f"{_DIFFER} with every action map that was fitted: {why}"
             proposals.refused.append(_trial(candidate, moves, "refused", said, _DIFFER, another=True))
         elif telling is not None and telling < FEWEST_TELLING:
-            said = (
-                f"a reward other than the usual one came in {telling} episodes only, too few to tell what it depends on"
-            )
+            said = f"a rare reward or a termination came in {telling} episodes only, too few to tell what it depends on"
             proposals.refused.append(_trial(candidate, moves, "undecided", said, _FEW))
         else:
             proposals.candidates.append(replace(candidate, action=kept[0], others=tuple(kept[1:])))
