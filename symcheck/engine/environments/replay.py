@@ -17,6 +17,7 @@ from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.own_cuts import OwnCuts
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.methods.axioms import judge_one_relation
+from symcheck.engine.environments.methods.ends import EndsOfEpisodes
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.selection import Chosen, choose
 from symcheck.engine.environments.runner import EnvContext
@@ -85,7 +86,8 @@ def _evaluate(
     # Few samples: only tolerances have to be measured, for one pair.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
-    if not isinstance(chosen.evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
+    evidence = chosen.evidence.of_steps if isinstance(chosen.evidence, EndsOfEpisodes) else chosen.evidence
+    if not isinstance(evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
         # Enumerated, or compared as distributions: the whole comparison is the evidence.
         return entry.check(EnvContext(chosen.bench, chosen))
     word = _find_word(chosen, element_word(example))

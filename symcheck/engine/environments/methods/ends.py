@@ -23,11 +23,11 @@ class EndsOfEpisodes:
     """
 
     def __init__(self, evidence: Evidence, bench: Workbench, start: StartEvidence) -> None:
-        self._evidence, self._bench, self.method = evidence, bench, evidence.method
+        self.of_steps, self._bench, self.method = evidence, bench, evidence.method
         self._episodes = TrajectoryEvidence(bench, start, needed=self._is_asked, parts=("termination",))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._evidence, name)
+        return getattr(self.of_steps, name)
 
     def _is_asked(self, part: Part) -> bool:
         bench, cuts = self._bench, self._bench.pairs.own_cuts
@@ -37,7 +37,7 @@ class EndsOfEpisodes:
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
-        result = self._evidence.judge(name, part)
+        result = self.of_steps.judge(name, part)
         if result.verdict != "failed" and self._is_asked(part):
             episodes = self._episodes.judge(name, part)
             if episodes.verdict != "undecided":
