@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,13 @@ def test_a_broken_contract_is_one_message_and_the_right_exit_code(
         unfinished = [item for item in json.loads(report.read_text())["properties"] if item["verdict"] == "undecided"]
         assert unfinished
         assert {item["reason"]["code"] for item in unfinished} == {"interrupted"}
+
+
+@pytest.fixture(autouse=True)
+def fresh_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load the environments anew for each test: noise of a class would depend on the tests before."""
+    for name in [name for name in sys.modules if name.startswith("_symcheck_user_bad_environments")]:
+        monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
