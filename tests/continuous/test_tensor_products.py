@@ -69,7 +69,7 @@ def test_where_no_law_is_known_samples_decide_and_the_operator_is_named():
     result = run(TensorProduct(last=torch.special.bessel_j0))
     assert result.verdict == "passed"
     (note,) = [note for note in result.notes if note.code == "no_certificate"]
-    assert "bessel_j0" in note.fields["reason"].fields["operation"]
+    assert "bessel_j0" in note.fields["reason"].fields["step"]
     assert run(TensorProduct(1e-3, last=torch.special.bessel_j0)).verdict == "failed"
 
 

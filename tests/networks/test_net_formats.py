@@ -96,7 +96,7 @@ def test_arithmetic_on_shapes_happens_on_the_host(kind, attributes, operands, wa
     ],
 )
 def test_a_form_of_a_node_that_is_not_read_is_named_with_what_to_give_instead(kind, attributes, operands, what) -> None:
-    with pytest.raises(TargetError, match=rf"not read: .*{what}.*Give the PyTorch module"):
+    with pytest.raises(TargetError, match=rf"unsupported form: .*{what}.*Give the PyTorch module"):
         OPERATIONS[kind](attributes, *operands)
 
 
