@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -135,6 +136,7 @@ def _node(kind: str, inputs: list[str], output: str) -> SimpleNamespace:
 def onnx_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two functions of the package onnx that building a graph uses."""
     fake = ModuleType("onnx")
+    fake.__spec__ = ModuleSpec("onnx", None)  # torch looks whether there is the package
     fake.numpy_helper = SimpleNamespace(to_array=lambda tensor: np.array(tensor.array))  # type: ignore[attr-defined]
     fake.helper = SimpleNamespace(get_attribute_value=lambda item: item.value)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "onnx", fake)
