@@ -28,7 +28,7 @@ REFUSED = {
     "unknown field": ({**layout("gravity"), "planes": "xz"}, "planes"),
     "unknown group": ({**layout("gravity"), "group": "D4"}, "'D4'"),
     "plane beside quarter turns": ({**layout("gravity"), "group": "C4", "plane": "xz"}, "no meaning"),
-    "two histories": (layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}), "of their own"),
+    "two histories": (layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}), "has its own"),
     "history of no group": (layout("gravity", history={"critic": {"frames": 2}}), "no observation group"),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
     "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),

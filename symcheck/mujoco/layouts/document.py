@@ -214,7 +214,9 @@ def _read_histories(
                 raise SpecError(f"has an unknown field {key!r}; it has frames and layout.", where=where)
         both = [term.where for term in observation[name] if term.history > 1]
         if both:
-            raise SpecError(f"a group with a history has terms with one of their own: {both[0]}.", where=where)
+            raise SpecError(
+                f"expected a history of the whole group or of its terms, not both; {both[0]} has its own.", where=where
+            )
         layout = table.get("layout", "frames")
         _check_choice(layout, _HISTORIES, f"{where}, layout")
         histories[name] = GroupHistory(check_count(table.get("frames"), f"{where}, frames"), layout)

@@ -262,7 +262,7 @@ def _without_signs(motion: Motion) -> Motion:
         return SignedPermutation(motion.index, np.ones_like(motion.sign))
     if isinstance(motion, AffineMap):
         raise SpecError(
-            "deviations have a sign-free action only where the action permutes and negates; it mixes components here.",
+            "action_scale needs an action map that only permutes and negates; this one mixes components.",
             where="outputs",
             remedy="Name the entries of this output instead of action_scale.",
         )
