@@ -301,3 +301,31 @@ def test_maps_say_what_their_cell_says(guard: str, cell: Cell) -> None:
     claim = Symmetry("map", C2, [MAPS.get(guard, lambda obs: -obs)], [(lambda a, obs: a) if still else [1, 0]])
     emit = interrupting("group_axioms") if guard == "interrupted" else None
     check(named(make, claim, "group_axioms", method="trajectory", emit=emit), cell)
+
+
+class OneSided(gym.Env[Any, Any]):
+    """A drifting point that pays on one side of the mirror, or on both."""
+
+    def __init__(self, *sides: int) -> None:
+        self.sides = sides
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.state = self.np_random.uniform(-1, 1, 2)
+        return self.state.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        x, v = self.state
+        v = 0.9 * v + 0.1 * (2 * action - 1) + 0.1 * self.np_random.normal()
+        self.state = np.array([x + 0.1 * v, v])
+        return self.state.copy(), float(abs(x) > 0.5 and np.sign(x) in self.sides), False, False, {}
+
+
+@pytest.mark.parametrize("samples", [100, 1000])
+@pytest.mark.parametrize(("sides", "verdict"), [((1,), "failed"), ((-1, 1), "passed")])
+def test_the_fewest_episodes_are_enough_to_reject(samples: int, sides: tuple[int, ...], verdict: str) -> None:
+    mirror = Symmetry("mirror", C2, observation=[[-1, -1]], action=[[1, 0]])
+    (result,) = named(lambda: OneSided(*sides), mirror, "reward_invariance", samples=samples)
+    assert (result.method, result.verdict) == ("trajectory", verdict), result.detail

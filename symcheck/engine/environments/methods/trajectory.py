@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ _LONGEST = 100  # steps of an episode that are used: more episodes say more than
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
 _PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
-_FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
+_FEWEST_PAIRS = 8  # to fit anything
 _MOST_COVARIATES = 400
 _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
@@ -128,7 +129,7 @@ class TrajectoryEvidence:
         return self._start_evidence.judge("initial_invariance")
 
     def _hand_in(self, part: Part) -> dict[Word, Handed]:
-        if not self._needed(part) or self._fewest_pairs < _FEWEST_PAIRS:
+        if not self._needed(part) or self._fewest_pairs < self._telling_pairs:
             return {}
         return {word: Handed(tested.test.p_value, tested.live) for word, tested in self._test_all(part).items()}
 
@@ -140,7 +141,13 @@ class TrajectoryEvidence:
     def _least_pairs(self) -> int:
         """The minimum number of pairs for a decision, if playing was not stopped early by a rejection."""
         least = [group.pairs_in(_LEAST_SHARE * self._asked) for group in self.groups.values()]
-        return _FEWEST_PAIRS if self._stopped else max(_FEWEST_PAIRS, *least)
+        return self._telling_pairs if self._stopped else max(self._telling_pairs, *least)
+
+    @property
+    def _telling_pairs(self) -> int:
+        """The number of pairs from which a test of means can reject, with room for a few patterns as extreme."""
+        # the most extreme patterns of swaps of n pairs have probability 2^(1-n)
+        return max(_FEWEST_PAIRS, 3 + math.ceil(-math.log2(_OF_MEANS * self.bench.level)))
 
     def _test_all(self, part: Part) -> dict[Word, _Tested]:
         groups = self.groups  # which may stop early, with the tests of its last look
@@ -150,10 +157,7 @@ class TrajectoryEvidence:
 
     @functools.cached_property
     def groups(self) -> dict[Word, EpisodePairs]:
-        """The episodes of every element; each episode is used once.
-
-        Playing stops at the first look that clearly refutes every tested part, or any part with fail-fast.
-        """
+        """The episodes of every element, up to a look that refutes every tested part (any part with fail-fast)."""
         words = self.bench.words
         report = self.bench.progress("playing episodes")
         groups = {word: EpisodePairs([], []) for word in words}
@@ -189,7 +193,7 @@ class TrajectoryEvidence:
         """Play until the given number of steps is reached."""
         plain, mapped = groups.plain, groups.mapped
         taken = groups.steps
-        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
+        while (taken < steps or len(mapped) < self._telling_pairs) and self.bench.in_time(_PLAYING):
             longest = _LONG if self._asked >= _ENOUGH and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
             try:
                 plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
@@ -242,7 +246,7 @@ class TrajectoryEvidence:
             ),
         )
         facts = self._facts(part, episodes)
-        if facts.checked >= _FEWEST_PAIRS:
+        if facts.checked >= self._telling_pairs:
             result, facts = self._evaluate(result, part, facts)
         verdict, reason = decide(facts)
         if verdict == "undecided":
