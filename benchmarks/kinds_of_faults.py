@@ -101,17 +101,17 @@ def kind(**methods: Any) -> type[Cart]:
     return type("Kind", (Cart,), methods)
 
 
-def _sided(self: Any) -> float:
+def _right_of_fault(self: Any) -> float:
     """1 on the right where there is a fault, else 0."""
     return float(self.bad and self.s[0] > 0)
 
 
 def _far(self: Any) -> Any:
-    far = 1e6 if abs(self.s[0]) < 0.05 else 1 - abs(self.s[0]) + 0.05 * _sided(self)
+    far = 1e6 if abs(self.s[0]) < 0.05 else 1 - abs(self.s[0]) + 0.05 * _right_of_fault(self)
     return np.array([*self.s, far], np.float32)
 
 
-def _correlated(self: Any, action: Any) -> Any:
+def _step_with_correlated_noise(self: Any, action: Any) -> Any:
     z, w = self.np_random.normal(size=2)
     joined = 0.9 * z + math.sqrt(0.19) * w if action or not self.bad else w
     self.s, self.t = 0.9 * self.s + np.array([0, 0.2 * action - 0.1]) + 0.1 * np.array([z, joined]), self.t + 1
@@ -185,7 +185,9 @@ KINDS = [
     Kind(
         "1 far-off values",
         "penalties of -1e15, and 0.1 more on the right",
-        settable(kind(pay=lambda self, push: -1e15 if abs(self.s[0]) > 1.8 else 0.1 * _sided(self) - self.s[0] ** 2)),
+        settable(
+            kind(pay=lambda self, push: -1e15 if abs(self.s[0]) > 1.8 else 0.1 * _right_of_fault(self) - self.s[0] ** 2)
+        ),
         PLAIN,
     ),
     Kind(
@@ -236,16 +238,16 @@ KINDS = [
     Kind(
         "6 products",
         "noise correlated by 0.9 under one action alone, states set",
-        settable(kind(step=_correlated)),
+        settable(kind(step=_step_with_correlated_noise)),
         PLAIN,
     ),
-    Kind("6 products", "the same, black box", kind(step=_correlated), PLAIN),
+    Kind("6 products", "the same, black box", kind(step=_step_with_correlated_noise), PLAIN),
     Kind("7 long vectors", "a wind of two deviations on one of 60, black box", Wide, mirror(60), 10_000),
     Kind("9 lossy setters", "memory of 1e-12 not restored, a wind of 0.01", settable(kind(force=_remembers)), PLAIN),
     Kind(
         "10 ends by chance",
         "ends with 8% instead of 5% on the right, states set",
-        settable(kind(over=lambda self: bool(self.np_random.random() < 0.05 + 0.03 * _sided(self)))),
+        settable(kind(over=lambda self: bool(self.np_random.random() < 0.05 + 0.03 * _right_of_fault(self)))),
         PLAIN,
         10_000,
     ),
@@ -259,7 +261,7 @@ KINDS = [
     Kind(
         "17 own truncation",
         "cut after 40 steps instead of 60 on the right, by a counter that is not restored",
-        settable(kind(over=lambda self: False, cut=lambda self: self.t >= 60 - 20 * _sided(self))),
+        settable(kind(over=lambda self: False, cut=lambda self: self.t >= 60 - 20 * _right_of_fault(self))),
         PLAIN,
         4000,
     ),

@@ -1,11 +1,11 @@
-"""Episodes against their own images: what a law learned on half of them says about the other half.
+"""Episodes against their own images: what a model of half of them says about the other half.
 
-Under uniform actions, if (L, K) is a symmetry, an episode and its image have one law, and so have all images under the
-powers of (L, K). So given the orbit of an episode, each member of it is as likely as any other to be the one that was
-played: a score of the played episodes is compared with that of randomly chosen members, which is exact for any score
-and any number of episodes. The score says how well a model of rewards, ends and steps, fitted to other episodes,
-foretells this one. Episodes are compared with themselves, so that chance between episodes hides nothing: rare rewards
-that tie two parts of an observation together are told apart by a dozen of them.
+Under uniform actions, if (L, K) is a symmetry, an episode and its image have one distribution, and so have all images
+under the powers of (L, K). So given the orbit of an episode, each member of it is as likely as any other to be the one
+that was played: a score of the played episodes is compared with that of randomly chosen members, which is exact for any
+score and any number of episodes. The score says how well a model of rewards, terminations and steps, fitted to other
+episodes, predicts this one. Each episode is compared with its own images, so that chance between episodes hides
+nothing: a dozen rare rewards are enough to show that one ties two parts of an observation together.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class EpisodeOrbits:
         return np.asarray(self._rng.permutation(rows)[:most])  # the first of them are any of them
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
-        """What the learned law foretells better of episodes than of their images; "" for nothing.
+        """What the fitted model foretells better of episodes than of their images; "" for nothing.
 
         Args:
             move: the map of observations, on stacked rows.

@@ -221,12 +221,14 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
         raise SpecError(
             f"expected {count} {'entry' if count == 1 else 'entries'}, one per generator of {group.name}; got {given}.",
             where=part,
-            remedy=_bracketed(written, part) if count == 1 else f"Write a list: {part}=[first generator's entry, ...].",
+            remedy=_suggest_brackets(written, part)
+            if count == 1
+            else f"Write a list: {part}=[first generator's entry, ...].",
         )
     return tuple(parse_entry(item, f"{part}[{i}]") for i, item in enumerate(items))
 
 
-def _bracketed(written: Any, part: str) -> str:
+def _suggest_brackets(written: Any, part: str) -> str:
     """How the entry of the only generator is written: the likely mistake is a pair of brackets left out."""
     entry = written if isinstance(written, str) else _as_list(written)
     if entry and len(entry) <= _SHOWN and all(isinstance(item, str | int | float) for item in entry):

@@ -140,11 +140,11 @@ class Parts(nn.Module):
 def test_an_average_over_operators_without_a_rule_is_shown_and_one_fault_beside_it_is_not(name: str) -> None:
     parts, function = Parts(), INSIDE[name]
 
-    def averaged(off: float) -> Callable[[nn.Module, Tensor], Tensor]:
+    def average_with(off: float) -> Callable[[nn.Module, Tensor], Tensor]:
         return lambda net, x: function(net.inner, x) + function(net.inner, x[:, SWAP]).flip(1) + off * x[:, :1]
 
-    assert same_graph(averaged(0.0), parts)
-    assert not same_graph(averaged(1e-9), parts)
+    assert same_graph(average_with(0.0), parts)
+    assert not same_graph(average_with(1e-9), parts)
 
 
 def test_another_constant_inside_is_another_function() -> None:

@@ -102,11 +102,11 @@ def _write_entries(
         columns = [written[order[starts[chosen] + k]] for k in range(count)]
         if how is not None and include_self:
             columns = [result[distinct[chosen]], *columns]
-        result[distinct[chosen]] = columns[0] if how is None else _combined(graph, how, columns)
+        result[distinct[chosen]] = columns[0] if how is None else _combine_columns(graph, how, columns)
     return x.like(result.reshape(x.ids.shape))
 
 
-def _combined(graph: Graph, how: str, columns: Sequence[Floats]) -> Floats:
+def _combine_columns(graph: Graph, how: str, columns: Sequence[Floats]) -> Floats:
     """Entries of several arrays of one shape as one."""
     if how == "sum":
         return graph.add(columns, [1.0] * len(columns), "scatter")

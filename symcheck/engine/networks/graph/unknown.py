@@ -86,7 +86,9 @@ class _Call:
     def name_with(self, *shapes: Any) -> str:
         """A name that only the same operator with the same arguments has."""
         places = {item: f"%{k}" for k, item in enumerate(self.tensors)}
-        given = fx.node.map_aggregate((self.node.args, dict(self.node.kwargs)), lambda item: _told(item, places))
+        given = fx.node.map_aggregate(
+            (self.node.args, dict(self.node.kwargs)), lambda item: _placeholder_of(item, places)
+        )
         told = repr((str(self.node.target), given, [str(item) for item in self.dtypes], shapes))
         short = str(self.node.target).removeprefix("aten.").partition(".")[0]
         return f"{UNKNOWN}{short} {hashlib.sha256(told.encode()).hexdigest()[:24]}"
@@ -102,7 +104,7 @@ class _Call:
         return list(tree_flatten(operator(*args, **kwargs))[0])
 
 
-class _Told:
+class _Placeholder:
     """Stands for a tensor in a name."""
 
     def __init__(self, place: str) -> None:
@@ -112,8 +114,8 @@ class _Told:
         return self.place
 
 
-def _told(item: Any, places: dict[fx.Node, str]) -> Any:
-    return _Told(places[item]) if isinstance(item, fx.Node) else item
+def _placeholder_of(item: Any, places: dict[fx.Node, str]) -> Any:
+    return _Placeholder(places[item]) if isinstance(item, fx.Node) else item
 
 
 def axis_of(value: torch.Tensor, size: Any) -> int | None:
