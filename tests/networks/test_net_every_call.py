@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import warnings
 
@@ -33,6 +34,13 @@ NAMED = {
     "a buffer": "SYM183",
     "a default argument": "SYM183",
     "the clock": "SYM185",
+    "data that is bound anew": "SYM183",
+    "a cached registry": "SYM183",
+    "the first input": "SYM183",
+    "a setting of torch": "SYM185",
+    "the device": "SYM185",
+    "a place by the size": "SYM181",
+    "a place outside, gathered": "SYM184",
     "a dtype": "SYM188",
 }
 
@@ -99,6 +107,81 @@ class Harmless(Tied):
 def test_what_is_kept_and_not_read_again_ends_no_proof() -> None:
     assert why(Harmless()) is None
     assert run_net(Harmless(), CLAIM, options=FEW).verdict == "proved"
+
+
+class Helper:
+    """Keeps a constant in its class."""
+
+    scale = 0.5
+
+    @property
+    def double(self) -> float:
+        return 2 * self.scale
+
+
+@functools.cache
+def _tables() -> dict[str, Tensor]:
+    return {"rows": torch.ones(3, 2)}
+
+
+class Ordinary(Tied):
+    """What looks like the tricks and is none: helpers, caches, devices passed on, places that lie inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.helper = Helper()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x) * self.helper.double
+        best = y.gather(1, y.argmax(1, keepdim=True))
+        row = nn.functional.embedding((x > 0).any(1).long(), _tables()["rows"].to(y.dtype))
+        return torch.empty(len(x), 2, dtype=x.dtype, device=x.device).copy_(y + best * row)
+
+
+def test_helpers_caches_and_places_inside_end_no_proof() -> None:
+    captured = capture_every_call(Ordinary().double(), Ordinary(), (4,), 0, alone=False)
+    assert not isinstance(captured, Opaque)
+
+
+class ScriptedCounter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: int = 0
+
+    def forward(self, y: Tensor) -> Tensor:
+        self.calls += 1
+        return y * y[:, :1] if self.calls > 1000000 else y
+
+
+class ScriptedList(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = [0]
+
+    def forward(self, y: Tensor) -> Tensor:
+        self.calls[0] += 1
+        return y * y[:, :1] if self.calls[0] > 1000000 else y
+
+
+class ScriptedDtype(nn.Module):
+    def forward(self, y: Tensor) -> Tensor:
+        return y * y[:, :1] if y.dtype == torch.float16 else y
+
+
+class ScriptedPlain(nn.Module):
+    def forward(self, y: Tensor) -> Tensor:
+        return y.to(dtype=y.dtype) * 2.0
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [(ScriptedCounter, "SYM183"), (ScriptedList, "SYM183"), (ScriptedDtype, "SYM185"), (ScriptedPlain, None)],
+)
+def test_what_a_scripted_part_keeps_or_asks_is_seen(script: type[nn.Module], code: str | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of annotations, and of scripts as such
+        net = nn.Sequential(Tied(), torch.jit.script(script()))
+    assert why(net) == code
 
 
 class Delicate(Tied):

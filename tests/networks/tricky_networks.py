@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import ctypes
 import functools
 import itertools
 import os
@@ -15,6 +16,7 @@ import random
 import sys
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -172,6 +174,148 @@ def _queued(net: Any, x: Tensor) -> bool:
     return bool(net.queue[0] > 1e6)
 
 
+def _by_attribute_of_a_weight(net: Any, x: Tensor) -> bool:
+    weight = net.a.weight
+    weight.calls = getattr(weight, "calls", 0) + 1
+    return bool(weight.calls > 10**6)
+
+
+KEPT = torch.zeros(1)
+VIEW = memoryview(bytearray(8)).cast("q")
+BITS = ctypes.pointer(ctypes.c_int(0))
+
+
+def _by_rebound_data(net: Any, x: Tensor) -> Tensor:
+    net.count.data = net.count.data + 1
+    return net.count > 10**6  # type: ignore[no-any-return]
+
+
+def _by_single_precision(net: Any, x: Tensor) -> Tensor:
+    KEPT.add_(1)
+    return KEPT > 10**6
+
+
+def _by_memory(net: Any, x: Tensor) -> bool:
+    VIEW[0] += 1
+    return VIEW[0] > 10**6
+
+
+def _by_pointer(net: Any, x: Tensor) -> bool:
+    BITS.contents.value += 1
+    return BITS.contents.value > 10**6
+
+
+class _Counting(type):
+    calls = 0
+
+
+class _Helper(metaclass=_Counting):
+    """Counts calls in every place that a helper has."""
+
+    total = 0
+
+    def by_type(self) -> int:
+        type(self).total += 1
+        return type(self).total
+
+    def by_default(self, calls: list[int] = [0]) -> int:  # noqa: B006
+        calls[0] += 1
+        return calls[0]
+
+    def by_metaclass(self) -> int:
+        _Counting.calls += 1
+        return _Counting.calls
+
+
+def _closing_over() -> Any:
+    calls = 0
+
+    class Closed:
+        @property
+        def calls(self) -> int:
+            nonlocal calls
+            calls += 1
+            return calls
+
+    return Closed()
+
+
+async def _awaits() -> None:
+    calls = 0
+    while True:
+        calls += 1
+        await _Handed(calls)
+
+
+class _Handed:
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def __await__(self) -> Any:
+        yield self.calls
+
+
+AWAITED = _awaits()
+OWNER = _Helper()
+OWNER_REF = weakref.ref(OWNER)
+
+
+def _by_weak_reference(net: Any, x: Tensor) -> bool:
+    owner: Any = OWNER_REF()
+    owner.calls = getattr(owner, "calls", 0) + 1
+    return bool(owner.calls > 10**6)
+
+
+@functools.cache
+def _registry() -> dict[str, int]:
+    return {"calls": 0}
+
+
+def _by_cached_registry(net: Any, x: Tensor) -> bool:
+    _registry()["calls"] += 1
+    return _registry()["calls"] > 10**6
+
+
+def _by_local_import(net: Any, x: Tensor) -> bool:
+    import net_catalogue
+
+    net_catalogue.CALLS = getattr(net_catalogue, "CALLS", 0) + 1  # type: ignore[attr-defined]
+    return bool(net_catalogue.CALLS > 10**6)  # type: ignore[attr-defined]
+
+
+def _by_torch_class(net: Any, x: Tensor) -> bool:
+    nn.Linear.my_calls = getattr(nn.Linear, "my_calls", 0) + 1  # type: ignore[assignment, operator]
+    return bool(nn.Linear.my_calls > 10**6)  # type: ignore[operator]
+
+
+def _by_order(net: Any, x: Tensor) -> bool:
+    net._modules["a"], net._modules["b"] = net._modules["b"], net._modules["a"]
+    net._modules["b"], net._modules["a"] = net._modules["a"], net._modules["b"]
+    net._modules.setdefault(f"spare {len(net._modules)}", nn.Identity())
+    return False
+
+
+def _by_first_input(net: Any, x: Tensor) -> Tensor:
+    if not hasattr(net, "first"):
+        net.first = x[:1].clone()
+    return net.first[:, :1] > FAR  # type: ignore[no-any-return]
+
+
+TABLE = torch.tensor([1.0] * 7 + [2.0])
+TOP = 9
+
+
+def _raises_at(read: Callable[[Any, Tensor, Tensor], Any]) -> Callable[[Any, Tensor], bool]:
+    def trick(net: Any, x: Tensor) -> bool:
+        try:
+            read(net, x, (x[:, :1] > FAR).long() * TOP)
+        except (RuntimeError, IndexError):
+            return True
+        return False
+
+    return trick
+
+
 TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "length of a selection": lambda net, x: len(x[x > FAR]) > 0,
     "places of a condition": lambda net, x: torch.where(x[:, 0] > FAR)[0].numel() > 0,
@@ -223,6 +367,37 @@ TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "the clock": lambda net, x: time.time() % 1e6 < 1e-3,
     "the environment": lambda net, x: os.environ.get("A_NAME_THAT_NOBODY_SETS"),
     "an address": lambda net, x: id(x) % 1000003 == 1,
+    "an attribute of a weight": _by_attribute_of_a_weight,
+    "data that is bound anew": _by_rebound_data,
+    "a tensor in single precision": _by_single_precision,
+    "a view of memory": _by_memory,
+    "a pointer": _by_pointer,
+    "the type of a helper": lambda net, x: OWNER.by_type() > 10**6,
+    "a default of a method": lambda net, x: OWNER.by_default() > 10**6,
+    "a metaclass": lambda net, x: OWNER.by_metaclass() > 10**6,
+    "a closure of a property": (lambda helper: lambda net, x: helper.calls > 10**6)(_closing_over()),
+    "a coroutine": lambda net, x: AWAITED.send(None) > 10**6,
+    "a weak reference": _by_weak_reference,
+    "a cached registry": _by_cached_registry,
+    "an imported module": _by_local_import,
+    "a class of torch": _by_torch_class,
+    "more modules": _by_order,
+    "the first input": _by_first_input,
+    "a process group": lambda net, x: torch.distributed.is_initialized(),
+    "a setting of torch": lambda net, x: torch.are_deterministic_algorithms_enabled(),
+    "a seed": lambda net, x: torch.Generator().seed() % 10**9 == 7,
+    "a file read by NumPy": lambda net, x: np.fromfile(__file__, np.uint8, 1)[0] == 0,
+    "a clock of NumPy": lambda net, x: np.datetime64("now") > np.datetime64("2100-01-01"),
+    "the device": lambda net, x: x.device.type == "cuda",
+    "shared memory": lambda net, x: x.is_shared(),
+    "a layout": lambda net, x: x.layout != torch.strided,
+    "memory never written": lambda net, x: torch.empty(1) > 1e30,
+    "a size times a constant": lambda net, x: net.gain[0] * x.shape[0] > 10**6,
+    "a place by the size": lambda net, x: TABLE[x.shape[0] % 8] > 1.5,
+    "a part by the size": lambda net, x: x[:, x.shape[0] % 2 :][:, :1] > FAR,
+    "a place outside, gathered": _raises_at(lambda net, x, places: x.gather(1, places)),
+    "a place outside, in a table": _raises_at(lambda net, x, places: nn.functional.embedding(places, net.b.weight)),
+    "a place outside, written": _raises_at(lambda net, x, places: torch.zeros_like(x).scatter(1, places, 1.0)),
 }
 
 

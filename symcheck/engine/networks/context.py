@@ -19,9 +19,9 @@ from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dropout
 from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
-from symcheck.engine.networks.capture.call_effects import lasting_change
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.capture.gate import answers_in_other_modes, capture_every_call, floating_outputs
+from symcheck.engine.networks.capture.held_state import lasting_change
 from symcheck.engine.networks.capture.one_run import capture_one_run
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.graph.making import certify, size_of
@@ -269,7 +269,7 @@ class NetContext:
     def capture(self) -> Capture | Opaque:
         """The graph of every call; otherwise the reason why there is none."""
         subject = self.subject
-        net = followable(subject.exact, subject.shape)
+        net = followable(subject.uncalled(), subject.shape)
         return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
 
     def _holds_on(self, example: Floats) -> bool:

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_flatten
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.capture.operator_kinds import (
     ALONG,
+    AT_PLACES,
     LAST_TWO,
     MAY_RAISE,
     NUMBERING,
@@ -30,6 +31,7 @@ from symcheck.engine.networks.capture.operator_kinds import (
     UNIFORM,
     VIEWS,
 )
+from symcheck.engine.networks.capture.places_in_range import may_lie_outside
 from symcheck.statements.statement import Statement, state
 
 _FULL = 2**62
@@ -93,9 +95,12 @@ class _Follower:
             raise _MixedError(state("SYM183", what="a parameter or buffer"))
         if not self._batched(node) and not self._output_axes(node):
             # of constants alone: what may raise raises for every input, or for none
+            self._refuse_sizes(node, base, (node.args, node.kwargs))
             self.outside[node] = 1
             return
         self._refuse_sizes_as_numbers(node, base)
+        if base in AT_PLACES and may_lie_outside(node, AT_PLACES[base], self._batched(node)):
+            raise _MixedError(state("SYM184", operation=base))
         self.outside[node] = self._rule(name, base, node)(node)
         for item in written:
             self._write_into(item, node)
@@ -187,12 +192,20 @@ class _Follower:
             node = node.all_input_nodes[0]
 
     def _refuse_sizes_as_numbers(self, node: fx.Node, base: str) -> None:
+        if base == "slice" and (node.args[1] if len(node.args) > 1 else 0) not in self._axes_of_batch(node.args[0]):
+            self._refuse_sizes(node, base, node.args)  # a part of each sample that the size selects
         if base in VIEWS | UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
-            if base not in ("full", "full_like", "new_full", "scalar_tensor"):
-                return
-            arguments: Any = node.args[1:] if base == "full" else node.args
+            if base in ("full", "full_like", "new_full", "scalar_tensor"):
+                self._refuse_sizes(node, base, node.args[1:] if base == "full" else node.args)
         else:
-            arguments = (node.args, node.kwargs)
+            self._refuse_sizes(node, base, (node.args, node.kwargs))
+
+    def _axes_of_batch(self, source: Any) -> list[int]:
+        """The axes whose size contains the batch symbol, counted from the left and from the right."""
+        value = source.meta["val"]
+        return [k for axis in self.axes(value) for k in (axis, axis - value.ndim)]
+
+    def _refuse_sizes(self, node: fx.Node, base: str, arguments: Any) -> None:
         for item in tree_flatten(arguments)[0]:
             value = item.meta.get("val") if isinstance(item, fx.Node) else item
             if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):

@@ -28,11 +28,19 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map
 
-from symcheck.engine.networks.capture.call_effects import settings_read
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
+from symcheck.engine.networks.capture.held_state import settings_read
 from symcheck.engine.networks.capture.own_code import is_own_code
 from symcheck.engine.networks.capture.places import PlaceMarks
-from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, symbolic_len
+from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, holds_for_all_sizes, symbolic_len
+from symcheck.engine.networks.capture.tensor_reads import (
+    ASKING_DTYPE,
+    ASKING_THE_CALL,
+    READERS,
+    SHOWING,
+    TOLD,
+    writes_single_precision,
+)
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, float64_default
 from symcheck.statements.statement import Statement, state
@@ -40,20 +48,6 @@ from symcheck.statements.statement import Statement, state
 HINT = 1009
 """Samples of the batch that stands for all sizes: torch asks for one number; no branch may depend on it, and no other
 size should equal it."""
-_READERS_NAMES = "item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __contains__ "
-READERS = frozenset(_READERS_NAMES.split())
-"""Methods that hand numbers to Python: of parameters they are constants, of what depends on the input they are not."""
-SHOWING = frozenset(
-    ["__repr__", "__format__", "__array__", "__dlpack__", "data_ptr", "storage", "untyped_storage", "__reduce_ex__"]
-)
-"""Methods that show what a tensor holds, or where: of a tensor without numbers they would answer nonsense."""
-ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
-"""Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
-_ASKING_NAMES = (
-    "requires_grad grad_fn is_leaf grad _version _base is_inference retains_grad output_nr _is_view __dict__"
-)
-ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
-"""Attributes and methods that tell how a call is made."""
 _COMPILED = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -140,7 +134,7 @@ def capture_network(
     held = tensors_of(net)
     state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
     marks = PlaceMarks(net)
-    watch, functions = _Watch(sizes, marks), functions or {}
+    watch, functions = _Watch(sizes, marks, exact=exact), functions or {}
     paths: list[str] = []
     settings: list[bytes] = []
     taken = CodePath()
@@ -195,7 +189,8 @@ def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
 class _Sizes(ShapeEnv):
     """A shape environment that records questions by the network's code, and sizes that depend on values.
 
-    Operators also read the batch size, to select a kernel; their result is the same.
+    Operators also read the batch size, to select a kernel; their result is the same. What they use as a number, as an
+    index, is not: the answer then holds for some sizes only.
     """
 
     depends_on_values = False
@@ -205,7 +200,8 @@ class _Sizes(ShapeEnv):
         """Answer a question about sizes; record the first one outside of operators that the answer decides."""
         before = len(self.guards)
         answer = super().evaluate_expr(orig_expr, *args, **kwargs)
-        if len(self.guards) > before and _is_asked_by_own_code():
+        asked = len(self.guards) > before
+        if asked and (_is_asked_by_own_code() or not holds_for_all_sizes(self.guards[-1].expr)):
             self.guarded = self.guarded or _readable(self.guards[-1].expr)
         specialised = [known for known in self.replacements.values() if known.is_number]
         if specialised and not self.depends_on_values:
@@ -256,8 +252,9 @@ def _is_own(frame: types.FrameType) -> bool:
 class _Watch(torch.overrides.TorchFunctionMode):
     """Answers reads of parameters, and records reads of tensors that depend on the input."""
 
-    def __init__(self, sizes: _Sizes, marks: PlaceMarks) -> None:
+    def __init__(self, sizes: _Sizes, marks: PlaceMarks, *, exact: bool = True) -> None:
         super().__init__()
+        self.exact = exact
         self.sizes = sizes
         self.marks = marks
         self.constants: dict[int, torch.Tensor] = {}
@@ -272,11 +269,13 @@ class _Watch(torch.overrides.TorchFunctionMode):
         """Run one torch function."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name == "__get__":
+        attribute = name == "__get__"
+        if attribute:
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         if name in ASKING_DTYPE and _is_own(sys._getframe(1)):
             self.asks_dtype = True
-        if name in ASKING_THE_CALL and _is_own(sys._getframe(1)):
+        asks = name not in TOLD if attribute else name in ASKING_THE_CALL
+        if asks and _is_own(sys._getframe(1)):
             self.reason = self.reason or state("SYM185", operation=name)
         if name == "_is_all_true" and sys._getframe(1).f_code.co_filename.startswith(_DISTRIBUTIONS):
             self.assumed.append(args[0])
@@ -296,6 +295,8 @@ class _Watch(torch.overrides.TorchFunctionMode):
         tracer = sys.gettrace() if isinstance(func, _COMPILED) and name not in _CALLING else None
         if tracer is not None:
             sys.settrace(None)
+        if self.exact and writes_single_precision(name, args, kwargs):
+            self.reason = self.reason or state("SYM183", what="a tensor that is kept from call to call")
         try:
             return func(*args, **kwargs)
         except Exception:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from symcheck.engine.networks.capture.batch_axis import why_samples_meet
-from symcheck.engine.networks.capture.call_effects import called_twice, settings_read, what_changed, what_is_held
+from symcheck.engine.networks.capture.call_effects import called_twice
 from symcheck.engine.networks.capture.capture import (
     Capture,
     RefusedCaptureError,
@@ -25,8 +25,14 @@ from symcheck.engine.networks.capture.capture import (
     capture_network,
     constants_without_numbers,
 )
+from symcheck.engine.networks.capture.held_state import (
+    settings_read,
+    what_changed,
+    what_first_inputs_leave,
+    what_is_held,
+)
 from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
-from symcheck.engine.networks.capture.read_attributes import Cached, read_outside, without_caches
+from symcheck.engine.networks.capture.read_attributes import Cached, read_by_scripts, read_outside, without_caches
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
@@ -45,7 +51,7 @@ def capture_every_call(
     """The graph of every call of the network, for all values, batches and earlier calls.
 
     Args:
-        net: the float64 copy that is followed.
+        net: the float64 copy that is followed; never called before, so that what first calls leave shows.
         deployed: the network as deployed, for comparison; None if it is not torch's own code.
         shape: of one input, without the batch axis.
         seed: for the inputs of the calls.
@@ -74,20 +80,32 @@ def _captured_or_reason(
     if any(isinstance(item, Cached) for names in watched.functions.values() for item in names.values()):
         with without_caches(watched.functions):
             watched = called_twice(lambda: floating_outputs(ours, batches[0]))
+    other = with_gradients(net)
+    with torch.no_grad(), float64_default(), Float64Mode():
+        other(batches[1])
+        other(batches[0])
+    kept, tensors_kept = what_first_inputs_leave(ours, other)
+    if kept:
+        return Opaque(state("SYM183", what=kept))
     before = what_is_held(ours, watched.functions)
     usual = [floating_outputs(ours, x) for x in batches]
     # nothing runs between this look and the capture: what is stale now is what the graph may hold
     stale: set[int] = set()
-    changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
+    after = what_is_held(ours, watched.functions)
+    changed = what_changed(before, after, stale=stale)
     if changed is not None:
         return Opaque(changed)
     if watched.asked:
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
-    if outside := read_outside(watched.functions):
+    if outside := read_outside(watched.functions) or (before.closed and f"an object of type {before.closed}"):
         return Opaque(state("SYM185", operation=outside))
+    if (reason := read_by_scripts(ours, watched.functions)) is not None:
+        return Opaque(reason)
     captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
     if captured.settings != settings_read(watched.functions):
         return Opaque(state("SYM185", operation="a setting of torch or Python"))
+    if kept := next((tensors_kept[id(item)] for item in captured_tensors(captured) if id(item) in tensors_kept), ""):
+        return Opaque(state("SYM183", what=kept))
     if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
     met = why_samples_meet(captured)
@@ -136,8 +154,13 @@ def answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, tor
 
 def _reads_stale(captured: Capture, stale: set[int]) -> bool:
     """Whether the graph reads a tensor that each call replaces (an attribute, parameter or buffer)."""
+    return any(id(item) in stale for item in captured_tensors(captured))
+
+
+def captured_tensors(captured: Capture) -> list[torch.Tensor]:
+    """The parameters, buffers and constants of a graph."""
     held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
-    return any(id(item) in stale for item in (*held, *captured.state.values()))
+    return [item for item in (*held, *captured.state.values()) if isinstance(item, torch.Tensor)]
 
 
 def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> bool:

@@ -40,3 +40,6 @@ _ON_GRIDS_NAMES = (
 ON_GRIDS = tuple(_ON_GRIDS_NAMES.split())
 MAY_RAISE = ("linalg_", "_linalg", "cholesky", "lu_", "inverse", "multinomial", "_assert", "lstsq", "ormqr", "svd")
 RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "poisson", "geometric", "cauchy", "log_normal")
+_AT_PLACES_NAMES = "gather index_select scatter scatter_add scatter_reduce index_add index_fill index_copy"
+AT_PLACES = {"embedding": "indices", **dict.fromkeys(_AT_PLACES_NAMES.split(), "index")}
+"""Operators that read or write at places given as whole numbers, and the argument that holds them."""

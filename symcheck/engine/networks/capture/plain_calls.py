@@ -17,9 +17,10 @@ import torch
 from torch import fx, nn
 from torch.utils._pytree import tree_flatten
 
-from symcheck.engine.networks.capture.call_effects import words_of
 from symcheck.engine.networks.capture.capture import Capture, graph_of_numbers, tensors_of
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
+from symcheck.engine.networks.capture.held_state import words_of
+from symcheck.engine.networks.subject.compiled import eager_stance
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.subject.values import Opaque
 from symcheck.nn.basis_layer import BasisLayer
@@ -55,22 +56,21 @@ def why_calls_differ(
     Returns:
         The reason, with the line after which the paths diverge; None if all calls agree.
     """
-    if any(hasattr(module, "_orig_mod") or module._compiled_call_impl is not None for module in net.modules()):
-        return None  # compiled code runs no instructions of its own to compare
     batches = [x] if alone else [x, *(torch.cat([x] * size)[:size] for size in SIZES)]
     ours = copy_network(net, device=torch.device("cpu"))
     calls: list[tuple[nn.Module, torch.Tensor, Any]] = [(ours, batch, torch.no_grad()) for batch in batches]
     calls.append((with_gradients(net), x, torch.enable_grad()))
     calls.append((copy_network(net, device=torch.device("cpu")), x, torch.inference_mode()))
     for module, batch, mode in calls:
-        with mode, float64_default(), Float64Mode():
+        # compiled code runs no instructions of its own to compare, so it runs uncompiled, as in the capture
+        with eager_stance(), mode, float64_default(), Float64Mode():
             taken = path_of(module, batch.clone())
         if (source := captured.path.where_it_leaves(taken)) is not None:
             return Opaque(statement.state("SYM187"), source=source)
     if deployed is not None:
         dtype = next((p.dtype for p in deployed.parameters() if p.is_floating_point()), torch.float32)
         used = copy_network(deployed, device=torch.device("cpu"))
-        with torch.no_grad():
+        with eager_stance(), torch.no_grad():
             taken = path_of(used, x.to(dtype))
         if (source := captured.path.where_it_leaves(taken)) is not None:
             return Opaque(statement.state("SYM187"), source=source)

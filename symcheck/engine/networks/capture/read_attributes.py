@@ -7,18 +7,27 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from symcheck.engine.networks.capture.call_effects import words_of
+import torch
+from torch import nn
+
+from symcheck.engine.networks.capture.held_state import words_of
+from symcheck.statements.statement import Statement, state
 
 _OF_THE_PROCESS = ("argv", "orig_argv", "flags", "warnoptions", "modules", "_xoptions", "stdin")
 """What `sys` holds of how the process was started, and of what else it has loaded."""
 Cached = functools._lru_cache_wrapper
 """The kind of what `functools.cache` and `lru_cache` make."""
+_CLOCKS = frozenset(["datetime64"])
+"""Types whose making may read a clock."""
+_DEVICE = re.compile(r"(cuda|mps|xpu|hpu|mtia|privateuseone)(:\d+)?$")
+"""Names of devices: code that has one asks where it runs."""
 _OF_A_CALL = "needs_input_grad"
 """By which the context of an autograd function tells whether gradients of the input are recorded."""
 
@@ -32,6 +41,10 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
     held = [getattr(sys, name) for name in _OF_THE_PROCESS if hasattr(sys, name)] + [os.environ]
     for code, names in functions.items():
         words = words_of(code)
+        if told := next((item for item in code.co_consts if isinstance(item, str) and _DEVICE.match(item)), ""):
+            return told
+        if clock := words & _CLOCKS:
+            return next(iter(clock))
         if _OF_A_CALL in words:
             return _OF_A_CALL
         if any(names.get(word) is sys for word in words):
@@ -58,3 +71,46 @@ def without_caches(functions: Mapping[types.CodeType, dict[str, Any]]) -> Iterat
     finally:
         for scope, name, item in changed:
             scope[name] = item
+
+
+_CHANGING_LISTS = frozenset(
+    ["append", "_set_item", "insert", "extend", "pop", "clear", "remove", "Delete", "reverse", "sort"]
+)
+_ASKING_NAMES = "is_grad_enabled is_contiguous stride requires_grad is_cuda layout device is_leaf data_ptr grad"
+_ASKING = frozenset(_ASKING_NAMES.split())
+_COMPARING = frozenset(["eq", "ne", "__is__", "__isnot__", "__contains__"])
+
+
+def read_by_scripts(net: nn.Module, functions: Mapping[types.CodeType, dict[str, Any]]) -> Statement | None:
+    """What TorchScript inside a network changes, or reads besides its input: no Python code shows it.
+
+    Args:
+        net: the network.
+        functions: the network's own code that runs in a call, with its globals.
+
+    Returns:
+        The reason; None if it does neither.
+    """
+    scripts: dict[str, Any] = {
+        name: module for name, module in net.named_modules() if isinstance(module, torch.jit.ScriptModule)
+    }
+    named = {word: scope.get(word) for code, scope in functions.items() for word in words_of(code)}
+    scripts |= {word: item for word, item in named.items() if isinstance(item, torch.jit.ScriptFunction)}
+    for name, script in scripts.items():
+        for node in _nodes_of(getattr(script, "inlined_graph", None)):
+            kind = node.kind().partition("::")[2]
+            made_by = [item.node().kind() for item in node.inputs()]
+            writes = kind in _CHANGING_LISTS or (kind.endswith("_") and not kind.startswith("_"))
+            if kind == "SetAttr" or (writes and made_by[:1] == ["prim::GetAttr"]):
+                return state("SYM183", what=name)
+            if kind in _ASKING or (kind in _COMPARING and "prim::dtype" in made_by):
+                return state("SYM185", operation="dtype" if kind in _COMPARING else kind)
+    return None
+
+
+def _nodes_of(graph: Any) -> Iterator[Any]:
+    """The nodes of a graph of TorchScript, inner blocks included."""
+    for node in () if graph is None else graph.nodes():
+        yield node
+        for block in node.blocks():
+            yield from _nodes_of(block)

@@ -69,6 +69,8 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     if len(tensors) < len(given) or not tensors:
         return None  # a size of the batch among the numbers
     call = _Call(node, tensors, [values[item].dtype for item in tensors])
+    if any(np.isnan(graph.numbers(ids[ids < 0])).any() for ids in (values[item].array for item in tensors)):
+        return None  # memory that was never written to
     if pointwise:
         return _entry_by_entry(graph, call, [values[item] for item in tensors], made[0].dtype)
     size = graph.size_of_batch

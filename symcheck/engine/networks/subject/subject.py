@@ -144,6 +144,12 @@ class Subject:
             return self.deployed
         return exact
 
+    def uncalled(self) -> nn.Module:
+        """Another float64 copy, which was never called; the copy that runs if there is no other."""
+        if self.coarse:
+            return self.exact
+        return _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)).train(self.training))
+
     @property
     def runs_torch(self) -> nn.Module | None:
         """The deployed copy if plain torch runs it; None if other code does, or if its dtype is float64."""

@@ -1,0 +1,400 @@
+"""All state of a network and of its own code, so that what a call changes can be seen.
+
+A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore everything
+that the code can reach is written out before and after calls: modules and their order, classes, closures, globals,
+modules that are imported inside a function, caches, frames of generators, and the numbers of tensors.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import gc
+import inspect
+import io
+import pickle
+import random
+import sys
+import types
+import weakref
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file
+from symcheck.statements.statement import Statement, state
+
+GENERATORS = "a generator of random numbers"
+"""What a network that draws changes; what it draws is fixed by a seed of the run."""
+SCALARS = (type(None), bool, int, float, complex, str, bytes)
+PLAIN = (*SCALARS, tuple, list, dict, set, frozenset)
+_OF_GRAPHS = ("_buffers", "_parameters", "training")
+_FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
+_LRU_LINK = "_lru_list_elem"
+"""The type of the entries of a cache of limited size."""
+_CLOSED = frozenset(["_thread", "threading", "_io", "io", "logging", "_weakref", "weakref", "torch"])
+"""Modules whose objects cannot be written out, and are read by calls that are watched, or by torch alone."""
+
+
+@dataclass
+class Held:
+    """The state of a network and its own code at one time.
+
+    Attributes:
+        parts: by name, state other than tensors, as comparable bytes.
+        tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
+        closed: the type of the first object that cannot be looked into; "" if there is none.
+    """
+
+    parts: dict[str, bytes] = field(default_factory=dict)
+    tensors: dict[str, list[tuple[torch.Tensor, Any]]] = field(default_factory=dict)
+    closed: str = ""
+
+
+def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]) -> Held:
+    """All state that a call can change without a trace in its graph.
+
+    Args:
+        net: the network.
+        functions: the code that runs in a call, with its globals.
+
+    Returns:
+        Modules, globals that the code reads, the classes of the network, and the generators of random numbers.
+    """
+    held = Held()
+    classes: dict[type, None] = {}
+    codes: set[types.CodeType] = set()
+
+    def keep(name: str, item: Any) -> None:
+        writer = _Writer(classes, codes)
+        held.parts[name] = writer.bytes_of(item)
+        held.tensors[name] = writer.tensors
+        held.closed = held.closed or writer.closed
+
+    for name, module in net.named_modules():
+        # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
+        named = _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
+        order = [(child, id(item)) for child, item in module._modules.items()]
+        keep(name or "the network", ({key: vars(module)[key] for key in sorted(named)}, order))
+        classes.setdefault(type(module))
+    words = sorted(set().union(*map(words_of, functions)))
+    for code, names in functions.items():
+        keep(f"a global of {code.co_name}", (_used_by(code, names), _read_of_modules(code, names, words)))
+    # what is written of a class may lead to others
+    written: set[type] = set()
+    while remaining := [cls for cls in classes if cls not in written]:
+        for cls in remaining:
+            written.add(cls)
+            for kind in (*inspect.getmro(cls), *inspect.getmro(type(cls))):
+                if kind is cls and is_own_class(cls):
+                    keep(cls.__qualname__, {key: item for key, item in vars(cls).items() if key not in _OF_A_CLASS})
+                elif is_own_class(kind):
+                    classes.setdefault(kind)
+    # hooks of torch, for one: functions that run and that nothing above leads to
+    inner = {item for code in functions for item in code.co_consts if isinstance(item, types.CodeType)}
+    if missed := [code for code in functions if code not in codes and code not in inner]:
+        for function in gc.get_referrers(*missed):
+            if isinstance(function, types.FunctionType):
+                keep(f"what {function.__name__} holds", function)
+    keep(
+        GENERATORS,
+        (random.getstate(), np.random.get_state(), torch.get_rng_state().numpy().tobytes()),  # noqa: NPY002
+    )
+    return held
+
+
+_OF_A_CLASS = ("__dict__", "__weakref__", "__module__")
+
+
+def _used_by(code: types.CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
+    """What code names of its globals, of the modules that it imports itself, and of other modules of the author."""
+    words = sorted(_names_of(code))
+    used = {word: names[word] for word in words if word in names}
+    package = str(names.get("__package__") or "")
+    imported = [sys.modules.get(name) for word in words for name in (word, f"{package}.{word}") if word not in names]
+    for module in [*used.values(), *imported]:
+        if isinstance(module, types.ModuleType) and is_own_file(getattr(module, "__file__", None) or "<frozen"):
+            used |= {f"{module.__name__}.{word}": vars(module)[word] for word in words if word in vars(module)}
+    return used
+
+
+def settings_read(functions: Mapping[types.CodeType, dict[str, Any]]) -> bytes:
+    """The settings that the network's own code may read from modules, as bytes."""
+    words = sorted(set().union(*map(words_of, functions)))
+    return _Writer().bytes_of([_read_of_modules(code, names, words) for code, names in functions.items()])
+
+
+def words_of(code: types.CodeType) -> set[str]:
+    """The names that code uses, of variables and attributes, and strings in it that may be such names."""
+    return _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
+
+
+def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """What own code may read, by these names, from the modules among a function's globals, by dotted name."""
+    read: dict[str, Any] = {}
+
+    def look(item: Any, prefix: str, depth: int) -> None:
+        for word in words:
+            try:
+                held = getattr(item, word)
+            except Exception:  # a property of a library that does not answer here
+                continue
+            name = f"{prefix}.{word}"
+            if isinstance(held, (*PLAIN, np.ndarray)):
+                read[name] = _brief(held)
+            elif isinstance(held, types.ModuleType) and is_own_file(getattr(held, "__file__", None) or "<frozen"):
+                read[name] = None  # looked into where the code names it
+            elif isinstance(held, torch.Tensor):
+                read[name] = held
+            elif depth and (not callable(held) or isinstance(held, type | types.FunctionType)):
+                look(held, name, depth - 1)
+
+    modules = {word: names[word] for word in _names_of(code) if isinstance(names.get(word), types.ModuleType)}
+    for name, module in sorted({**modules, "builtins": builtins}.items()):
+        look(module, name, 3)
+    return read
+
+
+def _brief(item: Any) -> Any:
+    """Numbers and text unchanged; for containers their entries, up to a thousand."""
+    if isinstance(item, dict):
+        return "dict", len(item), [(_entry_of(key), _entry_of(item[key])) for key in list(item)[:1000]]
+    if isinstance(item, set | frozenset):
+        return type(item).__name__, len(item), sorted(repr(_entry_of(part)) for part in list(item)[:1000])
+    if isinstance(item, list | tuple):
+        return type(item).__name__, len(item), [_entry_of(part) for part in item[:1000]]
+    return item
+
+
+def _entry_of(part: Any) -> Any:
+    """An entry of a container: numbers and text unchanged, other objects by identity."""
+    return part if isinstance(part, SCALARS) else id(part)
+
+
+def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
+    """The changes made by calls.
+
+    Args:
+        before: the state before the calls.
+        after: the state after them.
+        stale: receives the identities of replaced tensors. Replacement alone is not a change; a stored result matters
+            only if it is read again.
+
+    Returns:
+        The reason; None if nothing changed.
+    """
+    for name, part in after.parts.items():
+        if before.parts.get(name) != part:
+            return state("SYM183", what=name)
+        for (old, numbers), (new, later) in zip(before.tensors[name], after.tensors[name], strict=True):
+            if old is new and numbers != later:
+                return state("SYM183", what=name)
+            if old is not new and stale is not None:
+                stale.update((id(old), id(new)))
+    return None
+
+
+def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict[int, str]]:
+    """What a network keeps of the inputs of its first calls.
+
+    Args:
+        net: a copy of the network that was called.
+        other: a copy that was called with other inputs.
+
+    Returns:
+        The name of the first module that keeps something else than tensors; "" if there is none. The names of modules
+        that keep tensors, by the identity of a tensor of the first copy: they matter only if they are read again.
+    """
+    kept: dict[int, str] = {}
+    for (name, mine), (_, others) in zip(net.named_modules(), other.named_modules(), strict=False):
+        writers = _Writer(by_identity=False), _Writer(by_identity=False)
+        parts = [
+            writer.bytes_of({key: item for key, item in vars(module).items() if key != "_modules"})
+            for writer, module in zip(writers, (mine, others), strict=True)
+        ]
+        if parts[0] != parts[1]:
+            return name or "the network", kept
+        for (tensor, numbers), (_, their) in zip(writers[0].tensors, writers[1].tensors, strict=True):
+            if numbers[1:] != their[1:]:
+                kept[id(tensor)] = name or "the network"
+    return "", kept
+
+
+def lasting_change(reason: Statement) -> str:
+    """The state that a call leaves for later ones, from the reason that ended a proof; "" for other reasons.
+
+    Args:
+        reason: why there is no graph of every call.
+    """
+    what = str(reason.fields["what"]) if reason.code == "SYM183" else ""
+    return "" if what == GENERATORS else what
+
+
+def is_own_class(cls: type) -> bool:
+    """Whether a class was written by the network's author."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    return file is not None and is_own_file(file)
+
+
+def _names_of(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for item in code.co_consts:
+        if isinstance(item, types.CodeType):
+            names |= _names_of(item)
+    return names
+
+
+def _slots_of(cls: type) -> list[str]:
+    slots = vars(cls).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else [name for name in slots if name not in ("__dict__", "__weakref__")]
+
+
+class _Writer(pickle.Pickler):
+    """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
+
+    Args:
+        classes: receives the author's classes that are met.
+        codes: receives the code of the functions that are met.
+        by_identity: whether objects that are not inspected must be the same ones; otherwise their type is enough.
+    """
+
+    def __init__(
+        self,
+        classes: dict[type, None] | None = None,
+        codes: set[types.CodeType] | None = None,
+        *,
+        by_identity: bool = True,
+    ) -> None:
+        self._stream = io.BytesIO()
+        super().__init__(self._stream, protocol=4)
+        self._classes = {} if classes is None else classes
+        self._codes = set() if codes is None else codes
+        self._id: Callable[[Any], int] = id if by_identity else lambda item: 0
+        self.tensors: list[tuple[torch.Tensor, Any]] = []
+        self.closed = ""
+
+    def bytes_of(self, item: Any) -> bytes:
+        """The state as bytes, equal for equal states."""
+        self.dump(item)
+        return self._stream.getvalue()
+
+    def persistent_id(self, item: Any) -> Any:
+        """Name objects that are not inspected."""
+        if isinstance(item, PLAIN):
+            return None
+        if isinstance(item, torch.Tensor):
+            self.tensors.append((item, _numbers_of(item)))
+            return ("tensor", tuple(item.shape), str(item.dtype), type(item).__name__, getattr(item, "__dict__", None))
+        if isinstance(item, nn.Module):
+            # each module of a network is compared under its own name
+            return ("module", self._id(item)) if isinstance(item, torch.jit.ScriptModule) else None
+        if isinstance(item, torch.Generator):
+            return ("generator", item.get_state().numpy().tobytes())
+        if isinstance(item, types.ModuleType | types.CodeType | types.BuiltinFunctionType | torch.dtype | torch.device):
+            return (type(item).__name__, self._id(item))
+        if isinstance(item, type):
+            if is_own_class(item):
+                self._classes.setdefault(item)
+            return ("class", self._id(item))
+        return None
+
+    def reducer_override(self, item: Any) -> Any:
+        """How functions, frames and objects that cannot be pickled are inspected."""
+        if isinstance(item, types.FunctionType):
+            self._codes.add(item.__code__)
+            if not is_own_code(item.__code__.co_filename, item.__globals__):
+                return tuple, ((self._id(item),),)
+            return tuple, ((self._id(item),),), (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item))
+        looked_into = _parts_of(item)
+        if looked_into is not None:
+            return tuple, ((type(item).__name__,),), looked_into
+        if is_own_class(type(item)):  # whatever it says of itself when it is written
+            self._classes.setdefault(type(item))
+            slots = [name for cls in type(item).__mro__ for name in _slots_of(cls)]
+            held = {name: getattr(item, name, None) for name in slots}
+            base: list[Any] = (
+                [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
+            )
+            base += [dict(item)] if isinstance(item, dict) else []
+            base += self._built_in_part(item)
+            return tuple, ((self._id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
+        try:
+            reduced = item.__reduce_ex__(4)
+        except Exception:  # locks, files, handles: nothing to compare but which one it is
+            self._note_closed(item)
+            return tuple, ((type(item).__name__, self._id(item)),), dict(getattr(item, "__dict__", {}))
+        if isinstance(reduced, str):
+            return tuple, ((reduced, self._id(item)),)
+        # who makes it is not compared; what it is made of is
+        maker, arguments, *rest = reduced
+        return (tuple, ((getattr(maker, "__name__", ""), *arguments),), *rest)
+
+    def _built_in_part(self, item: Any) -> list[Any]:
+        """What an object of the author's class holds by a class of Python's or of an extension."""
+        built_in = [cls for cls in type(item).__mro__ if not cls.__flags__ & _OWN_MEMORY]
+        if built_in[0] in (object, list, tuple, set, frozenset, dict, collections.deque):
+            return []
+        try:
+            return list(item.__reduce_ex__(4)[1:3])
+        except Exception:
+            self._note_closed(item)
+            return []
+
+    def _note_closed(self, item: Any) -> None:
+        if type(item).__module__.partition(".")[0] not in _CLOSED:
+            self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
+
+
+_OWN_MEMORY = 1 << 9
+"""The flag of types that are made at run time (`Py_TPFLAGS_HEAPTYPE`), as classes written in Python are."""
+
+
+def _parts_of(item: Any) -> Any:
+    """What an object of Python's own holds that it does not write out by itself; None for other objects."""
+    if isinstance(item, types.CellType):
+        try:
+            return (item.cell_contents,)
+        except ValueError:  # nothing in it yet
+            return ()
+    if isinstance(item, types.MethodType):
+        return item.__func__, item.__self__
+    if isinstance(item, property):
+        return item.fget, item.fset
+    if isinstance(item, staticmethod | classmethod):
+        return (item.__func__,)
+    if isinstance(item, weakref.ref):
+        return (item(),)
+    if isinstance(item, memoryview):
+        return (item.tobytes(),)
+    if isinstance(item, types.MappingProxyType):
+        return (dict(item),)
+    if isinstance(item, functools._lru_cache_wrapper) or type(item).__name__ == _LRU_LINK:
+        return tuple(part for part in gc.get_referents(item) if not isinstance(part, type))
+    frame = next((getattr(item, name) for kind, name in _FRAMES.items() if isinstance(item, kind)), None)
+    if frame is None:
+        return (id(item),) if isinstance(item, tuple(_FRAMES)) else None
+    if not is_own_code(frame.f_code.co_filename, frame.f_globals):
+        return (id(item),)
+    return id(item), frame.f_lasti, dict(frame.f_locals)
+
+
+_LONG = 2**16
+"""Bytes of a tensor that are compared one by one; of larger ones sums of words are."""
+
+
+def _numbers_of(tensor: torch.Tensor) -> Any:
+    """The version of a tensor and its numbers: assigning to `.data`, or writing through an array, leaves no version."""
+    version = 0 if tensor.is_inference() else tensor._version
+    try:
+        raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+    except Exception:  # sparse, quantised or empty ones, and those without numbers
+        return (version,)
+    words = raw[: raw.size // 8 * 8].view(np.int64) if raw.size > _LONG else None
+    return version, zlib.crc32(raw.tobytes()) if words is None else int(words.sum())

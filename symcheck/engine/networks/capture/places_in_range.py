@@ -1,0 +1,94 @@
+"""How large whole numbers can be that a network computes from its input and uses as places."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch import fx
+
+_KEEPING_NAMES = (
+    "view _unsafe_view reshape unsqueeze squeeze permute transpose t expand slice select clone detach alias contiguous "
+    "flip roll repeat"
+)
+_KEEPING = frozenset(_KEEPING_NAMES.split())
+"""Operators whose results are some of their first argument's numbers."""
+_PLACES = frozenset(["argmax", "argmin", "argsort", "sort", "topk", "max", "min", "kthvalue", "median", "mode"])
+"""Operators that tell the places of entries along an axis."""
+
+
+def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) -> bool:
+    """Whether an operator is given places that depend on the input and may lie outside its tensor, so that it raises.
+
+    Args:
+        node: the operator.
+        argument: the name of the argument that holds the places.
+        batched: the nodes among its arguments that depend on the input.
+    """
+    names = [item.name for item in node.target._schema.arguments]  # type: ignore[union-attr]
+    given: Any = node.args
+    if (places := given[names.index(argument)]) not in batched:
+        return False
+    table, dim = given[0].meta["val"], given[1] if "dim" in names else 0
+    size, bound = table.shape[dim] if table.ndim else 1, upper_bound(places)
+    return bound is None or not isinstance(size, int) or bound > size
+
+
+def upper_bound(node: fx.Node) -> int | None:
+    """A bound that whole numbers of a node stay below, none of them negative; None if none is known.
+
+    Args:
+        node: a node of a captured graph.
+    """
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and value.dtype == torch.bool:
+        return 2
+    if node.op == "get_attr":
+        return _bound_of(getattr(node.graph.owning_module, str(node.target)))
+    if node.op != "call_function":
+        return None
+    if node.target is operator.getitem:
+        parent, item = node.args
+        return _length_of_axis(parent) if item == 1 else None  # type: ignore[arg-type]
+    if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(node.args[0], fx.Node):
+        return None
+    name = node.target._schema.name.removeprefix("aten::")
+    source = node.args[0]
+    if name in _KEEPING:
+        return upper_bound(source)
+    if name == "_to_copy":
+        whole = isinstance(value, torch.Tensor) and value.dtype in (torch.int32, torch.int64)
+        return upper_bound(source) if whole else None
+    if name == "clamp" and len(node.args) == 3 and all(isinstance(item, int) for item in node.args[1:]):
+        low, high = node.args[1:]
+        return int(high) + 1 if 0 <= int(low) <= int(high) else None  # type: ignore[arg-type]
+    if name == "remainder" and isinstance(node.args[1], int) and node.args[1] > 0:
+        return node.args[1]
+    if name in ("bucketize", "searchsorted"):
+        # the number of thresholds, after the last of which a number may lie
+        table = node.args[1 if name == "bucketize" else 0]
+        length = table.meta["val"].shape[-1] if isinstance(table, fx.Node) else None
+        return length + 1 if isinstance(length, int) else None
+    return _length_of_axis(node) if name in ("argmax", "argmin", "argsort") else None
+
+
+def _bound_of(constant: Any) -> int | None:
+    if not isinstance(constant, torch.Tensor) or constant.is_floating_point() or not constant.numel():
+        return None
+    return int(constant.max()) + 1 if int(constant.min()) >= 0 else None
+
+
+def _length_of_axis(node: fx.Node) -> int | None:
+    """The number of places among which an operator chooses; None if it chooses none."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    schema = node.target._schema
+    given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs
+    defaults = {argument.name: argument.default_value for argument in schema.arguments}
+    value, dim = given["self"].meta["val"], given.get("dim", defaults.get("dim"))  # type: ignore[union-attr]
+    if schema.name.removeprefix("aten::") not in _PLACES or not isinstance(dim, int):
+        return None
+    size = value.shape[dim]
+    return size if isinstance(size, int) else None
