@@ -45,7 +45,7 @@ _PURE = frozenset(_PURE_NAMES.split())
 """Modules of the standard library whose functions answer by their arguments."""
 _TELLING = frozenset(["debug", "info", "warning", "error", "exception", "critical", "log", "warn"])
 """Functions that tell somebody something and answer nothing."""
-_OPERATORS = ("torch._C._nn", "torch._C._fft", "torch._C._linalg", "torch._C._special")
+_OPERATORS = tuple(f"torch._C._{name}" for name in ["nn", "fft", "linalg", "special", "sparse"])
 _SETTINGS_NAMES = (
     "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
     "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing"

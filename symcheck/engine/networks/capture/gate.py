@@ -80,10 +80,9 @@ def _captured_or_reason(
     if any(isinstance(item, Cached) for names in watched.functions.values() for item in names.values()):
         with without_caches(watched.functions):
             watched = called_twice(lambda: floating_outputs(ours, batches[0]))
-    other = with_gradients(net)
-    with torch.no_grad(), float64_default(), Float64Mode():
-        other(batches[1])
-        other(batches[0])
+    other = copy_network(net, device=torch.device("cpu"))
+    for x in reversed(batches):
+        floating_outputs(other, x)
     kept, tensors_kept = what_first_inputs_leave(ours, other)
     if kept:
         return Opaque(state("SYM183", what=kept))

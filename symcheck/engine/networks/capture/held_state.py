@@ -19,7 +19,7 @@ import sys
 import types
 import weakref
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file
+from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
 
 GENERATORS = "a generator of random numbers"
@@ -38,8 +39,9 @@ _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _LRU_LINK = "_lru_list_elem"
 """The type of the entries of a cache of limited size."""
-_CLOSED = frozenset(["_thread", "threading", "_io", "io", "logging", "_weakref", "weakref", "torch"])
-"""Modules whose objects cannot be written out, and are read by calls that are watched, or by torch alone."""
+_CLOSED = frozenset(["ctypes", "_ctypes", "mmap", "contextvars", "_contextvars"])
+"""Modules of Python whose objects cannot be written out, and are read without a call: memory, and what a context holds.
+Other such objects of Python and torch (locks, files) are read by calls that are watched."""
 
 
 @dataclass
@@ -78,10 +80,8 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
         held.closed = held.closed or writer.closed
 
     for name, module in net.named_modules():
-        # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
-        named = _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
         order = [(child, id(item)) for child, item in module._modules.items()]
-        keep(name or "the network", ({key: vars(module)[key] for key in sorted(named)}, order))
+        keep(name or "the network", (_kept_by(module), order))
         classes.setdefault(type(module))
     words = sorted(set().union(*map(words_of, functions)))
     for code, names in functions.items():
@@ -109,7 +109,7 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
     return held
 
 
-_OF_A_CLASS = ("__dict__", "__weakref__", "__module__")
+_OF_A_CLASS = ("__dict__", "__weakref__", "__module__", "_abc_impl")
 
 
 def _used_by(code: types.CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,6 +177,17 @@ def _entry_of(part: Any) -> Any:
     return part if isinstance(part, SCALARS) else id(part)
 
 
+def _kept_by(module: nn.Module) -> dict[str, Any]:
+    """What a module keeps, apart from other modules."""
+    # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
+    named: Iterable[str] = (
+        _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
+    )
+    if isinstance(module, BasisLayer):
+        named = set(named) - {"_kept"}  # the weight that its coefficients make, and where it lies
+    return {key: vars(module)[key] for key in sorted(named)}
+
+
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
     """The changes made by calls.
 
@@ -214,10 +225,7 @@ def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict
     kept: dict[int, str] = {}
     for (name, mine), (_, others) in zip(net.named_modules(), other.named_modules(), strict=False):
         writers = _Writer(by_identity=False), _Writer(by_identity=False)
-        parts = [
-            writer.bytes_of({key: item for key, item in vars(module).items() if key != "_modules"})
-            for writer, module in zip(writers, (mine, others), strict=True)
-        ]
+        parts = [writer.bytes_of(_kept_by(module)) for writer, module in zip(writers, (mine, others), strict=True)]
         if parts[0] != parts[1]:
             return name or "the network", kept
         for (tensor, numbers), (_, their) in zip(writers[0].tensors, writers[1].tensors, strict=True):
@@ -348,7 +356,8 @@ class _Writer(pickle.Pickler):
             return []
 
     def _note_closed(self, item: Any) -> None:
-        if type(item).__module__.partition(".")[0] not in _CLOSED:
+        top = type(item).__module__.partition(".")[0]
+        if top in _CLOSED or (top not in sys.stdlib_module_names and top != "torch"):
             self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
 
 

@@ -30,7 +30,7 @@ _UNIFORM_NAMES = (
 )
 UNIFORM = frozenset(_UNIFORM_NAMES.split())
 NUMBERING = frozenset(["arange", "range", "linspace", "logspace", "eye", "tril_indices", "triu_indices"])
-PRODUCTS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "linear"])
+PRODUCTS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "linear", "_sparse_mm"])
 _ON_GRIDS_NAMES = (
     "convolution avg_pool max_pool adaptive_avg_pool adaptive_max_pool _adaptive_avg_pool upsample "
     "reflection_pad replication_pad grid_sampler pixel_shuffle pixel_unshuffle channel_shuffle "

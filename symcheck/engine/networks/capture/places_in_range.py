@@ -11,7 +11,7 @@ from torch import fx
 
 _KEEPING_NAMES = (
     "view _unsafe_view reshape unsqueeze squeeze permute transpose t expand slice select clone detach alias contiguous "
-    "flip roll repeat"
+    "flip roll repeat lift_fresh lift_fresh_copy"
 )
 _KEEPING = frozenset(_KEEPING_NAMES.split())
 """Operators whose results are some of their first argument's numbers."""

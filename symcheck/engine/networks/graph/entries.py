@@ -53,7 +53,8 @@ class Entries:
 
 def constant(graph: Graph, tensor: torch.Tensor, name: str = "") -> Entries:
     """The ids of a tensor of numbers."""
-    numbers = tensor.detach().cpu().to(torch.float64).numpy()
+    dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
+    numbers = dense.detach().cpu().to(torch.float64).numpy()
     return Entries(torch.from_numpy(np.ascontiguousarray(graph.constants(numbers, name))), tensor.dtype)
 
 

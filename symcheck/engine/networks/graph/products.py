@@ -19,7 +19,7 @@ def total(graph: Graph, x: Floats, factor: float = 1.0) -> Floats:
     return graph.linear(x, weight, None, "sum")[..., 0]
 
 
-@operator("mm", "bmm", "mv", "dot", "matmul")
+@operator("mm", "bmm", "mv", "dot", "matmul", "_sparse_mm")
 def product(graph: Graph, x: Entries, y: Entries, name: str = "product") -> Entries:
     """Matrix products."""
     a, b = x.array, y.array
