@@ -38,17 +38,18 @@ def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
             scope.pop("len", None)
 
 
-_FEW, _MANY = range(2, 130), (255, 256, 1000, 1023, 1024, 4095, 4096, 10**6 + 3)
-"""Sizes at which an answer about the size is tried: all small ones, and some beyond thresholds of kernels."""
+_SIZES = range(2, 130)
+"""Sizes at which an answer about the size is tried."""
 
 
 def holds_for_all_sizes(guard: Any) -> bool:
-    """Whether an answer about sizes is the same for every batch of at least two.
+    """Whether a number made from the batch size and used as one, as an index, is the same for all sizes.
 
     Args:
-        guard: a condition on the symbol of the batch size, as torch records it.
+        guard: a condition on the symbol of the batch size, as torch records it. Only equalities say that a size became
+            a number; by inequalities operators select kernels, which compute the same.
     """
     symbols = list(guard.free_symbols)
-    if len(symbols) != 1:
-        return not symbols
-    return all(bool(guard.subs(symbols[0], size)) for size in (*_FEW, *_MANY))
+    if type(guard).__name__ != "Equality" or len(symbols) != 1:
+        return True
+    return all(bool(guard.subs(symbols[0], size)) for size in _SIZES)
