@@ -167,6 +167,38 @@ def test_a_function_that_loses_joints_breaks_the_group_too():
     assert wrong_columns(report) == {(group, c): code for group in ("policy", "action") for c, code in codes.items()}
 
 
+def as_shown(x):
+    """Contacts, angles about x, y and z, then gravity, each by code that is right for what a robot shows alone."""
+    turned = torch.atan2(x[..., 4:7].sin(), x[..., 4:7].cos())
+    turned[..., 1] = x[..., 5].sin().asin()
+    down = x[..., 7:] / x[..., 7:].norm(dim=-1, keepdim=True).clamp_min(1e-9)
+    return torch.cat([SWAP_FEET((x[..., :4] > 0.5).to(x)), AXIAL(turned), POLAR(down)], -1)
+
+
+def test_functions_are_judged_on_numbers_that_a_robot_can_show():
+    written = layout("contacts", "euler_xyz", "gravity")
+    right = sc.verify_mirror(batched((as_shown, QUAD_XZ)), model=QUADRUPED, layout=written)
+    assert right["observation_columns"].verdict == "passed", right.to_text()
+    wrong = sc.verify_mirror(batched((lambda x: as_shown(x) * (x.abs() < 1), QUAD_XZ)), model=QUADRUPED, layout=written)
+    assert wrong["observation_columns"].verdict == "failed"
+
+
+def test_each_half_alone_gets_the_images_that_it_gets_with_the_other():
+    right = batched((BIPED_JOINTS, BIPED_JOINTS))
+
+    def wrong(env, obs, actions, obs_type="policy"):
+        if actions is None:
+            return batched((NO_SIGNS, BIPED_JOINTS))(env, obs, actions)
+        return right(env, obs, actions)
+
+    assert sc.verify_mirror(right, model=BIPED, layout=layout("joint_pos")).verdict == "passed"
+    report = sc.verify_mirror(wrong, model=BIPED, layout=layout("joint_pos"))
+    assert report["observation_columns"].verdict == "passed"
+    assert report["group_axioms"].verdict == "failed"
+    (cause,) = report["group_axioms"].causes
+    assert (cause.code, cause.fields["missing"]) == ("SYM233", "actions")
+
+
 def test_expected_and_found_are_named_by_joint():
     report = sc.verify_mirror(batched((NO_SIGNS, BIPED_JOINTS)), model=BIPED, layout=layout("joint_pos"))
     assert report.columns[0] == {
