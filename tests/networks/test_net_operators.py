@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from certificate_mutants import certificate_of
 from torch import nn
-from torch.nn import functional as F
 
 from symcheck.certificate_checker import evaluate
 from symcheck.groups import catalog
