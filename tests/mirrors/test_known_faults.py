@@ -191,7 +191,11 @@ def test_each_half_alone_gets_the_images_that_it_gets_with_the_other():
             return batched((NO_SIGNS, BIPED_JOINTS))(env, obs, actions)
         return right(env, obs, actions)
 
-    assert sc.verify_mirror(right, model=BIPED, layout=layout("joint_pos")).verdict == "passed"
+    passed = sc.verify_mirror(right, model=BIPED, layout=layout("joint_pos"))
+    assert passed.verdict == "passed"
+    # The robot is named beside a function, and once where it is the target itself.
+    assert passed.to_dict()["symmetry"] == "model mirror in the xz plane"
+    assert sc.verify_mirror(model=BIPED).to_dict()["symmetry"] == "mirror in the xz plane"
     report = sc.verify_mirror(wrong, model=BIPED, layout=layout("joint_pos"))
     assert report["observation_columns"].verdict == "passed"
     assert report["group_axioms"].verdict == "failed"
