@@ -1,5 +1,6 @@
 """Each known kind of fault in a mirror function is refused with its wrong columns; the right twin is accepted."""
 
+import numpy as np
 import pytest
 import torch
 from machines import (
@@ -7,6 +8,7 @@ from machines import (
     AXIAL_YZ,
     BIPED,
     BIPED_JOINTS,
+    BODY,
     COMMAND,
     COMMAND_YZ,
     POLAR,
@@ -181,6 +183,25 @@ def test_functions_are_judged_on_numbers_that_a_robot_can_show():
     assert right["observation_columns"].verdict == "passed", right.to_text()
     wrong = sc.verify_mirror(batched((lambda x: as_shown(x) * (x.abs() < 1), QUAD_XZ)), model=QUADRUPED, layout=written)
     assert wrong["observation_columns"].verdict == "failed"
+
+
+def test_a_wrong_joint_is_drawn_on_a_robot_whose_links_keep_their_lengths():
+    """Two swings in the plane of the drawing, hip and foot 0.2 apart: the model's image is the pose mirrored."""
+    swing = """<body name="{n}" pos="0 {y} 0"><joint name="{n}_hip" axis="1 0 0"/><geom size=".03"/>
+    <body name="{n}_foot" pos="0 0 -.2"><joint name="{n}_foot" axis="1 0 0"/><geom size=".02"/></body></body>"""
+    model = BODY.format(swing.format(n="L", y=0.1) + swing.format(n="R", y=-0.1))
+    right, wrong = signed([2, 3, 0, 1], [-1] * 4), signed([2, 3, 0, 1], [1, -1, -1, -1])
+    assert sc.verify_mirror(batched((right, right)), model=model, layout=layout("joint_pos")).results[0].pictures == ()
+    report = sc.verify_mirror(batched((wrong, right)), model=model, layout=layout("joint_pos"))
+    pose, image, found = (drawing for _, drawing in report.results[0].pictures)
+    for drawing in (pose, image, found):
+        lengths = [np.hypot(x2 - x1, y2 - y1) for x1, y1, x2, y2 in drawing["lines"]]
+        np.testing.assert_allclose([n for n in lengths if n > 0], [0.1, 0.2] * 2, atol=1e-4)
+    flipped = {(name[0].translate({76: 82, 82: 76}) + name[1:], -x, y) for x, y, name, _ in pose["joints"]}
+    assert {(name, x, y) for x, y, name, _ in image["joints"]} == flipped
+    places = [[joint[:2] for joint in drawing["joints"] if joint[2] == "L_foot"] for drawing in (image, found)]
+    assert places[0] != places[1]
+    assert [name for *_, name, is_wrong in found["joints"] if is_wrong] == ["L_hip"]
 
 
 def test_each_half_alone_gets_the_images_that_it_gets_with_the_other():
