@@ -88,6 +88,7 @@ PENDULUM = preset("pendulum", "tuned").with_changes(
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_training_on_an_environment_of_gymnasium_resumes_bit_for_bit() -> None:
     task = find_task("pendulum")
     job = Job(task, find_network(task, "equivariant"), (0, 1), (0.001,), PENDULUM)
