@@ -58,6 +58,7 @@ def test_two_opposite_directions_leave_a_subgroup_of_order_four():
     assert [cause.fields["order"] for cause in reward_of(wind(1, 3)) if cause.code == "SYM028"] == [4]
 
 
+@pytest.mark.long
 def test_two_neighbouring_directions_leave_the_reflection_that_swaps_them():
     assert [cause.fields["order"] for cause in reward_of(wind(1, 2)) if cause.code == "SYM028"] == [2]
 
