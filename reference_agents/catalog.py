@@ -107,7 +107,7 @@ class Task:
         symmetry: the name of its symmetry, or a SPEC; "" for none.
         threshold: the mean return that counts as solved; None if there is none.
         algorithm: what trains it by default.
-        observation_shape: of one observation: a vector's length, or (channels, height, width).
+        observation_shape: the shape of one observation: the length of a vector, or (channels, height, width).
         actions: how many there are, or how many coordinates one has.
         sweep: what the paper trained.
         networks: name to plan.

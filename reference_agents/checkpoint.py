@@ -179,7 +179,7 @@ class Checkpointer:
     stop the training: the next one may fit.
 
     Args:
-        path: of the checkpoint.
+        path: the path of the checkpoint.
         seconds: least time between two checkpoints.
         on_problem: told, once until one is written again, why a checkpoint could not be written.
     """

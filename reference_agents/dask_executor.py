@@ -87,7 +87,7 @@ def train_on_dask(
         parts: what it is split into; at least one for each thread of the cluster keeps all of it busy.
         scheduler: the address of a scheduler; None for a local cluster of `workers` processes.
         workers: processes of the local cluster.
-        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
+        checkpoints: for each part, the file to write and, if it exists, to continue from; empty for none.
         on_progress: told whenever a slice is finished.
         slice_seconds: how long a part is trained until its state comes back.
 

@@ -37,7 +37,7 @@ def write_network(network: torch.nn.Module, shape: tuple[int, ...], target: Path
 
     Args:
         network: observations (batch, *shape) to (logits or means, values).
-        shape: of one observation.
+        shape: the shape of one observation.
         target: the file.
 
     Returns:

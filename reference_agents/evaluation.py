@@ -86,8 +86,8 @@ def play_window(
         distribution: as for `play`.
         make_environment: as for `play`.
         seeds: one per run.
-        environments: of each run.
-        steps: of each environment.
+        environments: the number of environments of each run.
+        steps: the number of steps of each environment.
         index: the evaluation's number.
 
     Returns:

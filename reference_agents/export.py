@@ -96,7 +96,7 @@ class ViewingNetwork(torch.nn.Module):
 
     Args:
         network: the plain network.
-        views: of the task.
+        views: the views of the task.
         combine: how the answers become one.
         actions: how many of its numbers are logits or means.
     """

@@ -59,10 +59,10 @@ def film(
     Args:
         encoded: an environment that renders `rgb_array`.
         act: one encoded observation and uniform numbers to one action as policies draw it.
-        noise_shape: of the uniform numbers.
+        noise_shape: the shape of the uniform numbers.
         target: a .gif or .mp4 file.
-        seed: of the episode.
-        arguments: of the environment.
+        seed: the seed of the episode.
+        arguments: the arguments of the environment.
         limit: steps after which the episode is cut; None for none.
 
     Returns:

@@ -41,7 +41,7 @@ class OtherRun:
         name: what it is a run of.
         seed: a number that tells it from others of that name.
         env_steps: steps when each return was measured, increasing.
-        returns: of single episodes, or means.
+        returns: the returns of single episodes, or their means.
         episodes: whether they are returns of single episodes.
         place: the folder or file that its name comes from.
     """
@@ -59,7 +59,7 @@ class OtherResult:
     """All runs of one name, measured after the same steps.
 
     Attributes:
-        name: of the entry.
+        name: the name of the entry.
         environment: the Gymnasium id that a file states; "" if none does.
         evaluation: how the returns were measured, in a sentence.
         curves: one for each run.

@@ -76,7 +76,7 @@ def train_in_processes(
         job: what to train.
         parts: what it is split into, as from `split`.
         processes: how many parts are trained at once; each process runs one thread.
-        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
+        checkpoints: for each part, the file to write and, if it exists, to continue from; empty for none.
         on_progress: told every so often, of all runs together.
 
     Returns:
@@ -244,7 +244,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
     Args:
         job: the whole.
         parts: what it was split into.
-        results: of each part.
+        results: the results of each part.
 
     Returns:
         The training, with runs in the job's order. Where parts were stopped at different points, curves end where the

@@ -48,7 +48,7 @@ def environment_class(task: Task, limit: int = 0) -> MakeEnvironment:
     """The environment of a task, called with seeds, environments per run and the purpose of its random streams.
 
     Args:
-        task: of the catalogue, or a user's own.
+        task: a task of the catalogue, or your own.
         limit: steps after which episodes of an environment that Gymnasium steps are cut; 0 for its own time limit, or
             `EPISODE_LIMIT` where it states none.
     """

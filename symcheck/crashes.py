@@ -45,7 +45,7 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
     """What to say of an error that nobody expected, and the exit code; its traceback is written to a file.
 
     Args:
-        name: of the program.
+        name: the name of the program.
         error: as it was caught.
 
     Returns:

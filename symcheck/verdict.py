@@ -70,7 +70,7 @@ class Acceptance:
 
     Attributes:
         by: where it is accepted.
-        size: of the violation.
+        size: the size of the violation.
         limit: up to which it is accepted, in the same unit.
     """
 

@@ -26,7 +26,7 @@ class AtariGames:
         purpose: which stream the games' seeds come from.
         index: which of several streams of that purpose.
         symmetrized: whether each game may be played reflected (see `AtariVector`).
-        threads: of the vectoriser; 0 for one per core.
+        threads: the number of threads of the vectoriser; 0 for one per core.
     """
 
     observation_shape: tuple[int, ...] = (4, 80, 80)

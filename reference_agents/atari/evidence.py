@@ -38,7 +38,7 @@ class Part:
         checked: how many pairs.
         exact: how many of them agree exactly.
         size: the largest difference, in `unit`.
-        unit: of the size.
+        unit: the unit of the size.
         text: what was found, in a sentence.
     """
 
@@ -60,7 +60,7 @@ def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]
     Args:
         game: "pong" or "breakout".
         samples: states that are reflected, for each part that takes states; at least 1.
-        seed: of the play that reaches them.
+        seed: the seed of the play that reaches them.
 
     Returns:
         The parts, those that hold first.

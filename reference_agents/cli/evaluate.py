@@ -30,9 +30,9 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
 
     Args:
         folder: a run folder.
-        episodes: of each network.
+        episodes: the number of episodes for each network.
         greedy: whether the likeliest action is taken instead of a sampled one.
-        seed: of the episodes.
+        seed: the seed of the episodes.
         video: a file for a film of one more episode of the network with the highest mean; None for none.
 
     Raises:

@@ -257,8 +257,8 @@ def step_ratio(
     Args:
         reference: steps of each run, shape (runs,); infinite if a run never got there.
         others: likewise of the network whose steps are divided by the reference's.
-        resamples: of the bootstrap.
-        seed: of the resampling.
+        resamples: the number of bootstrap resamples.
+        seed: the seed of the resampling.
 
     Returns:
         The ratio; NaN if the reference's median never got there.

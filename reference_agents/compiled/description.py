@@ -64,8 +64,8 @@ class Block(NamedTuple):
         coefficients: where the block begins among the parameters; rows are `columns` apart.
         matrix: where it goes.
         value: what it is multiplied by.
-        rows: of the block.
-        columns: of the block.
+        rows: the rows of the block.
+        columns: the columns of the block.
         matrix_row: from one row to the next in the matrix.
         matrix_column: from one column to the next.
     """
@@ -87,7 +87,7 @@ class Description:
         features: numbers in a row of the last hidden layer.
         heads: numbers of the policy's head, and one for the value.
         layers: one row for each hidden layer.
-        entries: of all matrices and offsets.
+        entries: the entries of all matrices and offsets.
         places: inputs of a first layer whose sign does not change, then those whose does.
         spans: the job's spans by name.
     """

@@ -23,7 +23,7 @@ class Kernel:
     """The tables of a network in memory, and what `learn.c` does with them.
 
     Args:
-        network: of all runs, on the processor; `description.describe` has tables of it.
+        network: the network of all runs, on the processor; `description.describe` has tables of it.
         settings: the algorithm's numbers.
         policy: how the network's numbers are read.
 
@@ -88,7 +88,7 @@ class Kernel:
 
         Args:
             steps: observations, actions, log probabilities, advantages and returns, each (runs, batch, ...).
-            orders: of the batch in each epoch, (runs, epochs, batch).
+            orders: the orders of the batch in each epoch, (runs, epochs, batch).
             rates: one learning rate for each run.
             before: steps that the optimiser took before.
             moments: the means of gradients and of their squares, of the parameters' shape.

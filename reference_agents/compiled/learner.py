@@ -24,7 +24,7 @@ class CompiledNetwork:
 
     Args:
         network: whose parameters are read.
-        kernel: of that network.
+        kernel: the kernel of that network.
     """
 
     def __init__(self, network: ActorCritic, kernel: Kernel) -> None:
@@ -63,8 +63,8 @@ class CompiledLearner:
     """Changes a network's parameters from rollouts, as `learning.learner.Learner` does.
 
     Args:
-        network: of all runs, on the processor.
-        kernel: of that network.
+        network: the network of all runs, on the processor.
+        kernel: the kernel of that network.
         learning_rates: one per run.
         seeds: one per run; draws the minibatches.
         settings: the algorithm's numbers.

@@ -52,7 +52,7 @@ class CartPoleDevice:
 
     Args:
         runs: how many.
-        environments: of each run.
+        environments: the number of environments of each run.
         device: where.
     """
 
@@ -125,7 +125,7 @@ class PredatorPreyDevice:
 
     Args:
         runs: how many.
-        environments: of each run.
+        environments: the number of environments of each run.
         device: where.
         coded: show the numbers of images, as `all_images` orders them, instead of the images.
     """

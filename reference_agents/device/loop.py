@@ -198,7 +198,7 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
     Args:
         job: what to train; see `runs_on_device`.
         on_progress: told after every evaluation.
-        seed: of the generator that all runs share.
+        seed: the seed of the generator that all runs share.
 
     Returns:
         As `trainer.train`; there are no checkpoints. After an interrupt (Ctrl-C), what was finished by then.

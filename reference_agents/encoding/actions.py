@@ -21,7 +21,7 @@ class ActionEncoder:
     """From what a policy draws to what an environment takes.
 
     Args:
-        space: of the actions.
+        space: the space of the actions.
         scaled: whether bounded numbers are drawn in units of half their range around its middle; else as they are.
 
     Attributes:

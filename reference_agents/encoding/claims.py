@@ -49,7 +49,7 @@ def encode_claim(
         symmetry: the claim on the environment's own spaces.
         observation: how its observations are encoded; its `centre` is set where maps have offsets.
         action: how its actions are.
-        space: of the observations.
+        space: the space of the observations.
 
     Returns:
         The claim that equivariant networks are built for and verified against.
@@ -84,7 +84,7 @@ def spatial_names(symmetry: Symmetry, space: spaces.Space[Any], *, last: bool) -
 
     Args:
         symmetry: the claim on the images.
-        space: of the images.
+        space: the space of the images.
         last: whether channels are on the last axis.
     """
     if not isinstance(space, spaces.Box | spaces.MultiBinary):

@@ -134,7 +134,7 @@ def encoded_environment(name: str, symmetry: str, *, scaled: bool = True) -> Enc
     """An environment and a claim about it, encoded.
 
     Args:
-        name: of the environment.
+        name: the name of the environment.
         symmetry: a SPEC; "" for none.
         scaled: whether bounded actions are drawn in units of half their range, and bytes divided by 255.
 

@@ -18,7 +18,7 @@ def own_networks(shape: tuple[int, ...], order: int | None, *, averages: bool, r
 
     Args:
         shape: (size,) or (channels, height, width).
-        order: of the group; None without a symmetry, which leaves plain networks alone.
+        order: the order of the group; None without a symmetry, which leaves plain networks alone.
         averages: whether policies of several views can be averaged: those of one discrete choice.
         rate: the learning rate of each.
 

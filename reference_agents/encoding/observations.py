@@ -109,13 +109,13 @@ class ObservationEncoder:
     """From one observation to the array that a network reads.
 
     Args:
-        space: of the observations.
+        space: the space of the observations.
         as_image: whether an image stays one; None for yes where it is one.
         scaled: whether bytes are divided by 255.
 
     Attributes:
         leaves: the parts.
-        shape: of an encoded observation: (size,) or (channels, height, width).
+        shape: the shape of an encoded observation: (size,) or (channels, height, width).
         channels_last: whether the environment's images have their channels behind height and width.
         centre: subtracted from an encoded vector: the point that a claimed symmetry leaves where it is.
 

@@ -41,7 +41,7 @@ class VectorEnvironment(Protocol):
     """All environments of all runs, with one random stream per run; ended episodes restart within the same step.
 
     Attributes:
-        observation_shape: of one observation.
+        observation_shape: the shape of one observation.
         action_numbers: uniform numbers that draw one action: 1 for discrete actions, else their coordinates.
     """
 

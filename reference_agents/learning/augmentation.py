@@ -24,7 +24,7 @@ class Augmenter:
     those of the moved pairs under the same parameters; A2C does not read them, so there they stay as they were.
 
     Args:
-        views: of the task.
+        views: the views of the task.
         seeds: one per run.
         settings: the algorithm, and how many steps of one run a rollout has.
         policy: how the network's numbers are read.

@@ -142,7 +142,7 @@ class Gaussian:
     """Continuous actions, float32; the numbers are means, then logarithms of standard deviations.
 
     Args:
-        coordinates: of one action.
+        coordinates: the number of coordinates of one action.
         bounds: the largest size of each coordinate, infinity if there is none; None for none at all.
     """
 

@@ -31,7 +31,7 @@ class Learner:
     """Changes a network's parameters from rollouts.
 
     Args:
-        network: of all runs.
+        network: the network of all runs.
         learning_rates: one per run, equal ones next to each other.
         seeds: one per run; draws the minibatches.
         settings: the algorithm's numbers.

@@ -31,7 +31,7 @@ class Batch:
 
     Attributes:
         actions: what was done; int64, or float32 with an axis of coordinates.
-        log_probabilities: of those actions when they were drawn.
+        log_probabilities: the logarithms of the probabilities of those actions when they were drawn.
         advantages: how much better they were than expected.
         returns: what the values should have been.
     """

@@ -113,7 +113,7 @@ def fold_in(scale: ObservationScale, plan: ActorCriticPlan, parameters: StackedP
     Args:
         scale: the statistics in effect.
         plan: the network's layers.
-        parameters: of all runs.
+        parameters: the parameters of all runs.
     """
     layer = plan.layers[0]
     views = parameters.layout.views(parameters.values)

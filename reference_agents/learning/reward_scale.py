@@ -22,8 +22,8 @@ class RewardScale:
 
     Args:
         runs: how many.
-        environments: of each run.
-        discount: of the returns.
+        environments: the number of environments of each run.
+        discount: the discount of the returns.
 
     Example:
         >>> scale = RewardScale(1, 2, 0.5)

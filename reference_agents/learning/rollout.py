@@ -30,7 +30,7 @@ class Rollout:
     Attributes:
         observations: what was acted on.
         actions: what was done; int64, or float32 with an axis of coordinates.
-        log_probabilities: of those actions when they were drawn.
+        log_probabilities: the logarithms of the probabilities of those actions when they were drawn.
         advantages: how much better they were than expected.
         returns: what the values should have been.
         kept: whether the network has kept its answers to these observations (see `ActorCritic.join_kept`).
@@ -73,7 +73,7 @@ class FinishedEpisodes:
 
     Args:
         runs: how many.
-        environments: of each run.
+        environments: the number of environments of each run.
         begun: whether the first episodes are under way already; they are not counted.
     """
 

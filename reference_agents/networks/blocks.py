@@ -51,7 +51,7 @@ class LiftedLinearRelu:
 
     Args:
         layer: gives the coefficients, and where their gradients go.
-        lifting: of the layer's basis.
+        lifting: built for the layer's basis.
     """
 
     def __init__(self, layer: StackedLinear, lifting: Lifting) -> None:

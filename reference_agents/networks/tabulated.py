@@ -17,7 +17,7 @@ class TabulatedNetwork:
     """The same network, asked with the numbers of observations instead of observations.
 
     Args:
-        network: of all runs.
+        network: the network of all runs.
         observations: every observation there is, shape (n, *shape).
         device: where the network lives.
     """

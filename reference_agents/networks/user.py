@@ -30,7 +30,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     Args:
         network: its name is `pkg.mod:factory` or `path/file.py:factory`; a module class or any zero-argument factory.
         task: gives the shapes.
-        seed: of torch's generator while it is built; the generator is left as it was.
+        seed: the seed of torch's generator while it is built; the generator is left as it was.
 
     Returns:
         The module, in float32 on the CPU.

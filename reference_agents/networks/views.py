@@ -127,7 +127,7 @@ class ViewingActorCritic(ActorCritic):
         plan: the plain network's layers.
         seeds: one per run.
         device: where the parameters live.
-        views: of the task.
+        views: the views of the task.
         combine: how the answers become one.
     """
 

@@ -14,7 +14,7 @@ class BasisLayer:
         name: for instance "observation -> hidden".
         source: the representation on its input.
         target: the representation on its output.
-        shape: of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
+        shape: the shape of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
         rank: free weights per pair of channels; 0 is a legal answer.
         dense: weights of an unconstrained layer per pair of channels.
         bias_rank: free biases per channel.

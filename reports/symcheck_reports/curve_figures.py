@@ -29,8 +29,8 @@ class Frame:
     Attributes:
         x: data to user units across.
         y: data to user units down.
-        width: of the figure.
-        height: of the figure.
+        width: the width of the figure.
+        height: the height of the figure.
     """
 
     x: svg.Scale
@@ -125,8 +125,8 @@ def runs(
     """Every run of one network as a thin line, its median on top; the frame is the same for all networks.
 
     Args:
-        env_steps: of each run.
-        returns: of each run.
+        env_steps: the environment steps of each run.
+        returns: the returns of each run.
         drawn: the network.
         frame_of: the curves of all networks, for the scales.
         threshold: drawn as a line.

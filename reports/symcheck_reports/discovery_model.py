@@ -16,7 +16,7 @@ class DiscoveryCandidate:
     Attributes:
         observation: how observations move, in words.
         action: how actions move; "" if it is not known.
-        order: of the element.
+        order: the order of the element.
         verdict: "proved", "passed", "failed" or "undecided" by verification, "follows", "refused" or "untried".
         why: the reason, in a sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
@@ -53,10 +53,10 @@ class DiscoveryRotation:
 
     Attributes:
         description: what turns, in words.
-        residual: of the dynamics, relative.
-        reward_residual: of the reward, relative.
-        angle: of the finite rotation that was verified, in degrees.
-        verdict: of that verification.
+        residual: the residual of the dynamics, relative.
+        reward_residual: the residual of the reward, relative.
+        angle: the angle of the finite rotation that was verified, in degrees.
+        verdict: the verdict of that verification.
         why: the reason, in a sentence.
     """
 
@@ -74,24 +74,24 @@ class DiscoveryModel:
 
     Attributes:
         target: the environment.
-        verdict: of the group found; failed where nothing was, undecided where something is open.
+        verdict: the verdict of the group that was found; failed if there is none, undecided if something is open.
         group: its name, "C1" where nothing was found.
-        order: of the group.
+        order: the order of the group.
         spec: the SPEC file, "" if nothing was found.
         narrowing: how the search narrowed: (count in words, what was counted), from all maps to the verified ones.
         how: the route that the search took, in words.
         candidates: what was tried, accepted first.
         rotations: continuous symmetries.
         remarks: what else to know.
-        names: of the coordinates and actions in `effects`.
+        names: the names of the coordinates and actions in `effects`.
         effects: effect of every column on every coordinate, rows scaled to 1; empty if none was measured.
-        alpha: of the whole search.
+        alpha: the alpha of the whole search.
         level: alpha of each screening run.
-        seed: of the search.
+        seed: the seed of the search.
         duration_s: wall time, seconds.
         command: the command line that repeats it; "" if none exists.
         interrupted: whether it was stopped.
-        orbits: of a table, what the group makes of its states; None otherwise.
+        orbits: for a table, the orbits of its states under the group; None otherwise.
         forms: how many maps of each form were decided, and how many not.
         exhaustive: whether the group holds all symmetries there are: a table, searched completely.
     """

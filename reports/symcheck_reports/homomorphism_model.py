@@ -30,7 +30,7 @@ class HomomorphismModel:
         origin: how the maps were found, in words.
         block: the abstract state of each state.
         pairs: (state, action) of the original.
-        abstract_pairs: of the abstract MDP.
+        abstract_pairs: the number of pairs of the abstract MDP.
         idle: for each state, whether no episode acts in it.
         edges: (block, block, probability) of abstract transitions, the largest over actions; between different blocks.
         state_edges: the same between states of the original; only for those few enough to be drawn as a graph.

@@ -99,7 +99,7 @@ def notebook(results: Sequence[RunResult] | RunResult, height: int = 720) -> str
 
     Args:
         results: the runs.
-        height: of the frame, in pixels.
+        height: the height of the frame, in pixels.
 
     Returns:
         One `iframe` element.
@@ -112,7 +112,7 @@ def frame(page: str, height: int = 720) -> str:
 
     Args:
         page: a complete HTML document.
-        height: of the frame, in pixels.
+        height: the height of the frame, in pixels.
     """
     return (
         f'<iframe title="symcheck report" sandbox="allow-scripts" width="100%" height="{int(height)}" '

@@ -61,7 +61,7 @@ class SearchEntry:
     Attributes:
         target: the environment.
         found: the group, or how far the search says that there is none.
-        verdict: of the group found, or "undecided"; "" if nothing was found and nothing is open.
+        verdict: the verdict of the group found, or "undecided"; "" if nothing was found and nothing is open.
         json_link: address of the JSON file, relative to the folder.
         page_link: address of its page; "" if there is none.
     """

@@ -38,7 +38,7 @@ class PageFacts:
     Attributes:
         title: "" if it has none.
         kind: what kind of page of ours it is; None for a page that says nothing of the sort.
-        verdict: of a verification, a search or an index; None if the page has none.
+        verdict: the verdict of a verification, a search or an index; None if the page has none.
     """
 
     title: str = ""

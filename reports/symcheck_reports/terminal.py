@@ -116,7 +116,7 @@ def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool 
 
     Args:
         result: the property.
-        width: of the column of names.
+        width: the width of the column of names.
         with_reason: whether the reason of an undecided property follows.
 
     Returns:

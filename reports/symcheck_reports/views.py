@@ -65,7 +65,7 @@ class CounterexampleView:
         pictures: the same drawn, where they are grids; empty otherwise.
         renders: drawn by the environment itself, as (caption, address); empty if it cannot.
         undrawn: why the environment drew nothing; "" if it did, or where the page draws it otherwise.
-        boards: of games, as (caption, drawing).
+        boards: the boards of games, as (caption, drawing).
         next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
         verdict: the property's: a violation that is accepted does not fail.
         observation: the raw observation, for drawings of known environments.

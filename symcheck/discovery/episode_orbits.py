@@ -200,7 +200,7 @@ class EpisodeOrbits:
 
         Args:
             move: the map of observations, on stacked rows.
-            order: of the map, with its action map.
+            order: the order of the map together with its action map.
             action_map: on actions; None asks what holds whatever the action map is.
             level: probability at most with which a symmetry is refuted.
 
@@ -292,7 +292,7 @@ def _exceeds(scores: Floats, episode: npt.NDArray[np.int64], level: float, *, si
 
     Args:
         scores: shape (steps, order, features), the played episode first.
-        episode: of each step.
+        episode: the episode of each step.
         level: probability at most of as much by chance.
         sides: 1 if only higher scores tell, 2 if lower ones do too.
     """

@@ -42,7 +42,7 @@ class ReadMirror(NamedTuple):
     """The maps that a mirror function was found to apply.
 
     Attributes:
-        name: of the function.
+        name: the name of the function.
         observation: one entry per generator.
         action: one entry per generator.
         notes: which checks were left out.

@@ -34,7 +34,7 @@ class BatchedFunction:
         order: |G|, the number of blocks that must come back.
         library: what the function is given: torch tensors, TensorDicts of them, or NumPy arrays.
         floating: the dtype of floats that it is given.
-        device: of the tensors.
+        device: the device of the tensors.
         extra: keyword arguments beside the three.
         all_floating: whether whole numbers are given as floats too.
     """

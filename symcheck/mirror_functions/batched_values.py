@@ -26,12 +26,12 @@ class Leaf:
 
     Attributes:
         path: the keys that lead to it; () for a value that is one array.
-        shape: of one unbatched value.
+        shape: the shape of one unbatched value.
         start: its first column in the table.
-        dtype: of its values.
+        dtype: the dtype of its values.
         low: smallest values, flattened; -inf where there is none.
         high: largest values, flattened; +inf where there is none.
-        first: of a Discrete space, its smallest value; None for arrays of numbers.
+        first: the smallest value of a Discrete space; None for arrays of numbers.
     """
 
     path: tuple[Any, ...]

@@ -22,7 +22,7 @@ class TensorGroups:
     Args:
         source: name to tensor, or to another mapping of them.
         batch_size: the length of the first axis; read from the first tensor when left out.
-        device: of the tensors; unused, since tensors know their own.
+        device: the device of the tensors; unused, since tensors know their own.
 
     Example:
         >>> groups = TensorGroups({"policy": torch.zeros(3, 2)}).repeat(2)

@@ -32,8 +32,8 @@ class PolicyClaim:
         observation: how the group acts on the flat observation.
         action: how it acts on logits or means.
         leaves: the parts of an observation, in the order of the flat vector.
-        centre: of observations: subtracted from the flat vector; None for 0.
-        action_centre: of means: added to them; None for 0.
+        centre: the centre of the observations, which is subtracted from the flat vector; None for 0.
+        action_centre: the centre of the action means, which is added to them; None for 0.
     """
 
     symmetry: Symmetry
@@ -49,7 +49,7 @@ def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_s
 
     Args:
         given: a `Symmetry`, a SPEC file or an atlas name.
-        observation_space: of the environment.
+        observation_space: the observation space of the environment.
         action_space: likewise.
 
     Returns:

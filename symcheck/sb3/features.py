@@ -32,7 +32,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
     fixed, so that the probabilities of a rollout are those of its update.
 
     Args:
-        space: of the observations.
+        space: the space of the observations.
         claim: how the group acts on them.
         normalize: whether to divide by running deviations.
 

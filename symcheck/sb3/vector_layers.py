@@ -122,7 +122,7 @@ def require_reachable(rho: Representation) -> None:
     """Refuse actions that no head on scalars and vectors reaches.
 
     Args:
-        rho: of a continuous group.
+        rho: a representation of a continuous group.
 
     Raises:
         SpecError: some component is not a scalar, vector or pseudo-one.

@@ -14,7 +14,7 @@ def label_columns(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]
     """The coordinates with the names of their columns behind their own.
 
     Args:
-        coordinates: of a flattened observation or action.
+        coordinates: the coordinates of a flattened observation or action.
         labels: {key of a sub-space, or None for the whole: a name for every column}.
 
     Returns:

@@ -27,7 +27,7 @@ class Reduction:
     """Observations as tests see them.
 
     Attributes:
-        coordinates: of what is left.
+        coordinates: the coordinates of what is left.
         apply: flattened observations, shape (n, dim), to what is left of them, shape (n, less).
     """
 
@@ -39,7 +39,7 @@ def reduction(codec: SpaceCodec) -> Reduction:
     """How the observations of one space are reduced: not at all up to `WIDEST` columns.
 
     Args:
-        codec: of the space.
+        codec: the codec of the space.
 
     Returns:
         The reduction; the same one for the same space.

@@ -96,6 +96,7 @@ def test_a_continuous_group_of_several_agents_is_refused():
         sc.verify_env(Tug, turn, samples=20)
 
 
+@pytest.mark.long
 def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(tmp_path, monkeypatch):
     from pathlib import Path
 
@@ -206,6 +207,7 @@ def sides(hunter=("-2", "+1")):
     )
 
 
+@pytest.mark.long
 def test_every_agent_may_have_a_map_of_its_own():
     report = sc.verify_env(Duel, sides(), samples=200)
     assert report.verdict == "passed", report.to_text()
