@@ -1,9 +1,9 @@
-"""A statement is a code with fields; its sentence is made when somebody reads it.
+"""A statement is a code with fields; its sentence is rendered on demand.
 
-The engine states causes, reasons and notes as data, where it finds them. Nothing reads a sentence back: who needs the
-coordinate takes the field. Sentences stand in three tables beside this module, one a code, written as Jinja2 templates
-over the fields: `causes.toml` (SYM001, ..., with what `symcheck explain` says), `reasons.toml` (why a verdict is no
-plain pass or failure) and `notes.toml` (on what evidence it stands).
+The engine states causes, reasons and notes as data. No code parses a sentence: code that needs the coordinate reads the
+field. The sentences, one per code, are Jinja2 templates over the fields, in three tables in this folder: `causes.toml`
+(SYM001, ..., with the texts of `symcheck explain`), `reasons.toml` (why a verdict is not a plain pass or failure) and
+`notes.toml` (the evidence for it).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Statement:
 
     Attributes:
         code: a key of one of the tables, for instance "SYM014"; "" for free text, in the field `text`.
-        fields: what it is said of, by name: numbers, text, lists, other statements; `code` and `text` are reserved.
+        fields: the fields by name: numbers, text, lists, other statements; `code` and `text` are reserved.
 
     Example:
         >>> Statement("SYM014", {"sign": "-1", "coordinate": "theta_dot"}).text
@@ -76,7 +76,7 @@ def state(code: str, **fields: Any) -> Statement:
 
 
 def free(text: str) -> Statement:
-    """Text of somebody else as a statement.
+    """Third-party text as a statement.
 
     Example:
         >>> free("the moon was full").text
