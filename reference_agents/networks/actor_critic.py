@@ -105,12 +105,13 @@ class ActorCritic:
         return numbers, values
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """The policy's outputs (runs, batch, numbers) and values (runs, batch). The outputs are logits for discrete
-        actions; for continuous actions, means followed by log standard deviations.
+        """The policy's outputs (runs, batch, numbers) and values (runs, batch).
 
-                Args:
-                    observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
-                    keep: whether `backward` will be called for this batch.
+        The outputs are logits for discrete actions; for continuous actions, means followed by log standard deviations.
+
+        Args:
+            observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
+            keep: whether `backward` will be called for this batch.
         """
         # (runs, batch, height, width, channels): channels last, as the blocks take them.
         x = observations.permute(0, 1, 3, 4, 2).contiguous() if self.plan.takes_images else observations
