@@ -1,4 +1,4 @@
-"""What the engine asks of a game, whichever library it is from.
+"""The interface of games from all libraries that the engine uses.
 
 A *state* is the game's own; a *board* is what images act on, numbers in any shape. Where a board is the whole state
 (AlphaZero's canonical form), an image is a state by itself. Elsewhere the image of a state is reached by playing the

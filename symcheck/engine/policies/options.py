@@ -15,7 +15,7 @@ class PolicyOptions(RunOptions):
     """The largest accepted residual, and its unit.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> PolicyOptions(tolerance=0)
