@@ -144,7 +144,7 @@ def assess_by_gradients(usual: Assessment) -> Assessment:
         usual: the result without gradients, in which nothing is violated.
 
     Returns:
-        In doubt: samples are calls without gradients.
+        In doubt, because samples are calls without gradients.
     """
     return _doubt(usual, state(ReasonCode.ANSWERS_BY_GRADIENTS.value))
 

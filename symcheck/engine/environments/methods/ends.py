@@ -1,4 +1,4 @@
-"""Ends that no state decides: a step counter that setting does not restore shows in whole episodes alone."""
+"""Ends of episodes that set states do not determine, because a step counter is not restored."""
 
 from __future__ import annotations
 
