@@ -34,7 +34,7 @@ FEWEST_TELLING = 32
 _FEWEST_ASKED = 8
 _LOOKED_THROUGH = 6_000  # usual steps, for those that look like others
 _FIRST = 200  # usual steps that a first model is fitted to
-_FARTHEST = 9.0  # squared errors in typical ones, so that one wild step does not outweigh all others
+_NEAR, _FAR = 9.0, 25.0  # of squared errors, and of errors: one wild step does not outweigh all others
 _WILDEST = 3.0  # errors themselves, likewise
 _MOST_SIDES = 24  # features whose sides are told apart, and outputs whose errors are
 
@@ -245,7 +245,7 @@ class EpisodeOrbits:
             errors = self._errors_of(question, asked, orbit)
             episodes = Episodes(self._rollouts.episode[asked])
             # Rare steps are all asked about, and where they are said to be likely they are foretold.
-            scores = -errors if question.is_rare else -np.minimum(errors**2, _FARTHEST).sum(axis=2, keepdims=True)
+            scores = -errors if question.is_rare else _scores_of(errors)
             if episodes.lean(scores, sides=1).exceeds(order, level, sides=1):
                 return question.name
             # What is far off is told apart from what is a little off: a rare penalty on top of a dense reward.
@@ -329,6 +329,12 @@ class EpisodeOrbits:
             taught = _inputs(*self._parts(question.taught), with_actions=with_actions, sees_next=question.sees_next)
             self._middles[key] = np.median(taught, axis=0)
         return self._middles[key]
+
+
+def _scores_of(errors: Floats) -> Floats:
+    """Two scores, for models that are a little off and far off; shape (steps, order, 2)."""
+    near, far = np.minimum(errors**2, _NEAR).sum(axis=2), np.minimum(np.abs(errors), _FAR).sum(axis=2)
+    return np.asarray(-np.stack([near, far], axis=2))
 
 
 def _inputs(before: Floats, actions: Floats, after: Floats, *, with_actions: bool, sees_next: bool) -> Floats:
