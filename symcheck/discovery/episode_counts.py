@@ -78,7 +78,7 @@ class EpisodeCounts:
 
         Args:
             move: the map of observations, on stacked rows.
-            order: of the map, with its action map.
+            order: the order of the map together with its action map.
             action_map: on actions; None asks what holds whatever the action map is.
             level: probability at most with which a symmetry is refuted.
 

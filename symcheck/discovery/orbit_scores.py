@@ -40,7 +40,7 @@ class Leaning:
         """Whether chance leans as far with at most the given probability.
 
         Args:
-            order: of the orbits.
+            order: the order of the orbits.
             level: the probability.
             sides: 1 if only higher scores were looked at, 2 if lower ones too.
 
@@ -75,7 +75,7 @@ class Episodes:
     """The episodes of some steps.
 
     Args:
-        episode: of each step.
+        episode: the episode of each step.
     """
 
     def __init__(self, episode: npt.NDArray[np.int64]) -> None:

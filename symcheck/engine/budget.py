@@ -59,7 +59,7 @@ class Budget:
         """Announce the tests of one property.
 
         Args:
-            name: of the property.
+            name: the name of the property.
             source: runs the tests and returns their p-values by group element. It is called once, when the first test
                 of the run is judged. Elements that it omits are not tested and never fail.
             planned: the maximum number of tests; it fixes the number of swaps before any data is seen.
@@ -78,7 +78,7 @@ class Budget:
         The first call runs all tests of the run.
 
         Args:
-            name: of the property.
+            name: the name of the property.
             word: the group element.
 
         Returns:

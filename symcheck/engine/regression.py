@@ -112,7 +112,7 @@ def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) 
 
     Args:
         columns: shape (n, count).
-        names: of the columns.
+        names: the names of the columns.
         whole: shape (count,): True for columns of whole numbers.
 
     Returns:

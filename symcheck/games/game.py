@@ -192,7 +192,7 @@ def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) 
     """What a function of images returns, as pairs of a board and a flat policy.
 
     Args:
-        name: of the function, for messages.
+        name: the name of the function, for messages.
         function: (board, pi) -> [(board, pi), ...]; a generator will do.
         board: a copy of it is given.
         policy: given as a list, or as an array where the function needs one.

@@ -22,7 +22,7 @@ def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries
 
     Args:
         target: "module:attr", "file.py:attr", the name of a library's game, a class, a factory or an instance.
-        adapter: of which library it is; None looks at what functions it has.
+        adapter: which library it is from; None looks at what functions it has.
         symmetries: a function (board, pi) -> [(board, pi), ...], or a reference to one; None takes the game's own.
 
     Returns:

@@ -75,7 +75,8 @@ class OrbitComplementBasis(IntertwinerBasis):
     """The orthogonal complement of an orbit basis, in integers.
 
     In an orbit of m entries the m - 1 vectors (1, ..., 1, -k, 0, ..., 0) with k ones, k = 1..m-1 (Helmert), times the
-    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry forced to vanish is its own.
+    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry forced to vanish has its own
+    unit vector.
     """
 
     equivariant: OrbitBasis

@@ -33,7 +33,7 @@ def mirrored_names(name: str) -> tuple[str, ...]:
     """The names that the mirror image of an element may have, the likeliest first; empty if no side is named.
 
     Args:
-        name: of a body, joint, geom, actuator or tendon.
+        name: the name of a body, joint, geom, actuator or tendon.
 
     Returns:
         Other names; never the name itself.

@@ -102,7 +102,7 @@ def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> lis
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: of its elements.
+        pairing: the pairing of its elements.
         written: blocks, as listed at the top of this module.
 
     Returns:

@@ -24,7 +24,7 @@ class Reference:
 
     Attributes:
         qpos: the joint positions, (nq,).
-        body_position: of the body frames, (nbody, 3).
+        body_position: the positions of the body frames, (nbody, 3).
         body_rotation: (nbody, 3, 3).
         centre: centres of mass of the bodies, (nbody, 3).
         inertia: inertia tensors about the centres of mass, along world axes, (nbody, 3, 3).
@@ -110,8 +110,8 @@ def slides_home(
 
     Args:
         model: a `mujoco.MjModel`.
-        axis: of the joints, (njnt, 3).
-        position: of the bodies, (nbody, 3).
+        axis: the axes of the joints, (njnt, 3).
+        position: the positions of the bodies, (nbody, 3).
         isometry: a reflection or a turn.
 
     Yields:

@@ -37,7 +37,7 @@ class UrdfModel:
     """A URDF as arrays under the names of `mujoco.MjModel`.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
 
     Attributes:

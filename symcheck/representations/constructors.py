@@ -279,7 +279,7 @@ def standard(G: Group) -> Representation:
     """The representation that textbooks call standard.
 
     Cyclic and dihedral groups: rotations and reflections of the plane. Hyperoctahedral groups: signed permutations of n
-    components. All others: the points' permutation representation without its invariant vector, in an orthonormal
+    components. All others: the permutation representation on the points without its invariant vector, in an orthonormal
     basis, of dimension `G.degree` - 1 (irreducible for symmetric groups).
 
     Args:
@@ -289,7 +289,7 @@ def standard(G: Group) -> Representation:
         The representation.
 
     Raises:
-        RepresentationError: the group acts on one point, so nothing remains without the invariant vector.
+        RepresentationError: the group acts on one point, so the representation would have dimension 0.
 
     Example:
         >>> from symcheck.groups import dihedral, symmetric

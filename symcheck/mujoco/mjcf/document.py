@@ -107,7 +107,7 @@ class Document:
     """An MJCF file with its includes.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
         folder: where included files are searched for; None for text without a file.
 
@@ -141,7 +141,7 @@ class Document:
         """The attributes of an element with those of its default class.
 
         Args:
-            element: of the tree.
+            element: an element of the tree.
             childclass: the class that the bodies around it give; "" for the outermost.
             tag: in whose defaults to look, where that is not the element's own.
 

@@ -32,13 +32,13 @@ class MjcfModel:
     """A model that was read without a simulator.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
         folder: where included files are searched for; None for text without a file.
 
     Attributes:
         names: section to names.
-        poses: of the bodies as the file has them, in the world.
+        poses: the poses of the bodies as the file has them, in the world.
         left_out: sentences on what was not read.
 
     Raises:

@@ -31,7 +31,7 @@ class Mass:
 
     Attributes:
         mass: in kg.
-        centre: of mass, in metres, (3,).
+        centre: the centre of mass, in metres, (3,).
         inertia: about the centre, (3, 3).
     """
 

@@ -19,8 +19,8 @@ class Part:
 
     Attributes:
         attributes: with those of its class.
-        shape: of a geom or site; None for joints.
-        frame: of the `<frame>` elements around it, in the body.
+        shape: the shape of a geom or site; None for joints.
+        frame: the combined frame of the `<frame>` elements around it, relative to the body.
     """
 
     attributes: Attributes

@@ -17,7 +17,7 @@ class EndsOfEpisodes:
     """Evidence of single steps, with that of whole episodes about ends where set states do not decide them.
 
     Args:
-        evidence: of single steps.
+        evidence: the evidence from single steps.
         bench: the environment and the options.
         start: evidence about the start distribution.
     """

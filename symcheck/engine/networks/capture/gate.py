@@ -47,7 +47,7 @@ def capture_every_call(
     Args:
         net: the float64 copy that is followed.
         deployed: the network as deployed, for comparison; None if it is not torch's own code.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
         seed: for the inputs of the calls.
         alone: whether it takes one input at a time.
 

@@ -69,7 +69,7 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
 
     Args:
         captured: the network.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
         graph: receives the nodes, so that they are available if following ends early.
         unknown: whether an operator without a rule may be a function of which nothing is known.
 
