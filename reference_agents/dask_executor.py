@@ -36,7 +36,7 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
 
     Args:
         part: the part to train.
-        content: the state to continue from, serialised; None to start afresh.
+        content: the state to continue from, serialised; None to start from the beginning.
         seconds: the wall time of the slice.
 
     Returns:

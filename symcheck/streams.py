@@ -43,8 +43,8 @@ def run_program(name: str, main: Callable[[], None]) -> None:
         main: the program; it may end by `SystemExit`.
 
     Raises:
-        SystemExit: with the program's own code; 130 where it was interrupted; 2 where what it printed could not be
-            written although somebody was reading, or where the user's own code raised; 4 where it broke.
+        SystemExit: always, with the program's own code; 130 if it was interrupted; 2 if its output could not be written
+            although the reader is open, or if the user's own code raised; 4 if it crashed.
     """
     out = _last("stdout")
     _last("stderr")

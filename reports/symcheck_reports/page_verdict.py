@@ -33,7 +33,7 @@ _KIND_BY_EYEBROW: dict[str, PageKind] = {
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What a page says of itself.
+    """The facts that a page states.
 
     Attributes:
         title: "" if it has none.

@@ -120,7 +120,7 @@ class PropertyView:
         bound: what the evidence excludes; "" if there is no bound.
         region: the region of the evidence; "" if it is not stated.
         residual: the largest residual as text.
-        tolerance: what it is compared with, as text.
+        tolerance: the tolerance, as text.
         unit: norm, unit and place of the residual.
         detail: the evidence, its region, and the origin of the tolerance.
         location: the layer's name, "" for environments.

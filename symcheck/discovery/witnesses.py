@@ -1,4 +1,4 @@
-"""What episodes say about candidates before verification: which they refute, and about which they say too little."""
+"""Tests of candidates on episodes before verification: some are refuted, for others there are too few episodes."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class _Heard:
 
 
 class Witnesses:
-    """Episodes of a black box that candidates are asked about: a few for each, and more for those that are left.
+    """Episodes of a black box, on which candidates are tested: a few at first, and more for those that are left.
 
     Args:
         lab: an environment whose states cannot be set.
-        shrink: makes flattened observations smaller.
-        with_steps: whether what steps do to observations is asked too.
+        shrink: reduces the size of flattened observations.
+        with_steps: whether the change of observations by steps is tested too.
     """
 
     def __init__(self, lab: Laboratory, shrink: Callable[[Floats], Floats], *, with_steps: bool) -> None:
@@ -70,13 +70,13 @@ class Witnesses:
         return _Questioned((counts, orbits), played.telling)
 
     def hear(self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals) -> None:
-        """Keep a candidate with the action maps that episodes allow, or add what speaks against it to the proposals.
+        """Keep a candidate with the action maps that episodes do not refute; or add its refusal to the proposals.
 
         Args:
-            candidate: with its action maps.
-            moves: how observations move, in words.
-            move: the same on stacked smaller observations.
-            proposals: what is added to.
+            candidate: the candidate, with its action maps.
+            moves: the observation map, in words.
+            move: the observation map, on stacked reduced observations.
+            proposals: receives the candidate or the refusal.
         """
         heard = _Heard(candidate, moves, move)
         self._left += self._kept.follow(heard) or self._keep(heard, self._kept, self._few, proposals)

@@ -2,7 +2,7 @@
 
 An entry says how one generator acts on an observation, an action or a state, before any space is known:
 
-* `AffineEntry`: x -> M x + offset on the flattened vector, M a signed permutation wherever it is one;
+* `AffineEntry`: x -> M x + offset on the flattened vector; signed permutations M are recognised;
 * `SpatialEntry`: a named operator on the last two axes of an image;
 * `FunctionEntry`: a user's callable;
 * `TreeEntry`: one entry per sub-space of a `Dict` or `Tuple` space;
