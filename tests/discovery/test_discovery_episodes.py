@@ -144,6 +144,9 @@ def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
         def hear(self, candidate, *_):
             heard.append(candidate.residual)
 
+        def conclude(self, _):
+            pass
+
     monkeypatch.setattr(black_box, "Witnesses", Witness)
     monkeypatch.setattr(black_box, "_MOST_HEARD", 2)
     swap = SignedMap.of([0, 1], [-1, 1])
