@@ -68,7 +68,7 @@ class Witnesses:
             said = f"{_DIFFER} with every action map that was fitted: {why}"
             proposals.refused.append(_trial(candidate, moves, "refused", said, _DIFFER, another=True))
         elif telling is not None and telling < FEWEST_TELLING:
-            said = f"a rare reward or a termination came in {telling} episodes only, too few to tell what it depends on"
+            said = f"only {telling} episodes have a rare reward or a termination, too few to test its dependence"
             proposals.refused.append(_trial(candidate, moves, "undecided", said, _FEW))
         else:
             proposals.candidates.append(replace(candidate, action=kept[0], others=tuple(kept[1:])))

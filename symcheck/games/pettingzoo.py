@@ -22,7 +22,7 @@ def load(name: str) -> Any:
     """A game of `pettingzoo.classic` by its module's name, "tictactoe_v3".
 
     Raises:
-        MissingExtraError: PettingZoo, or what this game needs, is not installed.
+        MissingExtraError: PettingZoo, or a package that the game needs, is not installed.
         TargetError: it has no such game.
     """
     try:

@@ -176,7 +176,7 @@ def derive(
     except RepresentationError as error:
         # Relations of the group fail where the images do not return after `order` steps.
         raise SpecError(
-            f"the images of the {isometry.name} do not close: applied {isometry.order} times it does not return "
+            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it does not return "
             f"everything to its place ({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
