@@ -196,7 +196,7 @@ class NormNonlinearity(EquivariantModule):
 
     Args:
         rho: an orthogonal representation.
-        channels: copies of it.
+        channels: number of copies of the representation.
 
     Raises:
         SymcheckError: not orthogonal, or no positive number of channels.
