@@ -45,7 +45,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
 
     Args:
         env: an environment of PettingZoo whose agents move in turn.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         TargetError: observations have no board with its legal moves, or the game has chance.
