@@ -31,7 +31,8 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
-        trust: import code outside the current folder and that of the report too, and load what may run code.
+        trust: whether to import code outside the current folder and the report's folder, and to load files that may run
+            code.
         announce: called with each command before any of its code is imported.
 
     Returns:

@@ -94,7 +94,7 @@ def _drawable(result: PropertyResult, run: RunResult) -> PropertyResult:
 
 
 class Report:
-    """What a verification found: one `RunResult` per symmetry checked.
+    """The result of a verification: one `RunResult` per symmetry checked.
 
     Args:
         results: at least one.

@@ -76,7 +76,7 @@ def with_reproduction(result: RunResult, json_path: Path | None = None, *, call:
     """Write into every counterexample the command that reproduces it.
 
     Args:
-        result: what a run found.
+        result: the result of a run.
         json_path: the path of the JSON report, if there will be one.
         call: the line of Python that repeats the run if no command does.
 

@@ -41,7 +41,7 @@ class Studio:
     """Puts an environment into states and renders it.
 
     Args:
-        env: the environment with its wrappers; it is reset, and left in whatever state the last picture needs.
+        env: the environment with its wrappers; it is reset, and its final state is that of the last picture.
         bound: the claim on its spaces.
         seed: the seed of the first reset.
 

@@ -32,7 +32,7 @@ class BoardMap:
     """A rotation or reflection of the cells of a board.
 
     Attributes:
-        name: in words.
+        name: the name, in words.
         turns: quarter turns.
         flipped: the axis reversed after the rotation; None if there is none.
         axes: the array axes of rows and columns.

@@ -25,7 +25,7 @@ class Trial:
         moves: the observation map, in one line.
         actions: the action map; "" if it was never determined.
         order: the order of the element.
-        verdict: of verification, or "refused" by the search, or "follows" from the accepted group, or "untried".
+        verdict: the verdict of verification; "refused" by the search, "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         result: the verification, if there was one.
@@ -78,7 +78,7 @@ class Rotation:
         reward_residual: the residual of the reward alone.
         angle: the angle of the finite rotation that was verified, in degrees; 0 if a generic angle was verified, so
             that all hold.
-        verdict: of the verification of the finite rotation; "undecided" if it could not be verified.
+        verdict: the verdict of verification for the finite rotation; "undecided" if it could not be verified.
         why: the reason in one sentence.
         result: the verification, if there was one.
     """
@@ -166,7 +166,7 @@ class Discovery:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the group found; failed if every candidate was rejected, undecided if some were not decided."""
+        """The verdict on the group found: failed if all candidates were rejected, undecided if some were undecided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
         unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
@@ -226,7 +226,7 @@ def is_accepted(result: RunResult) -> bool:
 
 
 def fails_whatever_the_actions(result: RunResult) -> bool:
-    """Whether a run refutes the observation map with any action map: the start distribution differs."""
+    """Whether a run refutes the observation map for every action map: the start distribution differs."""
     return any(each.name == "initial_invariance" and each.verdict == "failed" for each in result.properties)
 
 

@@ -264,7 +264,7 @@ def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp]
     """Differences of one feature on the second half of the pairs, learned from the first half; shape (n, 1).
 
     The difference of the two groups given (s, a) is learned by regression on the first half and tested on the second.
-    Swaps of the second half are independent of the first, so the test keeps its level whatever was learned.
+    Swaps of the second half are independent of the first, so the test keeps its level for any learned feature.
     """
     lengths = np.diff([*starts, len(scores)])
     episode = np.repeat(np.arange(2 * pairs), lengths)

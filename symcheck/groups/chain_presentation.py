@@ -41,7 +41,8 @@ class Level:
     Attributes:
         base: the point whose stabilizer the next level is.
         size: the number of points in its orbit.
-        table: per point of the orbit, an element of this level's group that takes the base point there, with a word.
+        table: for each point of the orbit, an element of this level's group that maps the base point to it, with a
+            word.
     """
 
     base: int

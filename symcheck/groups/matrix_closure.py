@@ -23,7 +23,7 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
     """The permutation of the orbit of the standard basis vectors under each matrix.
 
     Args:
-        matrices: per generator a square matrix (n, n), at least one.
+        matrices: a square matrix for each generator (n, n), at least one.
         limit: largest number of vectors in the orbit.
 
     Returns:

@@ -87,7 +87,7 @@ class BlockBasis(IntertwinerBasis):
         return np.ones(self.rank)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape)."""
         given, lead = self._rows(coefficients)
         made = np.zeros((len(given), *self.shape))
         start = 0

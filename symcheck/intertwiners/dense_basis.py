@@ -98,7 +98,7 @@ class DenseBasis(IntertwinerBasis):
         return np.ones(self.rank)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
         return (rows @ self.rows).reshape(*lead, *self.shape)
 

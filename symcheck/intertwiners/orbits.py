@@ -55,7 +55,7 @@ def find(maps: Sequence[SignedImages]) -> Orbits:
     """Find the orbits of the entries under signed maps.
 
     Args:
-        maps: per generator a signed rearrangement of the entries, all of the same size.
+        maps: for each generator, a signed permutation of the entries, all of the same size.
 
     Returns:
         The orbits, numbered by their first entry.

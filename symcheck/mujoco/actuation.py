@@ -27,7 +27,7 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with its bodies and joints paired; tendons, their signs and what is unpaired are set.
+        pairing: the pairing of bodies and joints; tendons, their signs and unpaired elements are added.
     """
     pairing.tendons = np.full(model.ntendon, -1)
     pairing.tendon_signs = np.ones(model.ntendon, dtype=np.int64)
@@ -102,7 +102,7 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with its bodies paired.
+        pairing: the pairing of bodies.
         site: its number.
 
     Returns:
@@ -123,7 +123,7 @@ def pair_actuators(model: Any, pairing: Pairing) -> None:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with bodies, joints and tendons paired; actuators, their signs and what is unpaired are set.
+        pairing: the pairing of bodies, joints and tendons; actuators, their signs and unpaired elements are added.
     """
     pairing.actuators = np.full(model.nu, -1)
     pairing.actuator_signs = np.ones(model.nu, dtype=np.int64)

@@ -32,8 +32,9 @@ class LieRepresentation(Representation):
 
     Args:
         group: the group.
-        algebra: per Lie generator a matrix A (dim, dim): exp(t A) is the image of its one-parameter group.
-        matrices: per discrete generator an invertible matrix (dim, dim).
+        algebra: for each Lie generator, a matrix A (dim, dim) such that exp(t A) is the image of its one-parameter
+            group.
+        matrices: for each discrete generator, an invertible matrix (dim, dim).
         name: its name in reports.
         check: False only if the construction itself guarantees a representation.
 

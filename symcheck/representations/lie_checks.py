@@ -32,8 +32,8 @@ def check_lie_relations(
 
     Args:
         group: the group.
-        algebra: per Lie generator a matrix.
-        matrices: per discrete generator a matrix.
+        algebra: the matrix of each Lie generator.
+        matrices: the matrix of each discrete generator.
         accuracy: how far entries may be off, relative to the largest.
         name: how to call the representation.
 

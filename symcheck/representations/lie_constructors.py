@@ -23,7 +23,7 @@ def require_continuous(G: Any, where: str) -> ContinuousGroup:
     """The group, if it is continuous.
 
     Raises:
-        RepresentationError: names what was given.
+        RepresentationError: the group is not continuous.
     """
     if not isinstance(G, ContinuousGroup):
         given = f"{G.name} (finite)" if isinstance(G, Group) else f"{G!r} ({type(G).__name__})"
@@ -205,8 +205,9 @@ def from_algebra(
 
     Args:
         G: the continuous group.
-        matrices: per Lie generator a square matrix A (n, n): exp(t A) represents its one-parameter group.
-        generators: per discrete generator an invertible matrix (n, n).
+        matrices: for each Lie generator, a square matrix A (n, n) such that exp(t A) represents its one-parameter
+            group.
+        generators: for each discrete generator, an invertible matrix (n, n).
         name: how reports call it.
 
     Returns:

@@ -197,7 +197,7 @@ class MatrixRepresentation(Representation):
 
     Args:
         group: the group.
-        matrices: per generator an invertible matrix (dim, dim).
+        matrices: for each generator, an invertible matrix (dim, dim).
         name: how reports call it.
         check: False only if the construction itself guarantees the relations.
 
@@ -347,7 +347,7 @@ def require_representation(rho: object, where: str) -> None:
     """Refuse an argument that is not a representation.
 
     Args:
-        rho: what was given.
+        rho: the argument to check.
         where: the argument's name.
 
     Raises:

@@ -152,7 +152,7 @@ def check_matrix_relations(
 
     Args:
         group: the group.
-        matrices: per generator a square matrix in float64.
+        matrices: a square matrix for each generator in float64.
         precision: the relative unit in the last place in which they were given.
         accuracy: how far entries may be off.
         name: how to call the representation.

@@ -75,7 +75,7 @@ class Workbench:
         return moves_something(self.pairs, self.pool, self.words)
 
     def silent(self, part: str) -> tuple[str, ...]:
-        """Names of coordinates of what a property compares that never held a finite number in roll-outs."""
+        """Names of the coordinates compared by a property that were never finite in rollouts."""
         if part in ("reward", "termination"):
             return ()
         return self.pool.silent_coordinates(self.pairs.stepper.codec, starts=part == "start")

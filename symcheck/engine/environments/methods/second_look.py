@@ -101,7 +101,7 @@ class SecondLook:
             measured: all cases.
             comparison: both sides of the property.
             residual: shape (n, dim).
-            limits: tolerance beside it.
+            limits: the tolerance, same shape.
             rng: selects suspects, and draws the nudges.
         """
         sorted_out = Suspects()

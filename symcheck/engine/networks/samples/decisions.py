@@ -2,7 +2,7 @@
 
 An agent takes the action with the largest logit. If the claim permutes the entries of an output, a decision is clear if
 the best two entries differ by more than one thousandth of the output's spread. A clear decision that does not transform
-as claimed is another action, however small the residual is relative to the largest entry.
+as claimed is another action, even if the residual is small relative to the largest entry.
 """
 
 from __future__ import annotations
