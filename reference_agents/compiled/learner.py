@@ -47,7 +47,7 @@ class CompiledNetwork:
             wanted: the inputs whose outputs are read, (runs, batch); the outputs of others are zeros.
         """
         if keep:
-            raise RuntimeError("a compiled network keeps nothing: it learns by CompiledLearner")
+            raise RuntimeError("a compiled network stores nothing for a backward pass; train it with CompiledLearner")
         if self._stale:
             self._kernel.prepare()
             self._stale = False
@@ -56,7 +56,7 @@ class CompiledNetwork:
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Not supported by this network."""
-        raise RuntimeError("a compiled network learns by CompiledLearner")
+        raise RuntimeError("a compiled network has no backward pass; train it with CompiledLearner")
 
 
 class CompiledLearner:
