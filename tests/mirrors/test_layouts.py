@@ -146,7 +146,7 @@ def test_two_columns_of_a_rotation_are_refused_where_the_third_is_needed():
     """A base whose axes are turned about x: the mirror mixes its second column with the third."""
     turned = QUADRUPED.replace(
         '<body name="base" pos="0 0 1"><freejoint/>',
-        '<body name="base" pos="0 0 1" euler="45 0 0"><freejoint/><geom size=".05"/><body name="trunk" euler="-45 0 0">',
+        '<body name="base" pos="0 0 1" euler="45 0 0"><freejoint/><geom size=".05"/><body euler="-45 0 0">',
     ).replace("</body></worldbody>", "</body></body></worldbody>")
     assert lay_out(load_model(turned), read_layout(layout("rotation")))
     assert lay({"term": "rot6d"})
