@@ -185,7 +185,7 @@ class GymnasiumVector:
                 place, f"returned ({given}) as reward, terminated and truncated, expected a number and two truth values"
             ) from error
         if not np.isfinite(reward):
-            raise self._fault(place, f"returned the reward {reward}")
+            raise self._fault(place, f"returned the reward {numbers[0]}")
         cut = self._limit is not None and len(played) >= self._limit
         return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
 
