@@ -1,9 +1,9 @@
 """Training hyperparameters and presets.
 
-`paper` holds what the paper "MDP Homomorphic Networks" states, and two habits of its code without which its figures
-would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's networks
-start with biases. `paper-code` has the other habits of the published code as well, each of which is a field here.
-`tuned` is the same algorithm without any of them. `control` is for continuous actions.
+`paper` has the hyperparameters of the paper "MDP Homomorphic Networks", and two details of its code without which its
+figures would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's
+networks start with biases. `paper-code` also has the other details of the published code, each of which is a field
+here. `tuned` is the same algorithm without these details. `control` is for continuous actions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Evaluation = Literal["episodes", "window", "training"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of one algorithm; the defaults are the paper's for CartPole.
+    """The hyperparameters of one algorithm; the defaults are the paper's for CartPole.
 
     Attributes:
         algorithm: "ppo" (clipped surrogate, several epochs) or "a2c" (one step on the whole batch).
@@ -112,17 +112,17 @@ class Settings:
 
     @property
     def batch(self) -> int:
-        """Environment steps of one run between two updates."""
+        """The number of environment steps of one run between two updates."""
         return self.environments * self.horizon
 
     @property
     def in_epochs(self) -> bool:
-        """Whether a batch is learnt from in epochs of minibatches; else in one step on the whole batch."""
+        """Whether updates use epochs of minibatches; otherwise they take one step on the whole batch."""
         return self.algorithm in IN_EPOCHS
 
     @property
     def updates(self) -> int:
-        """Batches that one run collects in all."""
+        """The number of batches of one run."""
         # The last batch is whole: a run may take up to one batch more than its steps.
         return math.ceil(self.steps / self.batch)
 
@@ -205,7 +205,7 @@ def _problems(settings: Settings) -> Sequence[str]:
 
 
 def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Fields and values from the command line.
+    """Parse fields and values from the command line.
 
     Args:
         texts: each "NAME=VALUE".
@@ -214,7 +214,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
         Values of the fields' types by name.
 
     Raises:
-        OptionError: for anything that is not a field, or no value of its type; suggests the nearest field.
+        OptionError: an unknown field (the message suggests the nearest), or a value of the wrong type.
 
     Example:
         >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])
@@ -322,7 +322,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 
 
 def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
-    """The preset meant: the one given, else the paper's where the paper has the task, else ours.
+    """The name of the preset: the given one, else "paper" if the paper has the task, else our default.
 
     Args:
         task: the task's name.
@@ -343,14 +343,14 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper" or "paper-code", where the paper has the task, "tuned", or "control" for continuous actions. Tasks
-            outside the catalogue share these two, but HalfCheetah and Reacher have a "control" of their own.
+        name: "paper" or "paper-code" if the paper has the task; "tuned"; or "control" for continuous actions. Tasks
+            outside the catalogue share "tuned" and "control", but HalfCheetah and Reacher have their own "control".
 
     Returns:
         The preset.
 
     Raises:
-        OptionError: when the task has no preset of that name; suggests the nearest.
+        OptionError: the task has no preset of that name; the message suggests the nearest.
 
     Example:
         >>> preset("cartpole", "paper").clip

@@ -292,7 +292,7 @@ class Checker:
         return weight, bias
 
     def move(self, action: dict[str, Any], values: Array) -> Array:
-        """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
+        """Apply an action to values: entry i is sign[i] times entry index[i], or the action is a matrix."""
         n = len(values)
         if "matrix" in action:
             matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
@@ -344,7 +344,7 @@ def _compute(node: dict[str, Any], x: Array, unknown: dict[str, Any]) -> Array:
 
 
 def evaluate(document: dict[str, Any], x: Array, unknown: dict[str, Any] | None = None) -> dict[str, Array]:
-    """What the nodes compute at one input, flat, by output path; unknown functions are given by name."""
+    """Evaluate the nodes at one input; returns flat values by output path. Unknown functions are given by name."""
     checker, values = Checker(document), np.zeros(0)
     with np.errstate(all="ignore"):
         for node in checker.nodes:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @register(GROUP_AXIOMS.name, kind="game", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_game_axioms(context: GameContext) -> PropertyResult:
-    """The position itself is an image, and images of images are images; repetitions do not matter.
+    """Check that the position itself is an image and that images of images are images; repetitions are ignored.
 
-    A list that leaves the position itself out stands beside the original: its images must compose as those of a group,
-    and need not be all of it.
+    A list without the position itself is used in addition to the original position: its images must compose as elements
+    of a group, and may be a part of it.
 
     Args:
         context: the run.

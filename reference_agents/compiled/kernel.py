@@ -1,4 +1,4 @@
-"""Calls of `learn.c` for one network of many runs."""
+"""Calls `learn.c` for one network of many runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from symcheck.array_types import Bools, Floats
 
 
 class Kernel:
-    """The tables of a network in memory, and what `learn.c` does with them.
+    """The tables of a network in memory, with the operations of `learn.c`.
 
     Args:
-        network: of all runs, on the processor; `description.describe` has tables of it.
-        settings: the algorithm's numbers.
-        policy: how the network's numbers are read.
+        network: the network of all runs, on the processor; `description.describe` has tables of it.
+        settings: the hyperparameters.
+        policy: the action distribution of the network's outputs.
 
     Raises:
-        NoCompilerError: where `learn.c` cannot be built here.
+        NoCompilerError: `learn.c` cannot be built on this machine.
     """
 
     def __init__(self, network: ActorCritic, settings: Settings, policy: Distribution) -> None:
@@ -61,7 +61,7 @@ class Kernel:
         self._library.prepare(self._job_at, self._layers, self._entries, *_addresses(self._values, self._matrices))
 
     def answer(self, observations: torch.Tensor, wanted: Bools | None) -> torch.Tensor:
-        """The heads' numbers, (runs, rows, heads), of observations (runs, rows, size) where `wanted`; else zeros."""
+        """Outputs of the heads (runs, rows, heads) for observations (runs, rows, size); zeros if not `wanted`."""
         rows = observations.shape[1]
         outputs = torch.zeros(len(self._values), rows, self.heads)
         selected = None if wanted is None else np.ascontiguousarray(wanted, dtype=np.uint8)
@@ -106,14 +106,14 @@ class Kernel:
         before: int,
         moments: Sequence[torch.Tensor],
     ) -> Bools:
-        """Learn from one batch, in place; of each run whether every gradient was finite.
+        """Learn from one batch, in place; returns for each run whether every gradient was finite.
 
         Args:
             steps: observations, actions, log probabilities, advantages and returns, each (runs, batch, ...).
-            orders: of the batch in each epoch, (runs, epochs, batch).
-            rates: one learning rate for each run.
-            before: steps that the optimiser took before.
-            moments: the means of gradients and of their squares, of the parameters' shape.
+            orders: the orders of the batch in each epoch, (runs, epochs, batch).
+            rates: the learning rate of each run.
+            before: the number of previous optimiser steps.
+            moments: the means of gradients and of their squares, in the shape of the parameters.
         """
         finite = np.zeros(len(self._values), dtype=np.uint8)
         counts = np.full(len(self._values), before, dtype=np.int64)
@@ -127,7 +127,7 @@ class Kernel:
 
     @property
     def steps(self) -> int:
-        """Steps of the optimiser in one update."""
+        """The number of optimiser steps in one update."""
         return int(self._job.minibatches)
 
     def _scratch_of(self, rows: int) -> torch.Tensor:

@@ -1,11 +1,11 @@
-"""Any Gymnasium environment for many runs: one scalar environment each, stepped one after the other.
+"""Any Gymnasium environment for many runs: single environments, stepped one after the other.
 
-Slower than an environment written for many runs, and good for all others. Episodes restart within the step that ends
-them, here and not in Gymnasium's vectorisers: no step is made up between two episodes, and the last observation of an
-episode is kept before the environment can overwrite it.
+This is slower than an environment written for many runs, but works for all others. Episodes restart within the step
+that ends them. The restart is implemented here and not by Gymnasium's vectorisers, so there is no artificial step
+between two episodes, and the last observation of an episode is copied before the environment can overwrite it.
 
-Every episode has a seed of its own, so that an environment is where its episode's seed and actions have led it. That
-is how its state is saved, whatever it consists of: it is played again.
+Every episode has its own seed, so the state of an environment is determined by the seed and the actions of its episode.
+Its state is saved in this form and restored by replaying the episode.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class GymnasiumVector:
     """All environments of all runs.
 
     Args:
-        environment: as registered with Gymnasium, or with the encoding of its spaces.
-        seeds: one seed per run; each environment has a stream of its own, derived from it.
-        environments: environments of each run.
-        purpose: which stream seeds the environments.
-        index: which of several streams of that purpose.
-        limit: steps after which an episode is cut, as by a time limit; None for none.
+        environment: a registered Gymnasium id, or an environment with the encoding of its spaces.
+        seeds: one seed per run, from which the stream of each environment is derived.
+        environments: the number of environments of each run.
+        purpose: the purpose of the stream that seeds the environments.
+        index: the index of the stream among those of that purpose.
+        limit: the number of steps after which an episode is truncated; None for no limit.
 
     Raises:
         TargetError: an unknown id, or spaces that cannot be encoded.
@@ -93,7 +93,7 @@ class GymnasiumVector:
             )
 
     def reset(self) -> Array:
-        """Start every episode afresh, from the seeds."""
+        """Start a new episode in every environment, from the seeds."""
         self._episodes[:] = 0
         for place in self._played:
             self._observation[place] = self._begin(place)
@@ -124,11 +124,11 @@ class GymnasiumVector:
         return Step(following.copy(), final, reward, terminated, truncated)
 
     def random_actions(self, uniforms: Floats) -> Array:
-        """Each action with the same probability, or uniform between the bounds."""
+        """Uniformly random actions, within the bounds if there are any."""
         return self._encoded.action.random(uniforms)
 
     def state(self) -> dict[str, Any]:
-        """The number of every episode, and what was done in it."""
+        """The number of every episode, and its actions."""
         played = [np.array(actions) for actions in self._played.values()]
         return {
             "episodes": torch.from_numpy(self._episodes.copy()),
@@ -144,7 +144,7 @@ class GymnasiumVector:
         """Play every unfinished episode again.
 
         Raises:
-            TargetError: where that leads elsewhere, so that the environment depends on more than seed and actions.
+            TargetError: the replay differs, because the environment depends on more than seed and actions.
         """
         self._episodes = state["episodes"].numpy()
         remaining = iter(state["actions"].numpy())

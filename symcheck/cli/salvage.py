@@ -19,11 +19,11 @@ def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_lat
     """Report what was finished, and say how the child ended.
 
     Args:
-        messages: outputs and events, each a tag and what was pickled by the child, which is this very program.
-        status: of the child, as `os.waitpid` gives it.
-        progress: what it was doing.
-        was_late: whether it was ended because time was up.
-        interrupted: whether the user asked for its end.
+        messages: outputs and events, each a tag and an object pickled by the child, which runs this same program.
+        status: the exit status of the child, as `os.waitpid` gives it.
+        progress: what it was doing when it ended, in words.
+        was_late: whether it was ended at the time limit.
+        interrupted: whether the user interrupted it.
 
     Returns:
         INTERRUPTED or BROKEN, never the code of a verdict.

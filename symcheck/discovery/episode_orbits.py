@@ -1,11 +1,11 @@
-"""Episodes against their own images: what a model of half of them says about the other half.
+"""Episodes compared with their own images, by models that are fitted to half of the episodes.
 
-Under uniform actions, if (L, K) is a symmetry, an episode and its image have one distribution, and so have all images
-under the powers of (L, K). So given the orbit of an episode, each member of it is as likely as any other to be the one
-that was played: a score of the played episodes is compared with that of randomly chosen members, which is exact for any
-score and any number of episodes. The score says how well a model of rewards, terminations and steps, fitted to other
-episodes, predicts this one. Each episode is compared with its own images, so that chance between episodes hides
-nothing: a dozen rare rewards are enough to show that one ties two parts of an observation together.
+Under uniform actions, if (L, K) is a symmetry, an episode has the same distribution as its images under the powers of
+(L, K). Therefore, given the orbit of an episode, each member is equally likely to be the played one. The score of the
+played episodes is compared with that of randomly chosen members, which is an exact test for any score and any number of
+episodes. The score measures how well a model of rewards, terminations and steps, fitted to other episodes, predicts
+this one. Because each episode is compared with its own images, differences between episodes have no effect: a dozen
+rare rewards are enough to show that a reward links two parts of an observation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LENGTHS = (25, 100)  # of episodes in turn: many starts, and what happens late
 _LOOKED_AT = 32  # episodes after which telling ones are counted again
 _TELLING = 240  # episodes with a rare reward: half of them teach
 FEWEST_TELLING = 32
-"""Episodes with a rare reward below which nothing is known about it: n of half of them refute at no less than 2^-n."""
+"""With fewer episodes that have a rare reward, nothing is concluded: n in half of them give no p-value below 2^-n."""
 _GATHERING = 0.25  # of the time budget
 _PATIENCE = 15.0  # seconds of computing, after which no more is played where rewards are rare
 _USUAL = 0.8  # of the steps: a value this frequent makes all others rare
@@ -50,8 +50,8 @@ class Played:
     """Episodes as arrays.
 
     Attributes:
-        rollouts: the steps; observations as the search moves them, pictures made smaller.
-        telling: how many episodes have a rare reward or termination; None where neither is rare.
+        rollouts: the steps, with the observations to which the search applies maps: images are reduced in size.
+        telling: the number of episodes with a rare reward or termination; None if neither is rare.
     """
 
     rollouts: Rollouts
@@ -63,10 +63,10 @@ def play_episodes(lab: Laboratory, shrink: Callable[[Floats], Floats]) -> Played
 
     Args:
         lab: an environment whose states cannot be set.
-        shrink: makes flattened observations smaller, shape (n, numbers).
+        shrink: reduces the size of flattened observations, shape (n, numbers).
 
     Returns:
-        Finite steps of the episodes; None where there are too few.
+        Finite steps of the episodes; None if there are too few.
     """
     rows: list[tuple[Floats, Floats, Floats]] = []
     rewards: list[float] = []
@@ -132,12 +132,12 @@ class _Question:
 
 
 class EpisodeOrbits:
-    """Models fitted to half of the episodes, which maps are tried with on the other half.
+    """Models fitted to half of the episodes; the other half tests maps with them.
 
     Args:
         rollouts: the episodes.
         rng: draws steps and members of orbits.
-        with_steps: whether next observations are foretold too.
+        with_steps: whether next observations are predicted too.
     """
 
     def __init__(self, rollouts: Rollouts, rng: np.random.Generator, *, with_steps: bool) -> None:
@@ -196,16 +196,16 @@ class EpisodeOrbits:
         return np.asarray(self._rng.permutation(rows)[:most])  # the first of them are any of them
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
-        """What the fitted model foretells better of episodes than of their images; "" for nothing.
+        """The quantity that the fitted model predicts better for episodes than for their images; "" if there is none.
 
         Args:
             move: the map of observations, on stacked rows.
-            order: of the map, with its action map.
-            action_map: on actions; None asks what holds whatever the action map is.
-            level: probability at most with which a symmetry is refuted.
+            order: the order of the map together with its action map.
+            action_map: the map of actions; None for a test that does not depend on the action map.
+            level: the largest probability of refuting a symmetry.
 
         Returns:
-            What is foretold better, in words.
+            The quantity, in words.
         """
         if order < 2:
             return ""
@@ -292,7 +292,7 @@ def _exceeds(scores: Floats, episode: npt.NDArray[np.int64], level: float, *, si
 
     Args:
         scores: shape (steps, order, features), the played episode first.
-        episode: of each step.
+        episode: the episode of each step.
         level: probability at most of as much by chance.
         sides: 1 if only higher scores tell, 2 if lower ones do too.
     """

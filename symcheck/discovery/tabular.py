@@ -61,7 +61,7 @@ def search_table(
     Args:
         make_env: builds an environment with a table `P`.
         label: its name in messages.
-        options: of the verification.
+        options: the options of the verification.
         emit: receives its events.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What episodes say about candidates before verification: which they refute, and about which they say too little."""
+"""Tests of candidates on episodes before verification: some are refuted, for others there are too few episodes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FEW = "too few episodes have a rare reward or a termination"
 
 
 class Witnesses:
-    """Episodes of a black box that candidates are asked about.
+    """Episodes of a black box, on which candidates are tested.
 
     Args:
         lab: an environment whose states cannot be set.
-        shrink: makes flattened observations smaller.
-        with_steps: whether what steps do to observations is asked too.
+        shrink: reduces the size of flattened observations.
+        with_steps: whether the change of observations by steps is tested too.
     """
 
     def __init__(self, lab: Laboratory, shrink: Callable[[Floats], Floats], *, with_steps: bool) -> None:
@@ -40,13 +40,13 @@ class Witnesses:
         return EpisodeOrbits(played.rollouts, self._lab.rng, with_steps=self._with_steps), played.telling
 
     def hear(self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals) -> None:
-        """Add a candidate to the proposals with the action maps that episodes allow, or what speaks against it.
+        """Add a candidate to the proposals with the action maps that episodes do not refute; or add its refusal.
 
         Args:
-            candidate: with its action maps.
-            moves: how observations move, in words.
-            move: the same on stacked smaller observations.
-            proposals: what is added to.
+            candidate: the candidate, with its action maps.
+            moves: the observation map, in words.
+            move: the observation map, on stacked reduced observations.
+            proposals: receives the candidate or the refusal.
         """
         orbits, telling = self._episodes
         if orbits is None:

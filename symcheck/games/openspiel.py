@@ -35,7 +35,7 @@ def load(name: str) -> Any:
 
 
 def rules_of(game: Any, label: str) -> LibraryRules:
-    """The answers of one game; a board is the tensor that the player to move observes, in the game's own shape.
+    """The rules of one game; a board is the observation tensor of the player to move, in the game's own shape.
 
     Args:
         game: a `pyspiel.Game`.

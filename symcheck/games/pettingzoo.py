@@ -41,7 +41,7 @@ def load(name: str) -> Any:
 
 
 def rules_of(env: Any, label: str) -> LibraryRules:
-    """The answers of one game; a state is a copy of the environment.
+    """The rules of one game; a state is a copy of the environment.
 
     Args:
         env: an environment of PettingZoo whose agents move in turn.
@@ -108,7 +108,7 @@ def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
 
 
 def _look(state: Any, key: str, label: str) -> Array:
-    """What the agent to move observes."""
+    """The observation of the agent to move."""
     seen = call("observe", state.observe, state.agent_selection)
     if not isinstance(seen, dict) or key not in seen:
         raise TargetError(
@@ -127,7 +127,7 @@ def _play_on(state: Any, action: int) -> Any:
 
 
 def _rewards_at_end(state: Any) -> Outcome | None:
-    """The rewards of all agents, once one of them is at its end."""
+    """The rewards of all agents, once one of them has terminated."""
     if not any(state.terminations.values()) and not any(state.truncations.values()):
         return None
     return tuple(float(state.rewards.get(agent, 0.0)) for agent in state.possible_agents)

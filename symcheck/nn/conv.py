@@ -1,4 +1,4 @@
-"""The convolution over a basis of filters that turn as images do."""
+"""The convolution over a basis of filters that rotate with the image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BasisConv2d(BasisLayer):
         channels_out: copies of the output representation.
         kernel_size: height and width of the filter; one number for a square.
         spatial: one spatial operator per generator, for instance ["rot90"].
-        stride: of the convolution; equal along both axes if the group exchanges them.
+        stride: the stride of the convolution; equal along both axes if the group exchanges them.
         padding: number of zeros on each side of the image; equal along both axes if the group exchanges them.
         bias: whether to add a bias.
         basis: "equivariant", or the controls "nullspace" and "random".

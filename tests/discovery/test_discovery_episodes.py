@@ -71,6 +71,20 @@ def test_what_a_step_does_refutes_an_action_map_or_the_map_with_every_one(skew, 
     assert bool(said) == bool(against)
 
 
+def test_what_is_asked_besides_takes_its_share_of_the_level():
+    """Where steps are asked about beside the reward, a broken map is refuted at twice the level."""
+
+    def least(orbits):
+        low, high = -200.0, 0.0  # powers of ten
+        for _ in range(14):
+            middle = (low + high) / 2
+            refuted = orbits.refute(place_alone.apply, 2, None, 10**middle)
+            low, high = (low, middle) if refuted else (middle, high)
+        return high
+
+    assert least(orbits_of(near, 0.0)) - least(orbits_of(near)) == pytest.approx(np.log10(2), abs=0.05)
+
+
 @pytest.mark.slow
 def test_right_maps_are_refused_as_seldom_as_the_level_says():
     """Thirty tests of symmetries at one in twenty: more than six refusals come with probability 1e-3."""

@@ -123,7 +123,7 @@ class Recurrent(nn.Module):
         return h @ self.head.T
 
 
-@pytest.mark.parametrize("steps", [4, 80])
+@pytest.mark.parametrize("steps", [4, pytest.param(80, marks=pytest.mark.long)])
 def test_rounding_that_a_recurrence_amplifies_is_no_violation(steps: int) -> None:
     assert whole(Recurrent(steps), swap()).verdict != "failed"
 

@@ -61,7 +61,7 @@ class NetOptions(RunOptions):
     from `env` or from the policy.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> NetOptions(samples=0)  # doctest: +ELLIPSIS

@@ -31,7 +31,7 @@ class Policy:
 
     Attributes:
         net: a copy in evaluation mode, in float64 if it supports that.
-        dtype: of its inputs.
+        dtype: the dtype of its inputs.
         action_width: number of action components.
         grouped: whether a mapping of observations is passed as a TensorDict.
     """

@@ -250,7 +250,7 @@ class Covariates:
     Attributes:
         design: for the regression, shape (n, columns).
         sides: for regions, shape (n, more): coordinates, actions and, if they are few, single (s, a).
-        names: of the sides.
+        names: the names of the sides.
     """
 
     design: Floats

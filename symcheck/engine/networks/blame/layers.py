@@ -38,9 +38,9 @@ class Head:
     """A layer with weights each of whose units is an entry of the network.
 
     Attributes:
-        node: of the graph.
+        node: the node of the graph.
         weighed: the result from its weights.
-        record: of the layer; None if there is none.
+        record: the record of the layer; None if there is none.
     """
 
     node: Node

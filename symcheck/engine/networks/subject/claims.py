@@ -91,7 +91,7 @@ def input_claim(symmetry: Symmetry, shape: tuple[int, ...]) -> InputClaim:
 
     Args:
         symmetry: the claim.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
 
     Returns:
         One map per generator.

@@ -173,7 +173,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 
     Args:
         net: the network.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
 
     Returns:
         The network itself if it is not TorchScript, or if this version of torch cannot convert it.
