@@ -48,7 +48,7 @@ class CompiledNetwork:
             wanted: the inputs whose outputs are read, (runs, batch); the outputs of others are zeros.
         """
         if keep:
-            raise RuntimeError("a compiled network keeps nothing: it learns by CompiledLearner")
+            raise RuntimeError("a compiled network stores nothing for a backward pass; train it with CompiledLearner")
         self._prepare()
         heads = self._kernel.answer(observations.float(), wanted)
         return self._network.with_deviations(heads[..., :-1]), heads[..., -1]
@@ -72,7 +72,7 @@ class CompiledNetwork:
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Not supported by this network."""
-        raise RuntimeError("a compiled network learns by CompiledLearner")
+        raise RuntimeError("a compiled network has no backward pass; train it with CompiledLearner")
 
 
 class CompiledLearner:
