@@ -68,7 +68,7 @@ _ASKING = frozenset(_ASKING_NAMES.split())
 
 @dataclass
 class Watched:
-    """What the network's own code did in one call.
+    """The functions that the network's own code ran and called in one call.
 
     Attributes:
         functions: the code that ran, with its globals.
