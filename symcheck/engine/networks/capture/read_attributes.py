@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ Cached = functools._lru_cache_wrapper
 """The kind of what `functools.cache` and `lru_cache` make."""
 _CLOCKS = frozenset(["datetime64"])
 """Types whose making may read a clock."""
-_DEVICE = re.compile(r"(cuda|mps|xpu|hpu|mtia|privateuseone)(:\d+)?$")
+_DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
 """Names of devices: code that has one asks where it runs."""
 _OF_A_CALL = "needs_input_grad"
 """By which the context of an autograd function tells whether gradients of the input are recorded."""
@@ -41,7 +40,8 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
     held = [getattr(sys, name) for name in _OF_THE_PROCESS if hasattr(sys, name)] + [os.environ]
     for code, names in functions.items():
         words = words_of(code)
-        if told := next((item for item in code.co_consts if isinstance(item, str) and _DEVICE.match(item)), ""):
+        strings = [item for item in code.co_consts if isinstance(item, str)]
+        if told := next((item for item in strings if item.partition(":")[0] in _DEVICES), ""):
             return told
         if clock := words & _CLOCKS:
             return next(iter(clock))
