@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import fitted
@@ -99,7 +99,7 @@ def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
     return np.concatenate([getattr(episode, column) for episode in episodes])[:, None]
 
 
-def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
+def repeating_columns(targets: Floats) -> Bools:
     """The columns in which one value is so frequent that its rank carries little information, shape (targets,)."""
     often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
     return np.asarray(often) > _OFTEN * len(targets)
@@ -116,6 +116,30 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
         epsilon: rounding unit of each column.
         design: terms of (s, a), shape (transitions, columns).
     """
+    ranked = rank_outcomes(targets, epsilon, design)
+    scores, repeating = ranked.scores.copy(), ranked.repeating
+    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
+    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+    return scores
+
+
+class RankedOutcomes(NamedTuple):
+    """Outcomes and their ranks, before the ranks of values that often repeat are fitted; shapes (transitions, targets).
+
+    Attributes:
+        scores: normal scores.
+        residual: the part of the outcome that (s, a) does not explain.
+        repeating: the columns whose values were ranked instead of their residuals, shape (targets,).
+    """
+
+    scores: Floats
+    residual: Floats
+    repeating: Bools
+
+
+def rank_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> RankedOutcomes:
+    """Normal scores of outcomes or of their residuals; see `score_outcomes`."""
     epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
     known = bulk(targets, epsilon)
@@ -124,11 +148,7 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
     tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
     residual = known.without(fitted(design, known.filled))
     repeating = repeating_columns(targets)
-    scores = normal_scores(np.where(repeating, targets, residual), tie)
-    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
-    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
-    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
-    return scores
+    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating)
 
 
 def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
@@ -159,6 +179,11 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Fl
         columns.append(column)
         described.append(f"{name} where it is not {values[count.argmax()]:g}")
     return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
+
+
+def episode_starts(episodes: list[Transitions]) -> npt.NDArray[np.intp]:
+    """The row at which each episode begins."""
+    return np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
 
 
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:

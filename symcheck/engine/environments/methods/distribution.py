@@ -183,7 +183,7 @@ class DistributionEvidence:
             return _explain(result, comparison, test, self.bench.pairs.bound.label(word))
         if not decision.holds:
             return result
-        detectable = max(test.detectable for test in tests.values())
+        detectable = max(test.detectable(self.bench.rng(f"promises of {part}")) for test in tests.values())
         unit = "standard deviations of the outcome given (s, a)"
         return dataclasses.replace(
             result, bound=shift_bound(detectable, pairs, options.alpha, unit=unit, region=region)

@@ -23,6 +23,7 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
+from symcheck.engine.detectable import detectable_change
 from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
@@ -32,14 +33,17 @@ from symcheck.engine.episodes import (
     EpisodePairs,
     Sides,
     Transitions,
+    episode_starts,
     joint_sides,
     learned_feature,
     named_features,
+    rank_outcomes,
     score_outcomes,
     score_unusual,
     step_columns,
     step_numbers,
     step_sides,
+    totals,
     what_followed,
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
@@ -50,7 +54,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.shared_covariates import say_side
-from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
+from symcheck.engine.statistics import SignFlipTest, sign_flip_test
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
@@ -291,20 +295,29 @@ class TrajectoryEvidence:
             return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
         if self._stopped:
             return result, facts
-        bound = self._missable_shift([tested.critical for tested in tests.values()], result.checked)
+        bound = self._missable_shift(part, [tested.critical for tested in tests.values()], result.checked)
         weakness = state("larger_effects_only", why=self._why_episodes())
         return dataclasses.replace(result, bound=bound, notes=(*result.notes, weakness)), facts
 
-    def _missable_shift(self, criticals: list[float], episodes: int) -> dict[str, object]:
-        # The weakest test bounds what all of them together would have missed.
-        critical = max((each for each in criticals if np.isfinite(each)), default=-NORMAL_90)
-        return shift_bound(
-            float((critical + NORMAL_90) * np.sqrt(2 / self._fewest_pairs)),
-            episodes,
-            self.bench.options.alpha,
-            unit="standard deviations of an episode's total",
-            region=state("region_episodes", episodes=episodes),
+    def _missable_shift(self, part: Part, criticals: list[float], episodes: int) -> dict[str, object]:
+        # The weakest test, on the fewest pairs, bounds what all of them together would have missed.
+        critical = max((each for each in criticals if np.isfinite(each)), default=math.inf)
+        group = min(self.groups.values(), key=lambda each: len(each.plain))
+        played, pairs = [*group.plain, *group.mapped], len(group.plain)
+        starts = episode_starts(played)
+        targets, _, epsilon = self._targets(part, played)
+        ranked = rank_outcomes(targets, epsilon, polynomial(self._covariates(played)[0]))
+        scores = totals(ranked.scores, starts)
+        detectable = detectable_change(
+            np.where(ranked.repeating, targets, ranked.residual),
+            ranked.scores,
+            scores[:pairs] - scores[pairs:],
+            totals(finite(ranked.residual), starts),
+            critical=critical,
+            rng=self.bench.rng(f"promises of {part}"),
         )
+        unit, region = "standard deviations of an episode's total", state("region_episodes", episodes=episodes)
+        return shift_bound(detectable, episodes, self.bench.options.alpha, unit=unit, region=region)
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that it was requested."""
@@ -378,7 +391,7 @@ class TrajectoryEvidence:
 
     def _features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         episodes = [*group.plain, *group.mapped]
-        starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
+        starts = episode_starts(episodes)
         covariates, names, drawn = self._covariates(episodes)
         coarse, fine = polynomial(covariates), smooth_terms(covariates)
         targets, target_names, epsilon = self._targets(part, episodes)
