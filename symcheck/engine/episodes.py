@@ -15,6 +15,7 @@ from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import fitted
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+from symcheck.spaces.coordinates import finite
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -26,6 +27,8 @@ _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay 
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
 _ROWS_PER_TERM = 20
+_TIME_POWERS, _MOST_TIMED = 4, 200  # powers of time, from 0, and columns of products with them
+_LEFT_BY_TIME = 0.5  # of the standard deviation: what depends on time leaves less once time is fitted
 
 
 @dataclass(frozen=True)
@@ -199,6 +202,33 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
         ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
         ("late in episodes, against early", late.astype(np.float64)),
     ]
+
+
+def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, epsilon: Floats, rest: Floats) -> Floats:
+    """Products of (s, a) with powers of time, if some outcome depends on the step number as well.
+
+    A reward that is discounted by a time that no observation shows is explained by (s, a) and time together.
+
+    Args:
+        coarse: constant, linear and quadratic terms of (s, a), shape (transitions, columns).
+        numbers: of the steps, shape (transitions,).
+        targets: outcomes, shape (transitions, targets).
+        epsilon: rounding unit of each column.
+        rest: the part of them that (s, a) alone does not explain.
+
+    Returns:
+        Shape (transitions, columns); no column if time halves no outcome's rest.
+    """
+    none = np.zeros((len(targets), 0))
+    known = bulk(targets, np.maximum(epsilon, FLOAT64_EPSILON)).filled
+    left = finite(rest).std(axis=0)
+    open_ = (left > _EXPLAINED * known.std(axis=0)) & ~repeating_columns(targets)
+    if _TIME_POWERS * coarse.shape[1] > _MOST_TIMED or not open_.any() or not numbers.any():
+        return none
+    time = (numbers / numbers.max())[:, None]
+    terms = np.concatenate([coarse * time**power for power in range(_TIME_POWERS)], axis=1)
+    better = (known - fitted(terms, known)).std(axis=0) < _LEFT_BY_TIME * left
+    return terms[:, coarse.shape[1] :] if (better & open_).any() else none
 
 
 def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:

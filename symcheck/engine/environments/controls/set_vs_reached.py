@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
-from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.regression import standardise
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
@@ -286,7 +286,7 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, li
     states = codec.flatten_batch([visits[i].situation.obs for i in picked])
     kept = np.flatnonzero(_varying(states))
     kept = kept[:: max(1, -(-len(kept) // _COORDINATES_RANDOM))]
-    actions, action_names = action_columns(bench, [visits[i].action for i in picked])
+    actions, action_names = action_columns(bench.pairs.stepper.action_codec, [visits[i].action for i in picked])
     number = _step_numbers(visits)[np.asarray(picked)].astype(np.float64)
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
     names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]
