@@ -41,6 +41,8 @@ _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 _REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
 _FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
 _PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
+# Step numbers looked at if a few visits differ, visits of each, and how many have to differ.
+_MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME = 8, 40, 4
 _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
 _LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
@@ -83,7 +85,8 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     # A visit whose episode was cut short has no next one, as one that ended has none.
     going = [i for i in range(len(visits) - 1) if visits[i + 1].situation.origin != "start"]
     most = _PICKED if stepper.codec.coordinates.dim < _WIDE else _PICKED_WIDE
-    picked = [going[i] for i in rng.permutation(len(going))[:most]]
+    number = _step_numbers(visits)
+    picked = _one_of_each_number([going[i] for i in rng.permutation(len(going))], number)[:most]
     if not picked:
         return SetVersusReached()
     now, later = [], []
@@ -111,10 +114,40 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)
+    if rows := np.flatnonzero(first[:, ~memory].any(axis=1)).tolist():
+        # Too few to say that setting loses something, unless they are one step of every episode: a counter.
+        numbers = dict.fromkeys(int(number[picked[i]]) for i in rows)
+        for each in list(numbers)[:_MOST_NUMBERS]:
+            same = [i for i in going if number[i] == each][:_PICKED_SAME]
+            if caution := _compare_one_number(stepper, visits, same, typical, memory):
+                return SetVersusReached(caution, reached.remarks, loss)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
     # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
     lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
+
+
+def _one_of_each_number(shuffled: list[int], number: npt.NDArray[np.int64]) -> list[int]:
+    """The same visits, with one visit of each step number first: a counter may matter in one step of long episodes."""
+    first = dict.fromkeys(int(number[i]) for i in shuffled)
+    leading = {number[i]: i for i in reversed(shuffled)}
+    leaders = [leading[each] for each in first]
+    return [*leaders, *(i for i in shuffled if leading[number[i]] != i)]
+
+
+def _compare_one_number(
+    stepper: Stepper, visits: Sequence[Visit], same: list[int], typical: Floats, memory: Bools
+) -> Statement | None:
+    """Whether steps with one number differ from the same steps from set states, in nearly all episodes."""
+    again = [stepper.outcome(visits[i].situation.state, visits[i].action) for i in same]
+    compared = compare_steps(stepper.codec.coordinates, [visits[i].step for i in same], again)
+    differ = _mismatches(stepper, compared, typical) & ~memory
+    count = int(differ.any(axis=1).sum())
+    if count < max(_FEWEST_SAME, (1 - _MAY_DIFFER) * len(same)):
+        return None
+    where = _column_names(stepper)[int(np.argmax(differ.sum(axis=0)))]
+    number = int(_step_numbers(visits)[same[0]]) + 1
+    return state(ReasonCode.HIDDEN_STEP.value, count=count, compared=len(same), number=number, coordinate=where)
 
 
 def _compare_columns(
