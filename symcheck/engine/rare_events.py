@@ -102,7 +102,7 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
 
 def _between(values: Floats, over: Bools) -> Bools:
     """The steps in the upper half that lie below the highest going-on and above the lowest end there."""
-    upper = values > np.nanmedian(values)
+    upper = values > np.median(finite(values))
     if not (upper & over).any() or not (upper & ~over).any():
         return np.zeros_like(over)
     return np.asarray(upper & (values >= values[upper & over].min()) & (values <= values[upper & ~over].max()))
