@@ -14,7 +14,7 @@ from symcheck.engine.features import normal_scores
 from symcheck.spaces.coordinates import finite
 
 _QUANTILE, _FAR = 0.95, 8.0  # an outcome is far off at so many times this quantile of the distances from the fit
-_FEWEST, _LARGEST_SHARE = 12, 0.05  # steps that are worth a feature, and the share of all steps that is still rare
+FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05  # steps worth a feature, and the share of all steps that is still rare
 _CUT = 0.5  # how `Transitions.ended` says that the environment itself truncated an episode
 _MOST_COORDINATES = 16  # of which thresholds are looked for
 
@@ -93,7 +93,7 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
         [-0.67, 0.67]
     """
     cut = ended == _CUT
-    if cut.sum() < _FEWEST or np.ptp(numbers[cut]) == 0:
+    if cut.sum() < FEWEST_EVENTS or np.ptp(numbers[cut]) == 0:
         return np.zeros((len(ended), 0)), []
     column = np.zeros((len(ended), 1))
     column[cut] = normal_scores(numbers[cut].astype(np.float64)[:, None])
@@ -109,4 +109,4 @@ def _between(values: Floats, over: Bools) -> Bools:
 
 
 def _is_rare(chosen: Bools) -> bool:
-    return _FEWEST <= int(chosen.sum()) <= _LARGEST_SHARE * len(chosen)
+    return FEWEST_EVENTS <= int(chosen.sum()) <= _LARGEST_SHARE * len(chosen)

@@ -35,6 +35,7 @@ from symcheck.engine.episodes import (
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
+from symcheck.engine.rare_events import FEWEST_EVENTS
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
@@ -48,6 +49,7 @@ _TESTS = "{} of episodes"  # names of the tests in the run's budget, beside thos
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
+_MANY_ENDS = 200  # ends of episodes; of fewer, a pass says what they can show of thresholds
 _WHOLE_PAIRS = 40  # pairs of that length that the steps asked for suffice for: of many steps, longer ones are played
 _PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
 _FEWEST_PAIRS = 8  # to fit anything
@@ -290,8 +292,11 @@ class TrajectoryEvidence:
         if self._stopped:
             return result, facts
         bound = self._missable_shift(part, [tested.critical for tested in tests.values()], result.checked)
-        weakness = state("larger_effects_only", why=self._why_episodes())
-        return dataclasses.replace(result, bound=bound, notes=(*result.notes, weakness)), facts
+        weakness = [state("larger_effects_only", why=self._why_episodes())]
+        ends = sum(int(each.ended[-1] == 1) for each in self.groups[word].plain + self.groups[word].mapped)
+        if part == "termination" and 0 < ends < _MANY_ENDS:
+            weakness.append(state("few_ends", ends=ends, fewest=FEWEST_EVENTS))
+        return dataclasses.replace(result, bound=bound, notes=(*result.notes, *weakness)), facts
 
     def _missable_shift(self, part: Part, criticals: list[float], episodes: int) -> dict[str, object]:
         # The weakest test, on the fewest pairs, bounds what all of them together would have missed.
