@@ -64,10 +64,10 @@ def once(rng: np.random.Generator, shift: float) -> float:
 
 
 def mixture(rng: np.random.Generator, shift: float) -> float:
-    """Normal noise of width 0.1 around 0 (94%), 3 and -3 (3% each); the weight of 3 shifts the mean."""
-    weight = 0.03 + shift * math.sqrt(0.06 * 9 + 0.01) / 3
+    """Normal noise of width 0.1 around 0 (94%), 3 and -3 (3% each); the weights of the two shift the mean."""
+    more = shift * math.sqrt(0.06 * 9 + 0.01) / 6
     drawn = rng.random()
-    return (3.0 if drawn < weight else -3.0 if drawn > 0.97 else 0.0) + 0.1 * float(rng.normal())
+    return (3.0 if drawn < 0.03 + more else -3.0 if drawn > 0.97 + more else 0.0) + 0.1 * float(rng.normal())
 
 
 def heavy(rng: np.random.Generator, shift: float) -> float:
