@@ -105,7 +105,7 @@ class _Tilted:
 
     def __init__(self, values: Floats, ranks: Floats, differences: Floats, totals: Floats, sign: float) -> None:
         self._steps = len(values) / len(totals)  # of one member of a pair
-        cells, weights = _cells(values, ranks)
+        cells, weights = _values_by_rank(values, ranks)
         centred = cells - weights @ cells
         spread = math.sqrt(weights @ centred**2) or 1.0
         # Shape (tilts, cells): the frequency of every value, after tilting.
@@ -117,13 +117,13 @@ class _Tilted:
         self._sizes = np.abs(change @ centred) * self._steps / (float(finite(totals).std()) or 1.0)
         # Both sides are ranked together, so their scores change too, and the differences in proportion.
         scores = _middle_scores((weights + tilted) / 2)
-        deviations = np.sqrt(_moments(np.broadcast_to(weights, scores.shape), scores)[1])
-        before = math.sqrt(float(_moments(weights[None], _middle_scores(weights[None]))[1][0]))
+        deviations = np.sqrt(_mean_and_variance(np.broadcast_to(weights, scores.shape), scores)[1])
+        before = math.sqrt(float(_mean_and_variance(weights[None], _middle_scores(weights[None]))[1][0]))
         self._differences, self._scale = differences, deviations / (before or 1.0)
         # What a step gains in score where its outcome becomes another one, and by how much its variance grows.
         self._moved = np.clip(np.abs(change).sum(axis=1) / 2, 1e-300, 1.0)
         self._gain = (change * scores).sum(axis=1) / self._moved
-        self._growth = _moments(tilted, scores)[1] - deviations**2
+        self._growth = _mean_and_variance(tilted, scores)[1] - deviations**2
 
     def size_at(self, index: int) -> float:
         """The change of the mean at one tilt; the largest possible beyond the last."""
@@ -138,7 +138,7 @@ class _Tilted:
         mean = self._steps * self._moved * self._gain
         noise = float(self._differences @ self._differences) / pairs * self._scale**2
         variance = np.maximum(noise + self._steps * self._growth, 0)
-        return _first(math.sqrt(pairs) * np.abs(mean) >= needed * np.sqrt(variance))
+        return _first_enough(math.sqrt(pairs) * np.abs(mean) >= needed * np.sqrt(variance))
 
     def simulate(self, critical: float, rng: np.random.Generator) -> int:
         """The first tilt at which nine of ten simulated tests reject."""
@@ -163,16 +163,16 @@ class _Tilted:
         # Sum of (d + g)^2: what the pairs had, what grew, and the square of what all of them gained.
         squares = squares + growth * moved / share + added**2 / pairs + 2 * added * sums / pairs
         rejected = (np.abs(sums + added) > critical * np.sqrt(np.maximum(squares, 0))).mean(axis=0)
-        first = _first(rejected >= _POWER)
+        first = _first_enough(rejected >= _POWER)
         return start + first if first < len(rejected) else len(_TILTS)
 
 
-def _first(enough: npt.NDArray[np.bool_]) -> int:
+def _first_enough(enough: npt.NDArray[np.bool_]) -> int:
     """The first index from which on there is enough; their number if there is none."""
     return int(np.argmax(enough)) if enough.any() else len(enough)
 
 
-def _cells(values: Floats, ranks: Floats) -> tuple[Floats, Floats]:
+def _values_by_rank(values: Floats, ranks: Floats) -> tuple[Floats, Floats]:
     """At most about 128 values in the order of their ranks, with their frequencies; extreme ones stay by themselves."""
     levels, owner, count = np.unique(ranks, return_inverse=True, return_counts=True)
     means = np.bincount(owner, weights=finite(values)) / count
@@ -193,7 +193,7 @@ def _middle_scores(weights: Floats) -> Floats:
     return normal_quantile(np.clip(np.cumsum(weights, axis=1) - weights / 2, 1e-12, 1 - 1e-12))
 
 
-def _moments(weights: Floats, scores: Floats) -> tuple[Floats, Floats]:
+def _mean_and_variance(weights: Floats, scores: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of the scores under each row of weights, which need not sum to 1."""
     weights = weights / weights.sum(axis=1, keepdims=True)
     mean = (weights * scores).sum(axis=1)

@@ -31,7 +31,7 @@ from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import ReasonCode
 
-_PICKED = 240  # steps of rollouts that are repeated
+_PICKED, _NUMBERS = 320, 240  # steps of rollouts that are repeated, and among them one of each step number up to this
 _WIDE, _PICKED_WIDE = 1000, 60  # and of images
 _PICKED_CUT = 20  # of those that a time limit cut short
 # A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
@@ -41,8 +41,9 @@ _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 _REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
 _FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
 _PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
-# Step numbers looked at if a few visits differ, visits of each, and how many have to differ.
-_MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME = 8, 40, 4
+# Step numbers looked at if a few visits differ, visits of each (fewer are completed by new ones), and how many have to
+# differ.
+_MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME, _ENOUGH_SAME = 8, 40, 8, 4
 _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
 _LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
@@ -114,12 +115,13 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)
-    if rows := np.flatnonzero(first[:, ~memory].any(axis=1)).tolist():
+    rows = [] if _is_complete(stepper) else np.flatnonzero(first[:, ~memory].any(axis=1)).tolist()
+    if rows:
         # Too few to say that setting loses something, unless they are one step of every episode: a counter.
         numbers = dict.fromkeys(int(number[picked[i]]) for i in rows)
         for each in list(numbers)[:_MOST_NUMBERS]:
-            same = [i for i in going if number[i] == each][:_PICKED_SAME]
-            if caution := _compare_one_number(stepper, visits, same, typical, memory):
+            same = [visits[i] for i in going if number[i] == each][:_PICKED_SAME]
+            if caution := _compare_one_number(stepper, each, same, typical, memory):
                 return SetVersusReached(caution, reached.remarks, loss)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
     # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
@@ -128,26 +130,29 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
 
 
 def _one_of_each_number(shuffled: list[int], number: npt.NDArray[np.int64]) -> list[int]:
-    """The same visits, with one visit of each step number first: a counter may matter in one step of long episodes."""
-    first = dict.fromkeys(int(number[i]) for i in shuffled)
-    leading = {number[i]: i for i in reversed(shuffled)}
-    leaders = [leading[each] for each in first]
-    return [*leaders, *(i for i in shuffled if leading[number[i]] != i)]
+    """The same visits, with one of each step number first: a counter may matter in one step of long episodes."""
+    leaders = {int(number[i]): i for i in reversed(shuffled) if number[i] < _NUMBERS}
+    return [*leaders.values(), *(i for i in shuffled if leaders.get(int(number[i])) != i)]
 
 
 def _compare_one_number(
-    stepper: Stepper, visits: Sequence[Visit], same: list[int], typical: Floats, memory: Bools
+    stepper: Stepper, number: int, same: list[Visit], typical: Floats, memory: Bools
 ) -> Statement | None:
     """Whether steps with one number differ from the same steps from set states, in nearly all episodes."""
-    again = [stepper.outcome(visits[i].situation.state, visits[i].action) for i in same]
-    compared = compare_steps(stepper.codec.coordinates, [visits[i].step for i in same], again)
+    reached = [(visit.situation.state, visit.action, visit.step) for visit in same]
+    if stepper.access is not None and stepper.access.get is not None:
+        for played in (stepper.play(number + 1, read=True) for _ in range(len(same), _FEWEST_SAME)):
+            if len(played.steps) > number:
+                reached.append((played.states[number], played.actions[number], played.steps[number]))
+    again = [stepper.outcome(held, action) for held, action, _ in reached]
+    compared = compare_steps(stepper.codec.coordinates, [step for _, _, step in reached], again)
     differ = _mismatches(stepper, compared, typical) & ~memory
     count = int(differ.any(axis=1).sum())
-    if count < max(_FEWEST_SAME, (1 - _MAY_DIFFER) * len(same)):
+    if count < max(_ENOUGH_SAME, (1 - _MAY_DIFFER) * len(reached)):
         return None
     where = _column_names(stepper)[int(np.argmax(differ.sum(axis=0)))]
-    number = int(_step_numbers(visits)[same[0]]) + 1
-    return state(ReasonCode.HIDDEN_STEP.value, count=count, compared=len(same), number=number, coordinate=where)
+    code = ReasonCode.HIDDEN_STEP.value
+    return state(code, count=count, compared=len(reached), number=number + 1, coordinate=where)
 
 
 def _compare_columns(
@@ -156,7 +161,7 @@ def _compare_columns(
     """Describe mismatches right after a state was set, and one step later; rows are states."""
     names = _column_names(stepper)
     access = stepper.access
-    whole = access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
+    whole = _is_complete(stepper)
     read_back = access is not None and access.get is not None
     exact = read_back or bool((stepper.codec.coordinates.epsilon < _FLOAT64).all())
     allowed = (_MAY_DIFFER_EXACT if exact else _MAY_DIFFER) * len(first)
@@ -171,6 +176,12 @@ def _compare_columns(
         code = ReasonCode.HIDDEN_STATE.value
         return SetVersusReached(state(code, count=len(rows), compared=len(first), coordinate=where, **loss.fields()))
     return SetVersusReached()
+
+
+def _is_complete(stepper: Stepper) -> bool:
+    """Whether the access is known to be complete: built in, or reading what a built-in one reads."""
+    access = stepper.access
+    return access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
 
 
 def _column_names(stepper: Stepper) -> list[str]:
