@@ -1,14 +1,15 @@
 """Do the tests notice when the code is wrong? Scores of sampled mutants, by package group.
 
     python benchmarks/mutation.py record [TEST ...]        which test runs which line: the default suite, or these again
-    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2] [--again]
+    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2] [--again|--tests PATH]
     python benchmarks/mutation.py list GROUP               the sampled mutants, without running them
 
 `record` copies the working tree to build/mutation and runs the tests once under coverage; do it again after the code
 has changed. `run` changes one place at a time in another copy and runs the tests that run the changed lines, fastest
-first, until one fails. The working tree itself is never changed. Limits are CPU seconds; a mutant with which the tests
-run past the limit is killed. Survivors are printed, and benchmarks/equivalent_mutants.toml says which of them change
-nothing that a test could see, and why.
+first, until one fails; with `--tests` it needs no recording and runs these files and folders in the given order. The
+working tree itself is never changed. Limits are CPU seconds; a mutant with which the tests run past the limit is
+killed. Survivors are printed, and benchmarks/equivalent_mutants.toml says which of them change nothing that a test
+could see, and why.
 """
 
 from __future__ import annotations
@@ -135,6 +136,20 @@ class Recording:
         return chosen
 
 
+class Listed:
+    """Tests that are named by hand, for every mutant alike: files in their order, those of a folder by name."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._files: list[str] = []
+        for path in paths:
+            inside = sorted((ROOT / path).rglob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
+            self._files += [file.relative_to(ROOT).as_posix() for file in inside]
+
+    def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
+        """All of them, whatever they take: the limit of a mutant ends them."""
+        return list(dict.fromkeys(self._files))
+
+
 def _file(test: str) -> str:
     return test.split("::")[0]
 
@@ -234,7 +249,7 @@ def record(tests: list[str]) -> int:
 
 
 def judge_all(
-    mutants: list[Mutant], recording: Recording, *, limit: float, jobs: int, settled: dict[Key, str]
+    mutants: list[Mutant], recording: Recording | Listed, *, limit: float, jobs: int, settled: dict[Key, str]
 ) -> list[Outcome]:
     """Judge mutants in copies of the working tree, one copy a job; those whose verdict is settled are not run."""
     trees: queue.Queue[Tree] = queue.Queue()
@@ -304,6 +319,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds a mutant")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="run only what earlier runs have not killed")
+    parser.add_argument("--tests", action="append", default=[], help="a file or folder, instead of a recording")
     given = parser.parse_intermixed_args()
     if given.command == "record":
         return record(given.names)
@@ -314,7 +330,8 @@ def main() -> int:
         if given.command == "list":
             print(*(f"{m.path}:{m.line}\n  - {m.before}\n  + {m.after}" for m in mutants), sep="\n")
             continue
-        outcomes = judge_all(mutants, Recording(BUILD), limit=given.limit, jobs=given.jobs, settled=settled)
+        recording = Listed(given.tests) if given.tests else Recording(BUILD)
+        outcomes = judge_all(mutants, recording, limit=given.limit, jobs=given.jobs, settled=settled)
         keep_killed(outcomes)
         table.append((name, *score(outcomes), len(outcomes)))
         print(f"{name}: {table[-1][1]} of {table[-1][2]}", flush=True)

@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-seconds", type=Path, default=None, help="JSON file: id of each test that passed: seconds"
     )
-    parser.addoption("--run-ids", type=Path, default=None, help="JSON file: ids of the tests to run, in this order")
+    parser.addoption("--run-ids", type=Path, default=None, help="JSON file: tests or files to run, in this order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the chosen tests, in the chosen order."""
     if config.getoption("--run-ids") is not None:
         chosen = {name: i for i, name in enumerate(json.loads(config.getoption("--run-ids").read_text()))}
-        items[:] = sorted((item for item in items if item.nodeid in chosen), key=lambda item: chosen[item.nodeid])
+        places = {item: chosen.get(item.nodeid, chosen.get(item.nodeid.split("::")[0])) for item in items}
+        items[:] = sorted((item for item in items if places[item] is not None), key=places.__getitem__)
 
 
 class Recorder:

@@ -1,4 +1,4 @@
-"""Training from Python: `train` does what `reference-agents train` does, and gives back what came of it."""
+"""Training from Python: `train` does the same as `reference-agents train` and returns the result."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class TrainingResult:
         )
 
     def verdicts(self) -> list[str | None]:
-        """The verdict of `verify-net` on each trained network; None if it claims nothing or diverged."""
+        """The verdict of `verify-net` on each trained network; None if it makes no claim or diverged."""
         if self.record is not None:
             return [item.after.verdict for item in self.record.runs]
         job, stopped = self.training.job, self.training.stopped
@@ -148,7 +148,7 @@ def train(
         on_progress: called after every update.
 
     Returns:
-        Curves, networks and verdicts; after Ctrl-C, everything finished until then.
+        Curves, networks and verdicts; after Ctrl-C, everything finished so far.
 
     Raises:
         SymcheckError: an environment, a symmetry, a network or a setting cannot be used.

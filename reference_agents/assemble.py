@@ -1,4 +1,4 @@
-"""From a finished training to the folder that records it."""
+"""Saves a finished training to its run folder."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def save_training(training: Training, folder: Path, *, preset_name: str, command
     """Verify every network, write weights, curves and record.
 
     Args:
-        training: what came of the job.
-        folder: an empty run folder, as `record.prepare_folder` makes it.
-        preset_name: where the settings came from.
+        training: the result of the job.
+        folder: an empty run folder, from `record.prepare_folder`.
+        preset_name: the preset of the settings.
         command: the command line that repeats it.
 
     Returns:
@@ -126,7 +126,7 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
 
 
 def describe_evaluation(job: Job) -> str:
-    """How the returns of a curve were measured, in a sentence."""
+    """A sentence on how the returns of a curve were measured."""
     settings = job.settings
     when = f"after the first update at or past every {settings.evaluation_every:,} environment steps."
     if settings.evaluation == "training":

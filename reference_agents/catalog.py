@@ -1,4 +1,4 @@
-"""What there is to train: the tasks, and the networks that each of them takes. Imports nothing heavy.
+"""The catalogue of tasks and of the networks for each task. Imports no heavy packages.
 
 A network is described by its widths and by the kind of intertwiner basis that its layers use; `networks.build` turns
 the description into stacked layers.
@@ -31,14 +31,15 @@ class NetworkPlan:
         basis: "equivariant", "nullspace" or "random" for networks whose weights are spanned by a basis; "dense" for
             ordinary linear layers.
         channels: width of each hidden layer: channels of the regular representation, or units where dense.
-        learning_rate: what `train` uses when none is given.
+        learning_rate: the default of `train`.
         summary: one line for `reference-agents list`.
-        views: how the symmetry is used beside the layers: "symmetrized", "averaged" or "augmented"; "" for not at all.
+        views: how the symmetry is used in addition to the layers: "symmetrized", "averaged" or "augmented"; "" for no
+            use.
         free_heads: whether the heads are ordinary layers on top of the basis layers.
         convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
-        pool: "max", or "average" in its place; "none" hands on every position of the image.
-        free_layers: how many of the last hidden layers are ordinary ones on top of basis layers.
-        init: the initial weights: "" for Xavier's, He's after convolutions; "torch" for PyTorch's own.
+        pool: "max" or "average"; "none" keeps every position of the image.
+        free_layers: the number of last hidden layers that are ordinary ones on top of basis layers.
+        init: the initialisation of weights: "" for Xavier's (He's if there are convolutions); "torch" for PyTorch's.
         bias_gain: as in `settings.Settings`.
         input_scale: as in `settings.Settings`.
         policy_gain: as in `settings.Settings`.
@@ -62,7 +63,7 @@ class NetworkPlan:
     initial_deviation: float = 1.0
 
     def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
-        """The network as a training's settings change it: initial biases and heads, and the scale of its input.
+        """The network with the initial biases, heads and input scale of a training's settings.
 
         Example:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
@@ -84,12 +85,12 @@ class NetworkPlan:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What the paper trained on a task.
+    """The trainings of the paper on a task.
 
     Attributes:
-        networks: which.
-        learning_rates: each of them at each of these.
-        seeds: how many.
+        networks: the networks.
+        learning_rates: the learning rates of every network.
+        seeds: the number of seeds.
     """
 
     networks: tuple[str, ...]
@@ -99,23 +100,23 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Task:
-    """Something to learn.
+    """A task to train on.
 
     Attributes:
         name: the name on the command line.
         environment: the Gymnasium id whose dynamics are used.
         symmetry: the name of its symmetry, or a SPEC; "" for none.
         threshold: the mean return that counts as solved; None if there is none.
-        algorithm: what trains it by default.
-        observation_shape: of one observation: a vector's length, or (channels, height, width).
-        actions: how many there are, or how many coordinates one has.
-        sweep: what the paper trained.
+        algorithm: the default training algorithm.
+        observation_shape: the shape of one observation: the length of a vector, or (channels, height, width).
+        actions: the number of actions, or of coordinates of an action.
+        sweep: the trainings of the paper.
         networks: name to plan.
         summary: one line for `reference-agents list`.
         continuous: whether actions are vectors of real numbers.
-        masked: actions that are never taken, because others do the same.
-        choices: how many values each component of an action has, where it has several components; else ().
-        own: whether environment and symmetry are a user's own: `name` and `symmetry` are references to them then.
+        masked: actions that are never taken, because others have the same effect.
+        choices: the number of values of each component, if an action has several components; otherwise ().
+        own: whether environment and symmetry are a user's own; `name` and `symmetry` are then references to them.
     """
 
     name: str
@@ -134,7 +135,7 @@ class Task:
     own: bool = False
 
     def channels_in(self, *, dense: bool) -> int:
-        """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""
+        """Channels of an observation: one copy of its representation; for dense layers, all of its components."""
         # An image has its channels in front; a vector is one channel of its whole representation.
         return self.observation_shape[0] if dense or len(self.observation_shape) == 3 else 1
 
@@ -221,9 +222,9 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
 
 
 def control_networks(rate: float, *, continuous: bool = False) -> dict[str, NetworkPlan]:
-    """The vector networks, at one learning rate for method and baselines alike.
+    """The vector networks, with one learning rate for the method and its baselines.
 
-    An average of Gaussian policies is not a Gaussian, so it is left out where actions are continuous.
+    An average of Gaussian policies is not a Gaussian, so it is left out for continuous actions.
     """
     return {
         name: dataclasses.replace(plan, learning_rate=rate)
@@ -296,7 +297,7 @@ TASKS: dict[str, Task] = {
 
 
 def find_task(name: str) -> Task:
-    """The task of that name.
+    """Find the task of a given name.
 
     Raises:
         OptionError: when there is none; suggests the nearest and lists the known ones.
@@ -311,7 +312,7 @@ def find_task(name: str) -> Task:
 
 
 def find_network(task: Task, name: str) -> NetworkPlan:
-    """The network of that name for this task.
+    """Find the network of a given name for a task.
 
     Raises:
         OptionError: when there is none; suggests the nearest and lists the known ones.

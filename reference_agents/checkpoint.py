@@ -1,12 +1,12 @@
-"""Checkpoints from which a training continues as if it had never stopped, bit for bit.
+"""Checkpoints from which a training continues bit for bit.
 
     FOLDER/job.json          what is trained, by which versions, and into which parts it is split; written first
-    FOLDER/checkpoint.pt     of a training in one part; else checkpoint-1.pt, checkpoint-2.pt, ...
+    FOLDER/checkpoint.pt the checkpoint of a training in one part; otherwise checkpoint-1.pt, checkpoint-2.pt, ...
 
-A checkpoint holds everything that later numbers depend on: parameters, the optimiser's moments and step, every random
-stream with the block of numbers it has drawn, every environment, and the curves so far. It is tensors, numbers and
-strings only, so that reading one runs no code. A part without a checkpoint starts afresh, so that a training can be
-resumed whenever it was killed.
+A checkpoint contains the complete state: parameters, the optimiser's moments and step count, every random stream with
+its current block of numbers, every environment, and the curves so far. It consists of tensors, numbers and strings
+only, so reading it runs no code. A part without a checkpoint starts from the beginning, so a training that was killed
+at any moment can be resumed.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _UNREADABLE = "Give the folder in which the training said it was saved; it exist
 
 @dataclass(frozen=True)
 class Started:
-    """A training that was started, as its folder tells.
+    """A training that was started, as recorded in its folder.
 
     Attributes:
-        job: what is being trained.
-        preset: where its settings came from.
+        job: the job.
+        preset: the preset of its settings.
         command: the command line that started it.
-        parts: the jobs it is split into.
+        parts: the jobs into which it is split.
     """
 
     job: Job
@@ -62,7 +62,7 @@ class Started:
 
 
 def versions(*, games: bool = False) -> dict[str, str]:
-    """The versions that results depend on; of games, the emulator's too."""
+    """The versions on which results depend; for games, also that of the emulator."""
     # ale-py is asked for only where games are played; it need not be installed.
     packages = (*_PACKAGES, "ale-py") if games else _PACKAGES
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
@@ -80,16 +80,16 @@ def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
 
 
 def folder_name(job: Job) -> str:
-    """Task and network; of one in a file, the file's name and the factory's."""
+    """The folder's name: task and network; for a network in a file, the names of file and factory."""
     return f"{file_stem(job.task.name)}-{file_stem(job.network.name)}"
 
 
 def begin(folder: Path, started: Started) -> None:
-    """Write what is going to be trained, before anything else.
+    """Write the description of a training before it starts.
 
     Args:
         folder: the run's folder.
-        started: what, and in which parts.
+        started: the training and its parts.
     """
     document = {"schema": SCHEMA, **_head(started.job), "preset": started.preset, "command": started.command}
     document |= {
@@ -123,17 +123,18 @@ def _source_digest(reference: str) -> str:
 
 
 def started_in(folder: Path) -> Started:
-    """What is being trained in a run folder.
+    """Read the training of a run folder.
 
     Args:
-        folder: where a training was started.
+        folder: the folder of a started training.
 
     Returns:
-        The training, and the parts it is split into.
+        The training, with the parts into which it is split.
 
     Raises:
-        TargetError: where the folder is not a run, or is damaged.
-        OptionError: where other versions, or another file of the user's network, would give other numbers; says which.
+        TargetError: the folder is not a run, or is damaged.
+        OptionError: the versions, or the file of the user's network, have changed, which would change results; the
+            message names them.
     """
     try:
         document = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
@@ -173,15 +174,14 @@ def _job(document: Mapping[str, Any]) -> Job:
 
 
 class Checkpointer:
-    """Writes the checkpoint of one part every so often.
+    """Writes the checkpoint of one part at intervals.
 
-    A checkpoint that cannot be written, on a full disk for instance, leaves the last good one where it is and does not
-    stop the training: the next one may fit.
+    If a checkpoint cannot be written, for instance on a full disk, the last good one is kept and training continues.
 
     Args:
-        path: of the checkpoint.
-        seconds: least time between two checkpoints.
-        on_problem: told, once until one is written again, why a checkpoint could not be written.
+        path: the path of the checkpoint.
+        seconds: the shortest time between two checkpoints.
+        on_problem: called with the reason when a checkpoint cannot be written, and not again until one is written.
     """
 
     def __init__(
@@ -195,13 +195,13 @@ class Checkpointer:
         self._last = time.monotonic()
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Write what `state` gives if the last checkpoint is old enough."""
+        """Write the result of `state` if the last checkpoint is old enough."""
         # The first update is kept at once: whatever ends a training soon after leaves something to go on from.
         if not self._begun or time.monotonic() - self._last >= self._seconds:
             self.write(state)
 
     def write(self, state: Callable[[], State]) -> None:
-        """Write what `state` gives."""
+        """Write the result of `state`."""
         self._begun = True
         content = serialise(state())
         try:
@@ -217,17 +217,17 @@ class Checkpointer:
 
 
 def serialise(state: State) -> bytes:
-    """The content of a checkpoint: the state, and beside it the digest of all its values."""
+    """The content of a checkpoint: the state and a digest of all its values."""
     buffer = io.BytesIO()
     torch.save({**state, DIGEST: state_digest(state)}, buffer)
     return buffer.getvalue()
 
 
 def deserialise(content: bytes) -> State:
-    """The state of a checkpoint's content; reads tensors, numbers and strings, and runs no code.
+    """Read the state from a checkpoint's content: tensors, numbers and strings; no code is run.
 
     Raises:
-        ValueError: the values are not those that were written.
+        ValueError: the values differ from those that were written.
     """
     # `weights_only` refuses pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
@@ -268,10 +268,10 @@ def _add_to_digest(sums: Any, value: Any) -> None:
 
 
 def read_state(path: Path) -> State | None:
-    """The state that a checkpoint holds; None if there is none yet.
+    """The state in a checkpoint; None if there is no checkpoint yet.
 
     Raises:
-        TargetError: where it cannot be read.
+        TargetError: the checkpoint cannot be read.
     """
     if not path.exists():
         return None
@@ -295,10 +295,10 @@ def _first_sentence(error: Exception) -> str:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from training in a run folder; the system takes the lock back however this process ends.
+    """Lock a run folder against training by other processes; the system releases the lock when this process ends.
 
     Raises:
-        OptionError: another process has it.
+        OptionError: another process holds the lock.
     """
     try:
         import fcntl
@@ -325,17 +325,17 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_checkpoints(folder: Path, parts: int) -> None:
-    """The training is recorded; its checkpoints are no longer needed."""
+    """Remove the checkpoints of a recorded training."""
     for part in range(parts):
         checkpoint_path(folder, part, parts).unlink(missing_ok=True)
 
 
 def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
-    """Refuse to resume a training as another one.
+    """Refuse to resume a training with different options.
 
     Args:
-        started: what was stopped.
-        asked: what the user asked for beside `--resume`, by name; None if nothing was said.
+        started: the training that was stopped.
+        asked: the options given in addition to `--resume`, by name; None for options that were not given.
 
     Raises:
         OptionError: naming everything that differs.
@@ -358,7 +358,7 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
 
 
 def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: str) -> None:
-    """Refuse where anything stored is another now.
+    """Refuse to resume if any stored value has changed.
 
     Raises:
         OptionError: naming everything that differs.

@@ -1,9 +1,9 @@
-"""One training spread over the workers of a Dask cluster; a worker that dies costs a slice of time and nothing else.
+"""Distributes one training over the workers of a Dask cluster; if a worker dies, only one time slice is lost.
 
-Dask runs slices of the parts of a job wherever there is a worker, and runs them again where one is lost. A slice goes
-on from the state that the slice before it left; that state comes back here after every slice and is the part's
-checkpoint, so that neither a worker nor this process is needed to the end. The cluster is yours (`dask scheduler` and
-`dask worker`, or dask-jobqueue), or a local one made for the occasion.
+Dask runs slices of the parts of a job on any free worker, and repeats the slices of a lost worker. A slice continues
+from the state of the previous slice. That state is returned after every slice and is the part's checkpoint, so the loss
+of a worker or of this process loses little. The cluster is your own (`dask scheduler` and `dask worker`, or
+dask-jobqueue) or a temporary local one.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class _Pause(Exception):  # noqa: N818 - not an error: the end of a slice
 
 
 def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
-    """Go on with one part for a while, on a worker.
+    """Continue with one part for one slice, on a worker.
 
     Args:
-        part: what to train.
-        content: the state to continue from, serialised; None to start afresh.
-        seconds: how long, wall time.
+        part: the part to train.
+        content: the state to continue from, serialised; None to start from the beginning.
+        seconds: the wall time of the slice.
 
     Returns:
-        The state that was reached, serialised.
+        The new state, serialised.
     """
     started, latest = time.monotonic(), list[Callable[[], State]]()
 
@@ -59,7 +59,7 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
 
 
 def cluster_threads(scheduler: str) -> int:
-    """The threads of a cluster, at least 1.
+    """The number of threads of a cluster, at least 1.
 
     Raises:
         MissingExtraError: without the extra `distributed`.
@@ -83,21 +83,21 @@ def train_on_dask(
     """Train a job on a Dask cluster.
 
     Args:
-        job: what to train.
-        parts: what it is split into; at least one for each thread of the cluster keeps all of it busy.
+        job: the job to train.
+        parts: the parts of the job; one per thread of the cluster, or more, use the whole cluster.
         scheduler: the address of a scheduler; None for a local cluster of `workers` processes.
-        workers: processes of the local cluster.
-        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
-        on_progress: told whenever a slice is finished.
-        slice_seconds: how long a part is trained until its state comes back.
+        workers: the number of processes of the local cluster.
+        checkpoints: for each part, the file to write and, if it exists, to continue from; empty for none.
+        on_progress: called whenever a slice is finished.
+        slice_seconds: the wall time for which a part is trained before its state is returned.
 
     Returns:
-        What `train` would return. After an interrupt (Ctrl-C), what came back by then.
+        The same as `train`. After an interrupt (Ctrl-C), the results returned so far.
 
     Raises:
         MissingExtraError: without the extra `distributed`.
-        OptionError: where the scheduler cannot be reached, or a part's workers die again and again.
-        TargetError: where a checkpoint cannot be read.
+        OptionError: the scheduler cannot be reached, or a part's workers die repeatedly.
+        TargetError: a checkpoint cannot be read.
     """
     # None for a part that begins at its beginning.
     states = [read_state(file) for file in checkpoints] or [None] * len(parts)

@@ -1,11 +1,11 @@
-"""A trained network as one file that needs nothing of this package, checked after it was written.
+"""Writes a trained network to one file that does not need this package, and checks the file.
 
     .pt2    a torch.export program, batches of any size
     .onnx   the same as an ONNX model: input `observation`, outputs `policy` and `value` (extra `onnx`)
     .pt     a plain state_dict, for a module of your own with the same layers
 
-What a file computes is compared with the network on random observations before it is put in place, so that an export
-that went wrong is an error here and not on a robot.
+Before a file is moved into place, its outputs are compared with those of the network on random observations, so a
+failed export is detected here and not on a robot.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ def write_network(network: torch.nn.Module, shape: tuple[int, ...], target: Path
 
     Args:
         network: observations (batch, *shape) to (logits or means, values).
-        shape: of one observation.
+        shape: the shape of one observation.
         target: the file.
 
     Returns:
-        The largest difference of its outputs from the network's on random observations; None for a state_dict, which
-        computes nothing.
+        The largest difference between its outputs and the network's on random observations; None for a state_dict.
 
     Raises:
-        OptionError: another suffix, or a file that cannot be written.
+        OptionError: an unknown suffix, or a file that cannot be written.
         MissingExtraError: ONNX without the extra `onnx`.
-        TargetError: where what was written computes something else.
+        TargetError: the written file computes something else.
     """
     if target.suffix not in _FORMS:
         raise OptionError(

@@ -1,7 +1,7 @@
-"""A trained equivariant run rebuilt of `symcheck.nn` layers, whose types say that it is equivariant.
+"""Rebuilds a trained equivariant run from `symcheck.nn` layers, whose types ensure equivariance.
 
-The stacked program scales every basis matrix to norm 1, `symcheck.nn` takes integer bases for signed permutations; the
-coefficients are divided by the norms on the way.
+The stacked program scales every basis matrix to norm 1, whereas `symcheck.nn` uses integer bases for signed
+permutations, so the coefficients are divided by the norms.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
     """The equivariant module of one run.
 
     Args:
-        task: names the symmetry.
+        task: the task, which names the symmetry.
         network: a network that claims equivariance.
-        parameters: one run's parameters by name, as `StackedParameters.of_run` gives them.
+        parameters: one run's parameters by name, from `StackedParameters.of_run`.
 
     Returns:
         Observations (batch, ...) to (logits (batch, actions), values (batch, 1)).
 
     Raises:
-        OptionError: for a network that is not equivariant.
+        OptionError: the network is not equivariant.
     """
     if network.basis != "equivariant" or network.free_heads:
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")

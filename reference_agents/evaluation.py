@@ -1,8 +1,8 @@
-"""How well a policy does, measured on environments of its own.
+"""Evaluates policies on separate environments.
 
 Each run plays a number of episodes at once, one per environment, and the mean of their returns is one point of its
-curve. Every episode is played to its end and counts once. (`play_window` does as the paper's code.) Actions are sampled
-from the policy, as the paper does.
+curve. Every episode is played to its end and counts once. (`play_window` evaluates as the paper's code does.) Actions
+are sampled from the policy, as in the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from symcheck.array_types import Array, Bools
 
 
 class Policy(Protocol):
-    """Observations (runs, environments, ...) to numbers (runs, environments, numbers)."""
+    """Maps observations (runs, environments, ...) to outputs (runs, environments, numbers)."""
 
     def __call__(self, observations: Array, running: Bools | None = None, /) -> torch.Tensor:
         """The numbers; only those of environments that are running, (runs, environments), are read where given."""
@@ -44,13 +44,14 @@ def play(
     """The return of each of `episodes` episodes of each run.
 
     Args:
-        policy: what is evaluated.
-        distribution: how the numbers are read.
-        make_environment: called with seeds, episodes, purpose and index.
-        seeds: one per run.
-        episodes: how many, each on an environment of its own.
-        index: the evaluation's number; each has streams of its own, so that evaluations do not depend on one another.
-        greedy: whether the likeliest action is taken instead of a sampled one.
+        policy: the policy to evaluate.
+        distribution: the action distribution that the outputs parametrise.
+        make_environment: the factory, called with seeds, episodes, purpose and index.
+        seeds: one seed per run.
+        episodes: the number of episodes, each on its own environment.
+        index: the number of the evaluation; each has its own random streams, so evaluations are independent of each
+            other.
+        greedy: whether the most likely action is taken instead of a sampled one.
 
     Returns:
         Returns, shape (runs, episodes).
@@ -78,16 +79,16 @@ def play_window(
 ) -> npt.NDArray[np.float64]:
     """The mean return of the episodes that finish while each environment takes `steps` steps, as the paper's code does.
 
-    An environment plays one episode after the other, so that short episodes weigh more. Where no episode of a run
+    An environment plays one episode after the other, so short episodes have more weight. If no episode of a run
     finishes, the returns so far count.
 
     Args:
         policy: as for `play`.
         distribution: as for `play`.
         make_environment: as for `play`.
-        seeds: one per run.
-        environments: of each run.
-        steps: of each environment.
+        seeds: one seed per run.
+        environments: the number of environments of each run.
+        steps: the number of steps of each environment.
         index: the evaluation's number.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A trained run as an ordinary torch module, with nothing of the stacked program left in it."""
+"""Converts a trained run to an ordinary torch module, without the stacked program."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from symcheck.array_types import Floats
 class PolicyValueNetwork(torch.nn.Module):
     """The plain network: a trunk, a policy head and a value head.
 
-    For continuous actions the policy head gives means, and the buffer `log_deviation` the logarithms of the standard
-    deviations. Units are ordered channel-major: the components of a channel's representation lie next to each other.
+    For continuous actions the policy head returns means, and the buffer `log_deviation` contains the logarithms of the
+    standard deviations. Units are ordered channel-major: the components of a channel's representation lie next to each
+    other.
 
     Args:
         plan: the layers.
@@ -59,7 +60,7 @@ class PolicyValueNetwork(torch.nn.Module):
         return self.policy(features), self.value(features)
 
     def numbers(self, observation: torch.Tensor) -> torch.Tensor:
-        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        """The parameters of the action distribution: logits, or means followed by log standard deviations."""
         policy: torch.Tensor = self(observation)[0]
         deviation = getattr(self, "log_deviation", None)
         return policy if deviation is None else torch.cat([policy, deviation.expand_as(policy)], dim=-1)
@@ -96,9 +97,9 @@ class ViewingNetwork(torch.nn.Module):
 
     Args:
         network: the plain network.
-        views: of the task.
-        combine: how the answers become one.
-        actions: how many of its numbers are logits or means.
+        views: the views of the task.
+        combine: how the outputs are combined.
+        actions: the number of its outputs that are logits or means.
     """
 
     def __init__(self, network: PolicyValueNetwork, views: Views, combine: Combine, actions: int) -> None:
@@ -112,7 +113,7 @@ class ViewingNetwork(torch.nn.Module):
         return numbers[:, : self._actions], values
 
     def numbers(self, observation: torch.Tensor) -> torch.Tensor:
-        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        """The parameters of the action distribution: logits, or means followed by log standard deviations."""
         return self._combine_all_views(observation)[0]
 
     def _combine_all_views(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -128,7 +129,7 @@ TrainedNetwork = PolicyValueNetwork | ViewingNetwork | UserNetwork
 
 
 def export_module(task: Task, network: NetworkPlan, parameters: Mapping[str, torch.Tensor]) -> TrainedNetwork:
-    """The module of one run, of whatever kind its network is; arguments and result as `to_module`."""
+    """The module of one run, for any kind of network; arguments and result as for `to_module`."""
     if network.basis == "user":
         return export_user_network(network, task, parameters)
     return _viewing(to_module(build_plan(task, network), parameters), task, network)
@@ -149,7 +150,7 @@ def _viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> Po
 
 
 def plain_weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """The weight of a layer as the plain module has it: (outputs, inputs, ...), channel-major, not yet flattened."""
+    """The weight of a layer in the plain module: (outputs, inputs, ...), channel-major, not yet flattened."""
     linear = plan.linear
     if isinstance(plan, LinearPlan) and plan.components_in > 1:
         # A dense weight over several components: (components, channels in, outputs).

@@ -1,4 +1,4 @@
-"""An episode of a trained network as a GIF or an MP4 (extra `video`)."""
+"""Records an episode of a trained network as a GIF or an MP4 (extra `video`)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Act = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], Any]
 
 
 def check_film(target: Path) -> None:
-    """Refuse a file that no film can be written to, before anything is played.
+    """Refuse a video file that cannot be written, before an episode is played.
 
     Raises:
-        OptionError: another suffix than .gif or .mp4, or a folder that does not exist.
+        OptionError: a suffix other than .gif or .mp4, or a folder that does not exist.
         MissingExtraError: without the extra `video`.
     """
     if target.suffix not in SUFFIXES:
@@ -54,23 +54,23 @@ def film(
     arguments: Mapping[str, Any] | None = None,
     limit: int | None = None,
 ) -> tuple[int, float]:
-    """Play one episode and write what the environment draws of it.
+    """Play one episode and record what the environment renders.
 
     Args:
         encoded: an environment that renders `rgb_array`.
-        act: one encoded observation and uniform numbers to one action as policies draw it.
-        noise_shape: of the uniform numbers.
+        act: maps one encoded observation and uniform numbers to one action.
+        noise_shape: the shape of the uniform numbers.
         target: a .gif or .mp4 file.
-        seed: of the episode.
-        arguments: of the environment.
-        limit: steps after which the episode is cut; None for none.
+        seed: the seed of the episode.
+        arguments: the arguments of the environment.
+        limit: the number of steps after which the episode is truncated; None for no limit.
 
     Returns:
-        The steps of the episode, and its return.
+        The number of steps of the episode, and its return.
 
     Raises:
-        TargetError: where the environment draws nothing.
-        OptionError: where the file cannot be written.
+        TargetError: the environment cannot be rendered.
+        OptionError: the file cannot be written.
     """
     environment = _rendering(encoded, arguments or {})
     try:

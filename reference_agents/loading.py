@@ -1,4 +1,4 @@
-"""Rebuilding the trained networks of a run folder as ordinary torch modules."""
+"""Rebuilds the trained networks of a run folder as ordinary torch modules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from symcheck.nn.sequential import EquivariantHeads
 def load_equivariant_network(
     folder: Path, *, learning_rate: float | None = None, seed: int | None = None
 ) -> EquivariantHeads:
-    """One run rebuilt of `symcheck.nn` layers; arguments as `load_network`.
+    """One run rebuilt from `symcheck.nn` layers; arguments as for `load_network`.
 
     Raises:
-        TargetError: as `load_network`.
-        OptionError: where the run's network is not equivariant.
+        TargetError: as for `load_network`.
+        OptionError: the run's network is not equivariant.
     """
     record, position = _find(Path(folder), learning_rate, seed)
     task, network = resolve_training(record)
@@ -37,15 +37,14 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
 
     Args:
         folder: a run folder.
-        learning_rate: which learning rate; the first one that has weights where None.
-        seed: which seed; the first one that has weights where None.
+        learning_rate: the learning rate; None for the first one with weights.
+        seed: the seed; None for the first one with weights.
 
     Returns:
         The module, float32, on the CPU; observations to (logits, values).
 
     Raises:
-        TargetError: where the folder is not a run, or has no such run, or that run diverged, or its weights cannot be
-            read.
+        TargetError: the folder is not a run or has no such run, the run diverged, or its weights cannot be read.
     """
     record, position = _find(Path(folder), learning_rate, seed)
     file = Path(folder) / str(record.runs[position].weights)
@@ -79,10 +78,10 @@ def _damage_error(path: Path, error: Exception) -> TargetError:
 
 
 def resolve_training(record: Record) -> tuple[Task, NetworkPlan]:
-    """What was trained, and which network on it.
+    """The task and network of a training.
 
     Raises:
-        OptionError: a task, symmetry or network that is not known any more.
+        OptionError: the task, symmetry or network no longer exists.
     """
     task = resolve_task(record.task, record.symmetry)
     return task, resolve_network(task, record.network).with_quirks(record.settings)

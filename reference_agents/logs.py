@@ -1,15 +1,15 @@
-"""Logs of a training that other programs read: every evaluation, for each run and in quartiles over seeds.
+"""Logs of a training for other programs: every evaluation, for each run and as quartiles over seeds.
 
-TensorBoard: one folder a run, and one for each learning rate.
+TensorBoard: one folder per run, and one per learning rate.
 
     FOLDER/tensorboard/lr0.001-seed0     return
     FOLDER/tensorboard/lr0.001           return/25%, return/50%, return/75%
 
-Files are opened, written and closed at every evaluation, without threads, so that hundreds of runs are not a burden. A
-resumed training writes its curves again from the start, so that nothing is there twice.
+Files are opened, written and closed at every evaluation, without threads, so hundreds of runs are cheap. A resumed
+training writes its curves again from the start, so no point is logged twice.
 
-Weights & Biases: one W&B run for a training, whatever the number of seeds, with `lr0.001-seed0/return` and
-`lr0.001/return/50%` over `env_steps`. What W&B itself is told by WANDB_MODE, WANDB_PROJECT and so on holds.
+Weights & Biases: one W&B run per training, for any number of seeds, with `lr0.001-seed0/return` and
+`lr0.001/return/50%` over `env_steps`. W&B's own environment variables (WANDB_MODE, WANDB_PROJECT, ...) apply.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Evaluations:
 
 
 class TensorBoardLog:
-    """Writes every evaluation of a training as it is made.
+    """Writes every evaluation of a training to TensorBoard.
 
     Args:
         folder: the run's folder; an earlier log in it is replaced.
@@ -71,7 +71,7 @@ class TensorBoardLog:
 
     Raises:
         MissingExtraError: without the extra `logs`.
-        OptionError: where the folder cannot be written to.
+        OptionError: the folder cannot be written to.
     """
 
     def __init__(self, folder: Path, job: Job) -> None:
@@ -102,7 +102,7 @@ class TensorBoardLog:
             self._scalars(name, scalars)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because no file is open."""
 
     def _scalars(self, name: str, scalars: Mapping[str, float]) -> None:
         values = [
@@ -122,7 +122,7 @@ class TensorBoardLog:
 
 
 class WandbLog:
-    """Sends every evaluation of a training to Weights & Biases as it is made.
+    """Sends every evaluation of a training to Weights & Biases.
 
     Args:
         folder: the run's folder, in which W&B keeps its own files.
@@ -130,7 +130,7 @@ class WandbLog:
 
     Raises:
         MissingExtraError: without the extra `wandb`.
-        OptionError: where W&B refuses to start, with its reason: no account, no network, a folder that is read-only.
+        OptionError: W&B does not start; the message gives its reason (no account, no network, a read-only folder).
     """
 
     def __init__(self, folder: Path, job: Job) -> None:
@@ -176,5 +176,5 @@ class WandbLog:
             self._run.log({"env_steps": progress.evaluated_at, **scalars})
 
     def close(self) -> None:
-        """Tell W&B that nothing follows."""
+        """Finish the W&B run."""
         self._run.finish()

@@ -1,10 +1,10 @@
-"""Learning curves that other trainers wrote, in the form of ours.
+"""Reads learning curves of other trainers in our format.
 
     *.monitor.csv        Stable-Baselines3's Monitor and VecMonitor: every training episode
     events.out.tfevents* TensorBoard: one folder for each run (extra `logs`)
     *.csv                a chart exported from Weights & Biases: one column for each run
 
-Runs whose names differ in a number alone are seeds of one entry: files `seed0.monitor.csv` and `seed1.monitor.csv` of a
+Runs whose names differ only in a number are seeds of one entry: files `seed0.monitor.csv` and `seed1.monitor.csv` of a
 folder, folders `PPO_1` and `PPO_2`, columns `ppo-seed1` and `ppo-seed2`.
 """
 
@@ -38,12 +38,12 @@ class OtherRun:
     """One run of another trainer.
 
     Attributes:
-        name: what it is a run of.
-        seed: a number that tells it from others of that name.
-        env_steps: steps when each return was measured, increasing.
-        returns: of single episodes, or means.
+        name: the name of its entry.
+        seed: the number that distinguishes it from other runs of that name.
+        env_steps: the steps at which each return was measured, increasing.
+        returns: the returns of single episodes, or their means.
         episodes: whether they are returns of single episodes.
-        place: the folder or file that its name comes from.
+        place: the folder or file from which its name comes.
     """
 
     name: str
@@ -59,10 +59,10 @@ class OtherResult:
     """All runs of one name, measured after the same steps.
 
     Attributes:
-        name: of the entry.
-        environment: the Gymnasium id that a file states; "" if none does.
+        name: the name of the entry.
+        environment: the Gymnasium id stated in a file; "" if there is none.
         evaluation: how the returns were measured, in a sentence.
-        curves: one for each run.
+        curves: one curve per run.
     """
 
     name: str
@@ -72,7 +72,7 @@ class OtherResult:
 
 
 def read_other_results(path: Path) -> list[OtherResult]:
-    """The results of other trainers at or below a path; none where there are only runs of ours.
+    """The results of other trainers at or below a path; empty if there are only runs of our own.
 
     Args:
         path: a folder, or one exported CSV.
@@ -81,8 +81,8 @@ def read_other_results(path: Path) -> list[OtherResult]:
         One entry for each name, sorted.
 
     Raises:
-        TargetError: a file that cannot be read, or events without a return.
-        MissingExtraError: events where TensorBoard is not installed.
+        TargetError: a file cannot be read, or events contain no return.
+        MissingExtraError: there are events, but TensorBoard is not installed.
     """
     found: list[tuple[str, OtherRun]] = []
     for reader in (_monitors, _events, _exports):
@@ -134,7 +134,7 @@ def _resample(run: OtherRun, grid: Any) -> list[float]:
 
 
 def split_name(text: str) -> tuple[str, int | None]:
-    """A run's name without the number that ends it, and that number.
+    """Split a run's name into the name without its final number, and that number.
 
     Example:
         >>> split_name("PPO_2"), split_name("ppo-seed10"), split_name("plain")

@@ -1,7 +1,7 @@
-"""One independent random stream per run and purpose, so that a run's curve depends on its own seed alone.
+"""One independent random stream per run and purpose, so that a run's curve depends only on its own seed.
 
 `numpy.random.SeedSequence` derives the streams. A stream is addressed by (seed, purpose, index): its numbers do not
-depend on how many other runs share the program, on their order, or on how much any other stream has been used.
+depend on the number or order of other runs in the program, or on the use of any other stream.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from symcheck.array_types import Floats
 
 
 class Purpose(enum.IntEnum):
-    """What a stream is for; the numbers are part of what a seed means and must not change."""
+    """The purpose of a stream. The values must not change, because they determine the results of a seed."""
 
     PARAMETERS = 0
     ENVIRONMENT = 1
@@ -34,8 +34,8 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generato
 
     Args:
         seed: the run's seed, 0 or more.
-        purpose: what the stream is for.
-        index: which of several streams of that purpose (an evaluation's number).
+        purpose: the purpose of the stream.
+        index: the index of the stream among those of that purpose (such as the number of an evaluation).
 
     Returns:
         A fresh PCG64 generator at the start of the stream.
@@ -61,7 +61,7 @@ def episode_seed(seed: int, purpose: Purpose, index: int, environment: int, epis
 
 
 def stream_seeds(seed: int, purpose: Purpose, index: int, count: int) -> list[int]:
-    """Seeds of 32 bits for `count` generators that only take a number, derived from one stream.
+    """Seeds of 32 bits for `count` generators that accept only an integer, derived from one stream.
 
     Example:
         >>> len(set(stream_seeds(0, Purpose.ENVIRONMENT, 0, 16)))
@@ -72,17 +72,17 @@ def stream_seeds(seed: int, purpose: Purpose, index: int, count: int) -> list[in
 
 
 class UniformStreams:
-    """Uniform numbers in [0, 1), step by step, for every run from its own stream.
+    """Uniform numbers in [0, 1) for each step, drawn for every run from its own stream.
 
     Numbers are drawn in blocks of many steps, because one call for each run and step would cost more than a step of
-    the environments. What step t of a run gets depends on the run's seed, the purpose and t alone.
+    the environments. The numbers of step t of a run depend only on the run's seed, the purpose and t.
 
     Args:
         seeds: one seed per run.
-        purpose: what the numbers are for.
-        shape: numbers per run and step.
+        purpose: the purpose of the numbers.
+        shape: the shape of the numbers per run and step.
         index: which of several streams of that purpose.
-        block: steps drawn at once.
+        block: the number of steps drawn at once.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class UniformStreams:
         self._position = block
 
     def state(self) -> dict[str, Any]:
-        """Everything that later numbers depend on, in tensors, numbers and strings."""
+        """The complete state for `restore`, in tensors, numbers and strings."""
         states = [json.dumps(stream.bit_generator.state) for stream in self._generators]
         # The block is stored too: generators have drawn ahead of what was used.
         return {"generators": states, "values": self._values.tobytes(), "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same seeds and shape."""
+        """Continue from a state of the same seeds and shape."""
         for stream, text in zip(self._generators, state["generators"], strict=True):
             stream.bit_generator.state = json.loads(text)
         self._values[:] = np.frombuffer(state["values"]).reshape(self._values.shape)

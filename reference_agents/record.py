@@ -1,15 +1,15 @@
-"""What a training leaves on disk, and how it is read again.
+"""Writes and reads the files of a training.
 
-    FOLDER/job.json       what is trained, written before anything else (see `checkpoint`)
-    FOLDER/record.json    what was asked, what it ran on, what came out, and what was verified; names and numbers only
+    FOLDER/job.json the description of the training, written first (see `checkpoint`)
+    FOLDER/record.json settings, hardware, results and verdicts; names and numbers only
     FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
     FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
     FOLDER/parameters.pt  the coefficients of all runs, stacked
-    FOLDER/checkpoint*.pt what a training that was stopped continues from; gone once it has ended
+    FOLDER/checkpoint*.pt the state from which a stopped training continues; removed at the end
     FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
 
-Files are written beside their place and moved there, so that a crash leaves the old one or the new one. The record is
-written last: a folder without it is not a run.
+Files are written under a temporary name and then moved, so a crash leaves the old or the new file. The record is
+written last; a folder without it is not a run.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ _CURVE_FIELDS = ("learning_rate", "seed", "env_steps", "mean_return")
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify-net` said about one network.
+    """The result of `verify-net` for one network.
 
     Attributes:
         verdict: "proved", "passed", "failed" or "undecided"; None if it was not verified.
-        detail: on what evidence, or why not, in a sentence.
-        features: the verdict on the equivariant layers alone, where those above them are free; None otherwise.
+        detail: the evidence, or why it was not verified, in a sentence.
+        features: the verdict on the equivariant layers alone if the layers above them are unconstrained; None
+            otherwise.
         skipped: why nothing was verified: "not_claimed" or "diverged"; "" if something was.
     """
 
@@ -88,7 +89,7 @@ class Curve:
         seed: the run's seed.
         learning_rate: its learning rate.
         env_steps: steps taken when each evaluation was made.
-        returns: the mean return of each, NaN from where the run stopped.
+        returns: the mean return of each evaluation; NaN after the run stopped.
     """
 
     seed: int
@@ -108,10 +109,10 @@ class Record:
         network: the network's name.
         basis: the kind of basis of its layers; "dense" for none.
         channels: the widths of its hidden layers.
-        parameters: trainable numbers of one run.
+        parameters: the number of trainable parameters of one run.
         threshold: the return that counts as solved; None if the task has none.
         preset: the preset that the settings started from.
-        settings: every number of the algorithm.
+        settings: all hyperparameters.
         evaluation: how returns were measured, in a sentence.
         device: where it ran.
         versions: package name to version.
@@ -120,7 +121,7 @@ class Record:
         training_seconds: wall time of playing and learning.
         evaluation_seconds: wall time of evaluations.
         runs: one per learning rate and seed.
-        curves: likewise; in the CSV file, not in the JSON.
+        curves: one per learning rate and seed; in the CSV file, not in the JSON.
     """
 
     task: str
@@ -145,17 +146,17 @@ class Record:
 
 
 def prepare_folder(parent: Path, name: str) -> Path:
-    """Make an empty folder for a run, and make sure now, not after hours, that it can be written to.
+    """Make an empty folder for a run, and check before training that it can be written to.
 
     Args:
-        parent: the folder of runs; made if missing.
-        name: the run's name; a number is appended where a folder of that name exists.
+        parent: the folder of runs, which is created if missing.
+        name: the run's name; a number is appended if a folder of that name exists.
 
     Returns:
         The new folder.
 
     Raises:
-        OptionError: where the folder cannot be made.
+        OptionError: the folder cannot be created.
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -179,11 +180,11 @@ def write_output(target: Path, content: bytes, *, where: str) -> None:
 
     Args:
         target: the file.
-        content: what it holds afterwards.
-        where: the option that named it.
+        content: the new content.
+        where: the option that names it.
 
     Raises:
-        OptionError: where it cannot be written.
+        OptionError: the file cannot be written.
     """
     try:
         write_file(target, content)
@@ -211,7 +212,7 @@ def save(record: Record, folder: Path) -> None:
 
 
 def load(folder: Path) -> Record:
-    """Read a run back.
+    """Read a run.
 
     Args:
         folder: the run's own folder.
@@ -220,7 +221,7 @@ def load(folder: Path) -> Record:
         Its record, curves included.
 
     Raises:
-        TargetError: where the folder is not a run, or its files cannot be understood.
+        TargetError: the folder is not a run, or its files cannot be read.
     """
     try:
         document = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
@@ -292,23 +293,23 @@ def _read_curves(path: Path) -> tuple[Curve, ...]:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a folder holds a training that went to its end.
+    """Whether a folder contains a finished training.
 
     Raises:
-        TargetError: where its record cannot be understood.
+        TargetError: its record cannot be read.
     """
     return (folder / RECORD_FILE).exists() and not load(folder).interrupted
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A training that has begun and not been recorded.
+    """A training that has begun but has no record yet.
 
     Attributes:
         folder: its run folder.
-        task: what it learns.
-        network: with which network.
-        runs: seeds times learning rates.
+        task: its task.
+        network: its network.
+        runs: the number of runs: seeds times learning rates.
     """
 
     folder: Path
@@ -318,7 +319,7 @@ class Unfinished:
 
 
 def find_unfinished(folder: Path) -> Sequence[Unfinished]:
-    """The trainings at or below a folder that have begun and not been recorded, sorted by path."""
+    """The unfinished trainings at or below a folder, sorted by path."""
     unfinished = []
     for path in sorted(folder.rglob(JOB_FILE)) if folder.is_dir() else ():
         if (path.parent / RECORD_FILE).exists():
@@ -337,7 +338,7 @@ def find_runs(folder: Path) -> Sequence[Path]:
     """The run folders at or below a folder, sorted by path.
 
     Raises:
-        TargetError: where the folder does not exist or holds no run.
+        TargetError: the folder does not exist or contains no run.
     """
     # Records, not folders: only a recorded training can be read.
     folders = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []

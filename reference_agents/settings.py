@@ -1,9 +1,9 @@
 """Training hyperparameters and presets.
 
-`paper` holds what the paper "MDP Homomorphic Networks" states, and two habits of its code without which its figures
-would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's networks
-start with biases. `paper-code` has the other habits of the published code as well, each of which is a field here.
-`tuned` is the same algorithm without any of them. `control` is for continuous actions.
+`paper` has the hyperparameters of the paper "MDP Homomorphic Networks", and two details of its code without which its
+figures would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's
+networks start with biases. `paper-code` also has the other details of the published code, each of which is a field
+here. `tuned` is the same algorithm without these details. `control` is for continuous actions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Evaluation = Literal["episodes", "window", "training"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of one algorithm; the defaults are the paper's for CartPole.
+    """The hyperparameters of one algorithm; the defaults are the paper's for CartPole.
 
     Attributes:
         algorithm: "ppo" (clipped surrogate, several epochs) or "a2c" (one step on the whole batch).
@@ -112,17 +112,17 @@ class Settings:
 
     @property
     def batch(self) -> int:
-        """Environment steps of one run between two updates."""
+        """The number of environment steps of one run between two updates."""
         return self.environments * self.horizon
 
     @property
     def in_epochs(self) -> bool:
-        """Whether a batch is learnt from in epochs of minibatches; else in one step on the whole batch."""
+        """Whether updates use epochs of minibatches; otherwise they take one step on the whole batch."""
         return self.algorithm in IN_EPOCHS
 
     @property
     def updates(self) -> int:
-        """Batches that one run collects in all."""
+        """The number of batches of one run."""
         # The last batch is whole: a run may take up to one batch more than its steps.
         return math.ceil(self.steps / self.batch)
 
@@ -205,7 +205,7 @@ def _problems(settings: Settings) -> Sequence[str]:
 
 
 def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Fields and values from the command line.
+    """Parse fields and values from the command line.
 
     Args:
         texts: each "NAME=VALUE".
@@ -214,7 +214,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
         Values of the fields' types by name.
 
     Raises:
-        OptionError: for anything that is not a field, or no value of its type; suggests the nearest field.
+        OptionError: an unknown field (the message suggests the nearest), or a value of the wrong type.
 
     Example:
         >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])
@@ -250,6 +250,8 @@ def _parse(name: str, text: str, kind: Any) -> Any:
     raise OptionError(f"expected a value of type {kind.__name__} for {name}, got {text!r}.", where="--set")
 
 
+# Where Gymnasium steps an environment, an evaluation takes at most a quarter of the steps that are trained between two,
+# for episodes of 1,000 steps in "control" and of 200 elsewhere: more often, evaluations would outweigh training.
 PRESETS: dict[str, dict[str, Settings]] = {
     "cartpole": {
         # The paper states no initial biases; its code draws them, without which the plain network learns more slowly.
@@ -273,13 +275,13 @@ PRESETS: dict[str, dict[str, Settings]] = {
     "acrobot": {
         "tuned": Settings(
             steps=100_000, horizon=32, gae_lambda=0.95, value_coefficient=0.5, epochs=4, minibatches=8, clip=0.2,
-            evaluation_every=2_000, time_limit_is_terminal=False,
+            evaluation_every=10_000, time_limit_is_terminal=False,
         ),
     },
     "pendulum": {
         "tuned": Settings(
             steps=200_000, horizon=64, discount=0.9, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0,
-            epochs=10, minibatches=16, clip=0.2, decorrelation_steps=200, evaluation_every=5_000,
+            epochs=10, minibatches=16, clip=0.2, decorrelation_steps=200, evaluation_every=20_000,
             time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
         ),
     },
@@ -297,17 +299,17 @@ for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):  # 15 mill
 # Gaussian policies: steps of Adam of 0.0003 on batches of 2,048, everything on scales of its own.
 _CONTROL = Settings(
     steps=500_000, horizon=128, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, max_gradient_norm=0.5,
-    epochs=10, minibatches=32, clip=0.2, decorrelation_steps=100, evaluation_every=25_000, evaluation_episodes=10,
+    epochs=10, minibatches=32, clip=0.2, decorrelation_steps=100, evaluation_every=40_000, evaluation_episodes=10,
     time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
     normalise_observations=True, policy_gain=0.01, bound_penalty=0.01,
 )  # fmt: skip
-_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=5_000)
+_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=10_000)
 PRESETS["pendulum"] = {"control": _pendulum, **PRESETS["pendulum"]}
 _ELSEWHERE = {
     "control": _CONTROL,
     "tuned": Settings(
         steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, epochs=10,
-        minibatches=16, clip=0.2, evaluation_every=5_000, time_limit_is_terminal=False, normalise_advantages=True,
+        minibatches=16, clip=0.2, evaluation_every=20_000, time_limit_is_terminal=False, normalise_advantages=True,
         normalise_returns=True, linear_decay=True,
     ),
 }  # fmt: skip
@@ -320,7 +322,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 
 
 def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
-    """The preset meant: the one given, else the paper's where the paper has the task, else ours.
+    """The name of the preset: the given one, else "paper" if the paper has the task, else our default.
 
     Args:
         task: the task's name.
@@ -341,14 +343,14 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper" or "paper-code", where the paper has the task, "tuned", or "control" for continuous actions. Tasks
-            outside the catalogue share these two, but HalfCheetah and Reacher have a "control" of their own.
+        name: "paper" or "paper-code" if the paper has the task; "tuned"; or "control" for continuous actions. Tasks
+            outside the catalogue share "tuned" and "control", but HalfCheetah and Reacher have their own "control".
 
     Returns:
         The preset.
 
     Raises:
-        OptionError: when the task has no preset of that name; suggests the nearest.
+        OptionError: the task has no preset of that name; the message suggests the nearest.
 
     Example:
         >>> preset("cartpole", "paper").clip

@@ -1,8 +1,8 @@
-"""One training spread over several processes: each takes some of the seeds, with every learning rate.
+"""Distributes one training over several processes; each trains some of the seeds at every learning rate.
 
-Runs do not depend on their company, so neither the curves nor the weights depend on how many processes there are.
-Small batched products scale with processes and hardly with threads. Each process writes checkpoints of its part and
-continues from them; one that dies takes nothing with it: its part is taken up again from its last checkpoint.
+Runs do not depend on each other, so neither curves nor weights depend on the number of processes. Small batched
+products scale with processes but hardly with threads. Each process writes checkpoints of its part; if a process dies,
+its part continues from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class ShardResult:
-    """What a process sends back: plain arrays; the fields are those of `Training`."""
+    """The result of a process as plain arrays; the fields are those of `Training`."""
 
     values: npt.NDArray[np.float32]
     initial: npt.NDArray[np.float32]
@@ -47,7 +47,7 @@ class ShardResult:
 
 
 def split(job: Job, parts: int) -> tuple[Job, ...]:
-    """Jobs of about equally many seeds each, at most one for each seed, all with every learning rate.
+    """Split a job by seeds into parts of about equal size, each with every learning rate.
 
     Example:
         >>> from reference_agents.catalog import find_network, find_task
@@ -73,18 +73,17 @@ def train_in_processes(
     """Train a job in several processes.
 
     Args:
-        job: what to train.
-        parts: what it is split into, as from `split`.
-        processes: how many parts are trained at once; each process runs one thread.
-        checkpoints: of each part the file to continue from, where there is one, and to write; empty for none.
-        on_progress: told every so often, of all runs together.
+        job: the job to train.
+        parts: the parts of the job, from `split`.
+        processes: the number of parts trained at once; each process runs one thread.
+        checkpoints: for each part, the file to write and, if it exists, to continue from; empty for none.
+        on_progress: called at intervals with the progress of all runs.
 
     Returns:
-        What `train` would return. After an interrupt (Ctrl-C), what was finished by then: the evaluations that every
-        process had made.
+        The same as `train`. After an interrupt (Ctrl-C), the evaluations that every process had finished.
 
     Raises:
-        TargetError: where a checkpoint cannot be read.
+        TargetError: a checkpoint cannot be read.
     """
     files: list[Path | None] = list(checkpoints) or [None] * len(parts)
     gathered, stopped = Gathered(job, parts), False
@@ -141,7 +140,7 @@ def _watch(futures: Sequence[Future[ShardResult]], messages: Any, gathered: Gath
 
 
 class Gathered:
-    """What the parts of a job tell, put together: how far the slowest is, and evaluations that all have made.
+    """Combines the progress of the parts of a job: that of the slowest, and the evaluations that all have made.
 
     Args:
         job: the whole.
@@ -156,7 +155,7 @@ class Gathered:
         self._new: list[tuple[npt.NDArray[np.float64], int]] = []
 
     def add(self, part: int, progress: Progress) -> None:
-        """Take in what a part tells."""
+        """Add the progress of a part."""
         self._env_steps[part] = progress.env_steps
         at = progress.evaluated_at
         # A part that was started again repeats points that are known.
@@ -172,7 +171,7 @@ class Gathered:
             del self._waiting[at]
 
     def news(self) -> Iterator[Progress]:
-        """One message for each evaluation that is complete since the last call; at least one in any case."""
+        """One message for each evaluation completed since the last call, but at least one."""
         # Without a new evaluation, the last one again: steps have gone on.
         new, self._new = self._new or [self._latest], []
         for returns, at in new:
@@ -189,7 +188,7 @@ def _begin(messages: Any, stop: Any) -> None:
 
 
 def run_shard(part: Job, place: int, checkpoint: Path | None) -> ShardResult:
-    """Train one part in this process, telling the parent how far it is."""
+    """Train one part in this process, and report its progress to the parent."""
 
     def tell(progress: Progress) -> None:
         _worker["messages"].put((place, progress))
@@ -218,7 +217,7 @@ def _train_part(part: Job, checkpoint: Path | None, *, on_progress: Report | Non
 
 
 def plain(training: Training) -> ShardResult:
-    """What a process sends back of a training."""
+    """Convert a training to the result that a process returns."""
     return ShardResult(
         training.network.parameters.values.cpu().numpy(),
         training.initial_parameters.cpu().numpy(),
@@ -239,16 +238,16 @@ def _places(job: Job, parts: Sequence[Job]) -> list[tuple[int, int]]:
 
 
 def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Training:
-    """One training of all parts.
+    """Merge the parts to one training.
 
     Args:
         job: the whole.
         parts: what it was split into.
-        results: of each part.
+        results: the results of each part.
 
     Returns:
-        The training, with runs in the job's order. Where parts were stopped at different points, curves end where the
-        first of them does.
+        The training, with runs in the job's order. If parts stopped at different points, all curves end at the
+        earliest.
     """
     places = _places(job, parts)
     device = torch.device(job.device)

@@ -1,4 +1,4 @@
-"""The symmetries of the tasks: of the atlas of known environments, or a user's own."""
+"""The symmetries of the tasks, from the atlas or from the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 def task_symmetry(task: Task) -> Symmetry:
-    """The symmetry that a task's equivariant networks have, and that `verify-net` is asked about.
+    """The symmetry of a task's equivariant networks, which `verify-net` checks.
 
     Example:
         >>> from reference_agents.catalog import find_task
@@ -21,7 +21,7 @@ def task_symmetry(task: Task) -> Symmetry:
         2
 
     Raises:
-        OptionError: nothing is claimed of the task.
+        OptionError: no symmetry is claimed for the task.
     """
     claim = encoded_environment(task.name, task.symmetry).symmetry if task.own and task.symmetry else None
     if not task.symmetry or (task.own and claim is None):
@@ -39,7 +39,7 @@ def _symmetry(name: str) -> Symmetry:
 
 
 def spatial_operators(task: Task) -> tuple[str, ...] | None:
-    """Of a task that shows images the spatial operator of each generator; None if it shows vectors.
+    """The spatial operator of each generator for a task with images; None for vectors.
 
     Example:
         >>> from reference_agents.catalog import find_task

@@ -1,4 +1,4 @@
-"""Finding what to learn: a task of the catalogue, a Gymnasium id, or an environment of a user's own."""
+"""Resolves tasks: from the catalogue, from a Gymnasium id, or from a user's own environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, find_network
 from reference_agents.encoding.actions import ActionEncoder
 from reference_agents.encoding.claims import encode_claim
-from reference_agents.encoding.environment import absolute, encoded_environment, find_symmetry, is_object
+from reference_agents.encoding.environment import absolute, encoded_environment, find_symmetry, is_object, short_label
 from reference_agents.encoding.networks import own_networks
 from reference_agents.encoding.observations import ObservationEncoder
 from reference_agents.networks.user import build_module
@@ -28,20 +28,20 @@ NEEDS_SYMMETRY = frozenset({"equivariant", "nullspace", "random", "extractor", "
 
 
 def resolve_task(name: str, symmetry: str | None = None) -> Task:
-    """The task of a name or of a Gymnasium id.
+    """Resolve a task by name or Gymnasium id.
 
     Args:
         name: a task's name, the id of its environment, any other id, `module:factory` or `file.py:factory`.
         symmetry: a SPEC: an atlas entry, a file or a reference. None for the task's own, or for the first that the
-            atlas claims; where there is none, the task has plain networks alone.
+            atlas claims; without a symmetry, the task has only plain networks.
 
     Returns:
         The task; outside the catalogue, one whose observations and actions are encoded (see `encoding`).
 
     Raises:
-        OptionError: no task of that name, or an atlas entry of another environment; suggests the nearest.
-        TargetError: an environment that cannot be made, or whose spaces cannot be encoded.
-        SpecError: a symmetry that does not fit the environment.
+        OptionError: no task of that name (the message suggests the nearest), or an atlas entry of another environment.
+        TargetError: the environment cannot be built, or its spaces cannot be encoded.
+        SpecError: the symmetry does not fit the environment.
 
     Example:
         >>> resolve_task("CartPole-v1").name
@@ -74,13 +74,13 @@ def own_task(name: str, symmetry: str | None) -> Task:
 
     Args:
         name: a Gymnasium id, `module:factory`, `file.py:factory`, or the name of an object of this process.
-        symmetry: a SPEC; None for none, which leaves the plain networks.
+        symmetry: a SPEC; None for only plain networks.
 
     Returns:
         The task, with networks for its vectors or images.
 
     Raises:
-        SymcheckError: an environment or a symmetry that cannot be used.
+        SymcheckError: the environment or the symmetry cannot be used.
     """
     name, symmetry = absolute(name), absolute(symmetry or "")
     encoded = encoded_environment(name, symmetry)
@@ -164,26 +164,38 @@ def _resize(task: Task) -> Task:
     return dataclasses.replace(task, networks=networks)
 
 
+def _without_symmetry(task: Task) -> str:
+    """What to do where a network needs a symmetry and there is none."""
+    plain = f"Train a plain network (--network {' or '.join(task.networks)}), or give a symmetry (--symmetry SPEC)"
+    if is_object(task.name):
+        return f"{plain}."
+    name = short_label(task.environment)
+    return (
+        f"{plain}: `symcheck discover {name} --out my.toml` searches for one, and `symcheck verify-env {name} "
+        "--symmetry my.toml` checks one that you wrote."
+    )
+
+
 def resolve_network(task: Task, name: str) -> NetworkPlan:
-    """The network of a name, or of a reference to a user's own.
+    """Resolve a network by name, or by a reference to the user's own.
 
     Args:
-        task: what it is to learn.
+        task: the task.
         name: a name of the catalogue, or `pkg.mod:factory` or `path/file.py:factory`.
 
     Returns:
         Its description. A file is named by its whole path, so that the run can be loaded from anywhere.
 
     Raises:
-        OptionError: a name that the task does not have.
-        TargetError: a reference to nothing, or to a module that does not fit the task.
+        OptionError: the task has no network of that name.
+        TargetError: the reference does not exist, or its module does not fit the task.
     """
     if not is_reference(name):
         if not task.symmetry and name in NEEDS_SYMMETRY:
             raise OptionError(
                 f"network {name!r} needs a symmetry, and none was given or is claimed for {task.environment}.",
                 where="--symmetry",
-                remedy=f"Give a SPEC, or train a plain network: --network {' or '.join(task.networks)}.",
+                remedy=_without_symmetry(task),
             )
         return find_network(task, name)
     source, _, attribute = name.rpartition(":")

@@ -1,7 +1,7 @@
-"""The loop: play, learn, now and then evaluate; for all seeds and learning rates of one network at once.
+"""The training loop: rollouts, updates and evaluations, for all seeds and learning rates of one network at once.
 
-Runs are ordered by learning rate, then seed. Nothing that one run does reaches another: parameters, moments, clipping
-and random streams are its own, and a run whose gradient is no longer finite is stopped by itself and named.
+Runs are ordered by learning rate, then seed. Runs are independent: each has its own parameters, moments, clipping and
+random streams. If the gradient of a run is no longer finite, only that run is stopped, and it is named.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.compiled.carts import play_carts
 from reference_agents.compiled.kernel import Kernel
 from reference_agents.compiled.learner import CompiledLearner, CompiledNetwork
 from reference_agents.environments.predator_prey import all_images
@@ -46,16 +47,16 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that a training depends on.
+    """The complete description of a training.
 
     Attributes:
-        task: what to learn.
+        task: the task.
         network: the network of every run.
         seeds: the seeds, each 0 or more and different.
         learning_rates: each is trained with every seed.
-        settings: the algorithm's numbers.
+        settings: the hyperparameters.
         device: "cpu" or "cuda".
-        engine: "torch", or "compiled" where `compiled.engine.choose_engine` says so.
+        engine: "torch", or "compiled" if `compiled.engine.choose_engine` selects it.
     """
 
     task: Task
@@ -74,14 +75,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is.
+    """The progress of a training.
 
     Attributes:
         env_steps: steps that each run has taken.
         total: steps that each run will have taken.
         returns: the latest evaluation of every run, in the order of the stack, NaN for a run that stopped; empty
             before the first one.
-        evaluated_at: steps of each run when it was made.
+        evaluated_at: the steps of each run at that evaluation.
     """
 
     env_steps: int
@@ -92,16 +93,16 @@ class Progress:
 
 @dataclass
 class Training:
-    """What came of a job.
+    """The result of a job.
 
     Attributes:
-        job: what was requested.
+        job: the job.
         network: the stacked network at the end.
-        initial_parameters: the values it started from, shape (runs, parameters).
+        initial_parameters: the initial values of the parameters, shape (runs, parameters).
         env_steps: steps of each run when each evaluation was made, shape (evaluations,).
-        returns: mean returns, shape (evaluations, runs); NaN from where a run stopped.
-        stopped: env steps at which a run diverged, by its position in the stack.
-        interrupted: whether it was stopped from outside before its end.
+        returns: mean returns, shape (evaluations, runs); NaN after a run stopped.
+        stopped: the environment steps at which a run diverged, by its position in the stack.
+        interrupted: whether it was interrupted before its end.
         training_seconds: wall time of playing and learning.
         evaluation_seconds: wall time of evaluations.
     """
@@ -127,16 +128,16 @@ def train(
     """Train every run of a job.
 
     Args:
-        job: what to train.
-        on_progress: told after every update, and first of every evaluation that a resumed training had made before.
-        on_checkpoint: offered, after every update, a function that gives the state to continue from.
-        resume_from: such a state of the same job; None to start afresh.
+        job: the job to train.
+        on_progress: called after every update, and in a resumed training first for every earlier evaluation.
+        on_checkpoint: called after every update with a function that returns the state to continue from.
+        resume_from: such a state of the same job; None to start from the beginning.
 
     Returns:
-        The curves and the trained network. After an interrupt (Ctrl-C), what was finished by then.
+        The curves and the trained network. After an interrupt (Ctrl-C), the results so far.
 
     Raises:
-        TargetError: for a state that does not fit the job.
+        TargetError: the state does not fit the job.
     """
     seeds = [seed for _, seed in job.runs]
     with one_thread():
@@ -282,6 +283,11 @@ class _Loop:
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()
+        # The compiled loop knows CartPole, and reads observations as they are.
+        carts = self._training.job.task.name == "cartpole" and self._observation_scale is None
+        if settings.evaluation == "episodes" and carts and self._compiled is not None:
+            played = play_carts(self._compiled, self._seeds, episodes=environments, index=index)
+            return np.asarray(played.mean(1))
         if settings.evaluation == "window":
             return play_window(
                 policy,
@@ -323,7 +329,7 @@ class _Loop:
         }
 
     def restore(self, state: State) -> None:
-        """Go on from a state of the same job."""
+        """Continue from a state of the same job."""
         training = self._training
         self._updates = state["updates"]
         self._learner.restore(state["learner"])
@@ -361,7 +367,7 @@ def is_due(update: int, settings: Settings) -> bool:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Small batched products gain nothing from a second thread and lose much when cores are shared."""
+    """Limit torch to one thread: small batched products gain nothing from more, and lose on shared cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Which vectorised environment plays which task."""
+"""Selects the vectorised environment and the action distribution of a task."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ENVIRONMENTS: dict[str, MakeEnvironment] = {
 
 
 def distribution_of(task: Task) -> Distribution:
-    """How the numbers of a policy for this task are read."""
+    """The action distribution of policies for this task."""
     if task.choices:
         return MultiCategorical(task.choices)
     return Gaussian(task.actions, encoding_of(task).action.bounds) if task.continuous else Categorical()
 
 
 def tabulates(job_network: NetworkPlan, settings: Settings, task: Task) -> bool:
-    """Whether a network is asked once for every observation there is, instead of once for each one seen.
+    """Whether a network is evaluated once for every possible observation instead of for each sample.
 
-    That pays where there are fewer of them than steps in a minibatch, so for A2C on the grid world. Augmentation needs
-    the images themselves.
+    That is faster if there are fewer observations than steps in a minibatch, as for A2C on the grid world. Augmentation
+    needs the images themselves.
     """
     return task.name == "gridworld" and not settings.in_epochs and job_network.views != "augmented"
 
@@ -48,9 +48,9 @@ def environment_class(task: Task, limit: int = 0) -> MakeEnvironment:
     """The environment of a task, called with seeds, environments per run and the purpose of its random streams.
 
     Args:
-        task: of the catalogue, or a user's own.
-        limit: steps after which episodes of an environment that Gymnasium steps are cut; 0 for its own time limit, or
-            `EPISODE_LIMIT` where it states none.
+        task: a task of the catalogue, or your own.
+        limit: the number of steps after which episodes of a Gymnasium environment are truncated; 0 for its own time
+            limit, or `EPISODE_LIMIT` if it has none.
     """
     if task.name in _ENVIRONMENTS:
         return _ENVIRONMENTS[task.name]
@@ -59,14 +59,14 @@ def environment_class(task: Task, limit: int = 0) -> MakeEnvironment:
 
 
 def episode_limit(task: Task, limit: int) -> int | None:
-    """Steps after which the trainer cuts an episode; None if the environment's own limit is all there is."""
+    """The number of steps after which the trainer truncates an episode; None if it does not."""
     if limit or task.name in _ENVIRONMENTS:
         return limit or None
     return EPISODE_LIMIT if encoding_of(task).time_limit is None else None
 
 
 def encoding_of(task: Task) -> EncodedEnvironment:
-    """The environment that Gymnasium steps for a task, with the encoding of its spaces."""
+    """The Gymnasium environment of a task, with the encoding of its spaces."""
     if task.own:
         return encoded_environment(task.name, task.symmetry)
     # Actions of the catalogue are drawn in the environment's own units, and its vectors are taken as they are.
@@ -80,7 +80,7 @@ def plays_games(task: Task) -> bool:
 
 
 def check_environment(task: Task) -> None:
-    """Refuse a task whose games cannot be played here.
+    """Refuse a task whose games cannot be played on this machine.
 
     Raises:
         TargetError: ale-py cannot be used, or a ROM is missing.
@@ -91,7 +91,7 @@ def check_environment(task: Task) -> None:
 
 
 def whole_episodes(task: Task) -> dict[str, Any]:
-    """Arguments of a task's Gymnasium environment under which it plays and pays as evaluations count.
+    """Arguments of a task's Gymnasium environment for whole episodes with unclipped rewards, as in evaluations.
 
     Example:
         >>> from reference_agents.catalog import find_task

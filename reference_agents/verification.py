@@ -1,10 +1,9 @@
-"""Is the network equivariant, before training and after?
+"""Verifies networks before and after training.
 
-Every network that claims to be is asked, with the engine behind `verify-net`: the plain module, with nothing of the
-stacked program left in it, is followed layer by layer from its weights and tried on samples. A user's own
-network is asked too. Baselines that make no claim are not: their failure would say nothing. Of a network with an
-equivariant trunk of convolutions under ordinary layers the trunk is asked alone; the policy on top of it makes no
-claim, whatever comes out.
+Every network that claims equivariance, and every user's own network, is verified with the engine of `verify-net`, as a
+plain module without the stacked program: by its weights and on samples. Baselines make no claim and are not verified.
+If a network has an equivariant convolutional trunk below ordinary layers, only the trunk is verified; the policy on top
+of it makes no claim.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ DIVERGED = Verification(None, "diverged, so there is no network to verify", skip
 
 
 def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verification:
-    """What `verify-net` says about a network under its task's symmetry.
+    """Verify a network under the symmetry of its task.
 
     Args:
-        module: observations to (logits, values).
-        network: whether it claims anything.
-        task: names the symmetry and the shape of an observation.
+        module: maps observations to (logits, values).
+        network: the description of the network, which says whether it makes a claim.
+        task: the task, which gives the symmetry and the shape of an observation.
 
     Returns:
-        The verdict, and on what evidence.
+        The verdict and its evidence.
     """
     if network.claims_equivariance or network.basis == "user":
         verdict, decisive = _run_verify_net(module, network.name, task, ("action", "invariant"))

@@ -101,7 +101,7 @@ def square_matrix(value: Any, *, where: str, error: type[SymcheckError] = Symche
 
 
 def content_hash(*parts: str | npt.NDArray[np.generic]) -> bytes:
-    """Sixteen bytes that depend on the values, shapes and dtypes alone: equal content, equal hash, on every machine.
+    """Sixteen bytes that depend only on values, shapes and dtypes; the same on every machine.
 
     Args:
         *parts: strings and arrays; arrays are hashed little-endian and in C order.

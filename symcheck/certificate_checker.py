@@ -1,10 +1,11 @@
 """Check a certificate of equivariance: this one file, NumPy and the standard library.
 
 A certificate holds a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes are
-computed on terms, at x and at every L x. A term is known by its function and operands, whatever their order in sums,
-products and maxima; signs come out of odd functions. Equal terms are equal for every x: if f(L x) and K f(x) are, the
-claim holds, in real arithmetic. Weights are compared as stored: floats are rational numbers. Where matrices move
-entries, values are polynomials in terms, equal if their coefficients are up to rounding. `evaluate` runs the nodes.
+computed on terms, at x and at every L x. A term is known by its function and operands, independent of their order in
+sums, products and maxima; signs are moved out of odd functions. Equal terms are equal for every x: if f(L x) and K f(x)
+are, the claim holds, in real arithmetic. Weights are compared as stored: floats are rational numbers. Where matrices
+move entries, values are polynomials in terms, equal if their coefficients are up to rounding. `evaluate` runs the
+nodes.
 
 Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -292,7 +293,7 @@ class Checker:
         return weight, bias
 
     def move(self, action: dict[str, Any], values: Array) -> Array:
-        """What an action makes of values: entry i is sign[i] times entry index[i], or a matrix says it."""
+        """Apply an action to values: entry i is sign[i] times entry index[i], or the action is a matrix."""
         n = len(values)
         if "matrix" in action:
             matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
@@ -344,7 +345,7 @@ def _compute(node: dict[str, Any], x: Array, unknown: dict[str, Any]) -> Array:
 
 
 def evaluate(document: dict[str, Any], x: Array, unknown: dict[str, Any] | None = None) -> dict[str, Array]:
-    """What the nodes compute at one input, flat, by output path; unknown functions are given by name."""
+    """Evaluate the nodes at one input; returns flat values by output path. Unknown functions are given by name."""
     checker, values = Checker(document), np.zeros(0)
     with np.errstate(all="ignore"):
         for node in checker.nodes:

@@ -1,7 +1,7 @@
 """Report a crash of the program with one message and a traceback file that the message names.
 
-A traceback on the terminal ends with exit code 1, which CI would read as a refuted symmetry. Here it becomes exit
-code 4, or 2 if the last frame is the user's own code.
+An uncaught exception exits with code 1, which CI would interpret as a refuted symmetry. This module changes it to exit
+code 4, or to 2 if the last frame is the user's own code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OURS = tuple(
 
 
 def place_in_users_code(error: BaseException) -> str | None:
-    """Where the user's own code raised an error; None if it came out of this program or a library of its own.
+    """The place in the user's own code that raised an error; None if symcheck or one of its dependencies raised it.
 
     Args:
         error: as it was caught.
@@ -42,14 +42,14 @@ def place_in_users_code(error: BaseException) -> str | None:
 
 
 def explain_crash(name: str, error: Exception) -> tuple[str, int]:
-    """What to say of an error that nobody expected, and the exit code; its traceback is written to a file.
+    """The message and exit code for an unexpected error; its traceback is written to a file.
 
     Args:
-        name: of the program.
+        name: the name of the program.
         error: as it was caught.
 
     Returns:
-        One message, and UNUSABLE where the user's own code raised, else BROKEN.
+        One message, and UNUSABLE if the user's own code raised the error, otherwise BROKEN.
     """
     trace = write_traceback(name, "".join(traceback.format_exception(error)))
     kept = f"The traceback is in {trace}." if trace else "Its traceback could not be written anywhere."
@@ -62,7 +62,7 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
 
 
 def write_traceback(name: str, text: str) -> str | None:
-    """Write a traceback to a new file in the folder for temporary ones; its path, or None if nothing can be."""
+    """Write a traceback to a new temporary file; returns its path, or None if it cannot be written."""
     try:
         handle, path = tempfile.mkstemp(prefix=f"{name}-traceback-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:

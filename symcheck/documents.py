@@ -1,8 +1,8 @@
-"""Read TOML and JSON files written by users, whatever their content.
+"""Read TOML and JSON files written by users.
 
-SPEC files, settings, baselines, layouts and reports are all read here, so that each may begin with a byte-order mark or
-be UTF-16 (as Windows editors save them), and none can stop the program: not by a pipe that nobody writes to, by nesting
-that exhausts the stack, or by a number of thousands of digits.
+SPEC files, settings, baselines, layouts and reports are all read here. They may begin with a byte-order mark or be
+UTF-16 (as some Windows editors save them). Bad content cannot stop the program: a pipe without a writer, nesting that
+exhausts the stack, or a number with thousands of digits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MARKS = (
 
 
 class UnreadableError(ValueError):
-    """What a file holds cannot be used as it is; the message says why, for a sentence of the caller's."""
+    """The content of a file cannot be used; the message gives the reason as a clause for the caller's sentence."""
 
 
 def read_text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The errors that a user's mistake raises, and helpers for their messages.
+"""The errors for invalid user input, and helpers for their messages.
 
 Every message answers four questions: what was expected, what was given, where, and what to do about it.
 `SymcheckError` is the base of them all; the command line turns any of them into exit code 2 and one message.
@@ -11,15 +11,15 @@ from collections.abc import Iterable
 
 
 class SymcheckError(Exception):
-    """A user's mistake: the input cannot be used as given.
+    """The input cannot be used as given.
 
     Raised for invalid groups, representations, symmetries, environments, networks, options and files. A symmetry
     that does not hold is not an error but a `failed` verdict.
 
     Args:
         message: what was expected and what was given, in one or two sentences.
-        where: the argument, file, option or environment at fault; leads the message when given.
-        remedy: what to do; ends the message when given.
+        where: the argument, file, option or environment at fault; it begins the message if given.
+        remedy: what to do; it ends the message if given.
 
     Example:
         >>> str(SymcheckError("expected 1 sample or more, got 0.", where="--samples", remedy="Leave it out."))

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and refusing places that cannot be written before any work is done."""
+"""Writes files completely or not at all, and refuses paths that cannot be written before any work is done."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NAMES = {
 def write_file(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new.
 
-    A link stays a link, and what is not a file (`/dev/stdout`, a pipe) is written to as it is.
+    A link stays a link; a device or pipe (`/dev/stdout`) is written to directly.
 
     Args:
-        path: where to; its folder must exist.
-        content: what the file holds afterwards.
+        path: the file to write; its folder must exist.
+        content: the new content of the file.
 
     Raises:
-        OSError: it cannot be written; the old file is as it was, and nothing is left beside it.
+        OSError: the file cannot be written; the old file is unchanged, and no temporary file is left.
     """
     if _is_device(path):
         with _open_device(path) as device:
@@ -55,9 +55,9 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     """Write a report, whole or not at all; step summaries are appended to.
 
     Args:
-        path: where to; the folder must exist.
-        text: what to write, encoded as UTF-8.
-        append: add to the end of what is there.
+        path: the file to write; its folder must exist.
+        text: the text, which is encoded as UTF-8.
+        append: whether to append to the existing content.
 
     Returns:
         The path written.
@@ -99,13 +99,13 @@ def _is_device(path: Path) -> bool:
 
 
 def check_outputs(paths: Mapping[str, Path | None]) -> None:
-    """Refuse what cannot be written, and two outputs in one file, before any work is done.
+    """Refuse outputs that cannot be written, and two outputs in one file, before any work is done.
 
     Args:
-        paths: option to file; None for what was not requested.
+        paths: option to file; None for an output that was not requested.
 
     Raises:
-        SymcheckError: naming the option.
+        SymcheckError: an output is refused; the message names the option.
 
     Example:
         >>> check_outputs({"--html": Path("a.html"), "--json": Path("a.html")})
@@ -130,8 +130,8 @@ def check_writable(path: Path, where: str) -> None:
     """Refuse a report path whose folder does not exist or is read-only, before any work is done.
 
     Args:
-        path: where a report will go.
-        where: names the option in the message.
+        path: the path of a report.
+        where: the name of the option, for the message.
 
     Raises:
         SymcheckError: there is no such folder, nothing can be written there, or the path is a folder itself.

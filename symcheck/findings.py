@@ -1,7 +1,7 @@
-"""What `symcheck explain` says of a code: what it means, what usually brings it about, and what helps.
+"""The texts of `symcheck explain`: the meaning of a code, its usual causes, and remedies.
 
-The codes are those of the statements that reports make: causes ("SYM014"), reasons ("nan_only") and notes. Their tables
-in `symcheck/statements` hold the sentence of each, and of causes what is said here as well.
+The codes are those of the statements in reports: causes ("SYM014"), reasons ("nan_only") and notes. The tables in
+`symcheck/statements` contain the sentence of each code and, for causes, these texts too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Finding:
 
     Attributes:
         code: for instance "SYM014" or "nan_only"; never reused.
-        title: a line; of reasons and notes the sentence itself.
-        sentence: what reports say, with the names of its fields in angle brackets.
+        title: one line; for reasons and notes, the sentence itself.
+        sentence: the sentence in reports, with the names of its fields in angle brackets.
         meaning: one or two sentences.
-        causes: what usually brings it about; empty for reasons and notes.
-        remedies: what helps; likewise where the table names none.
+        causes: the usual causes; empty for reasons and notes.
+        remedies: the remedies; empty if the table has none.
     """
 
     code: str
@@ -74,7 +74,7 @@ def explain(code: str) -> Finding:
     """Look a code up.
 
     Args:
-        code: in any case; "14" and "SYM14" mean SYM014, "nan-only" means nan_only.
+        code: the code, in upper or lower case; "14" and "SYM14" mean SYM014, "nan-only" means nan_only.
 
     Returns:
         The finding.
@@ -94,11 +94,11 @@ def explain(code: str) -> Finding:
 
 
 def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
-    """The codes whose title, sentence or meaning has the words of a text, those with most of them first.
+    """The codes whose title, sentence or meaning contains words of a text, the best matches first.
 
     Args:
-        text: what was seen, in words.
-        most: how many.
+        text: the words to search for.
+        most: the largest number of results.
 
     Example:
         >>> [finding.code for finding in search("observation wrong sign", most=1)]

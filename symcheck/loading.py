@@ -1,7 +1,7 @@
-"""Finding what a user named: `pkg.mod:attr` or `path/file.py:attr`.
+"""Loads objects that a user names: `pkg.mod:attr` or `path/file.py:attr`.
 
-Environments, networks and symmetries are all named this way; one file imported twice in a run is one module, so that
-classes and registrations that it defines are the same everywhere.
+Environments, networks and symmetries are named in this way. A file that is imported twice in a run is one module, so
+its classes and registrations are the same everywhere.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _load_module(name: str, where: str) -> ModuleType:
 
 
 def look_in(folder: str) -> None:
-    """Let modules be found in a folder, before all other places."""
+    """Search a folder first when modules are imported."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
@@ -130,7 +130,7 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
 
 
 def is_users(filename: str) -> bool:
-    """Whether a line of a traceback is the user's own: of no library, and of nothing that runs before their first."""
+    """Whether a line of a traceback is the user's own code, not that of a library or of the start-up code."""
     return not filename.startswith(("<", *_LIBRARIES))
 
 

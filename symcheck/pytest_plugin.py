@@ -1,8 +1,8 @@
-"""The pytest plugin: failed verifications get a section of their own, and a page with `--symcheck-html`.
+"""The pytest plugin: a section for failed verifications, and a page with `--symcheck-html`.
 
-The report stands in the section and nowhere else: the traceback names the properties that failed. What a test found
-travels with its pytest report, from the workers of xdist as well. Loaded in every pytest run of an environment that has
-symcheck installed, so it imports nothing heavy.
+The report is printed in that section only; the traceback names the failed properties. The result of a test is attached
+to its pytest report, also in the workers of xdist. The plugin is loaded in every pytest run of an environment in which
+symcheck is installed, so it imports no heavy packages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Collector:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Any:
-    """Put the report of a failed symmetry assertion beside the traceback, in place of within it."""
+    """Move the report of a failed symmetry assertion from the traceback to its section."""
     error = call.excinfo.value if call.excinfo is not None else None
     report = getattr(error, "report", None)
     # By name: importing the class would load symcheck in every test run.
@@ -88,7 +88,7 @@ def _pack(report: Report) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print one section with what failed, and write the page."""
+    """Print one section with the failures, and write the page."""
     failed = config.stash[_FAILED]
     if not failed:
         return

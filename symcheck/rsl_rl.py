@@ -33,14 +33,15 @@ def log_residual(
 
     Args:
         runner: an `OnPolicyRunner` of rsl_rl, before `learn`.
-        symmetry: of the robot, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is that of `group`.
-        every: updates between two measurements, at least 1.
+        symmetry: the robot's symmetry, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is that of
+            `group`.
+        every: the number of updates between two measurements, at least 1.
         group: the observation group of the policy, if observations come in groups.
-        prefix: prefix of the scalars' names.
-        log: called with name, value and iteration instead of the writer.
+        prefix: the prefix of the scalars' names.
+        log: a function that is called with name, value and iteration instead of the writer.
 
     Raises:
-        OptionError: `every` is not a whole number of 1 or more.
+        OptionError: `every` is not an integer of at least 1.
         TargetError: the runner has no algorithm with `update` and a storage.
 
     Example:

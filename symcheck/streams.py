@@ -1,9 +1,8 @@
-"""Standard streams that outlast their reader: `symcheck ... --json report.json | head -1` still writes the report.
+"""Standard streams that survive a closed reader: `symcheck ... --json report.json | head -1` still writes the report.
 
-A program whose output is a closed pipe is told so by an error at its next print, which would end it in the middle of
-its work, with an exit code that reads as a verdict. Here the streams of a console script drop what nobody reads; what
-cannot be written for another reason (a full disk) is remembered, and ends the program with one message and code 2 once
-its work is done.
+If the output of a program is a closed pipe, its next print raises an error, which would end the program in the middle
+of its work with an exit code that looks like a verdict. These streams drop output that nobody reads. An output error
+for another reason (a full disk) is recorded; the program then ends with one message and code 2 after its work is done.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ class _Lasting(io.FileIO):
 
 
 def run_program(name: str, main: Callable[[], None]) -> None:
-    """Run a console script to its end whatever becomes of its output.
+    """Run a console script to its end, even if its output cannot be written.
 
     Args:
-        name: how its messages begin.
+        name: the prefix of its messages.
         main: the program; it may end by `SystemExit`.
 
     Raises:
-        SystemExit: with the program's own code; 130 where it was interrupted; 2 where what it printed could not be
-            written although somebody was reading, or where the user's own code raised; 4 where it broke.
+        SystemExit: always, with the program's own code; 130 if it was interrupted; 2 if its output could not be written
+            although the reader is open, or if the user's own code raised; 4 if it crashed.
     """
     out = _last("stdout")
     _last("stderr")

@@ -1,4 +1,4 @@
-"""Assertions for test suites: they pass silently and fail with the terminal report."""
+"""Assertions for test suites, which fail with the terminal report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The one decision: from what was compared to a verdict and its reason.
+"""Decides verdicts: from the facts of a comparison to a verdict and its reason.
 
 Methods measure and fill in `Facts`; `decide` judges. It starts at undecided, and it is the only place in the program
-that says `passed` or `proved`: a pass is earned by comparisons that could have shown a violation. Guards stand in one
-order for every method, for environments, networks, start distributions, axioms and tables alike.
+that says `passed` or `proved`: a pass requires comparisons that could have shown a violation. The guards are checked in
+the same order for all methods: environments, networks, start distributions, axioms and tables.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A violation that the project lives with.
+    """A violation that the project accepts.
 
     Attributes:
         by: where it is accepted.
-        size: of the violation.
-        limit: up to which it is accepted, in the same unit.
+        size: the size of the violation.
+        limit: the largest accepted size, in the same unit.
     """
 
     by: AcceptedBy
@@ -82,28 +82,28 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a method compared and saw, for one property.
+    """The results of a method's comparisons, for one property.
 
     Attributes:
-        checked: comparisons made.
-        least: comparisons below which nothing is decided; at least 1.
-        violations: confirmed ones; of a statistical test that rejected, 1.
+        checked: the number of comparisons.
+        least: the number of comparisons below which nothing is decided; at least 1.
+        violations: the number of confirmed violations; 1 for a statistical test that rejected.
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
-        quantity: what was compared, as a noun ("reward").
+        quantity: the compared quantity, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.
-        silent: names of coordinates that never held a finite number: of them nothing was compared.
-        unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
-        unjudged: suspects of which it is not known whether they violate the claim.
-        swamped: share of the comparisons in which rounding may do what a violation would.
+        silent: the names of coordinates that were never finite and were therefore not compared.
+        unrepeatable: the number of suspects whose outcome did not reproduce when they were stepped again.
+        unjudged: the number of suspects for which it is not known whether they violate the claim.
+        swamped: the share of comparisons in which rounding may change outcomes as much as a violation.
         interrupted: whether the user ended the run first.
         stopped: whether the run ended first because another property failed (--fail-fast).
         time_up: whether the time budget ended first.
-        unattributed: why violations may not be blamed on this property; None if they may.
-        doubts: why a pass would not be believed, the gravest first.
-        accepted: what the project accepts; None for nothing.
-        stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
+        unattributed: why violations may not be attributed to this property; None if they may.
+        doubts: the reasons against a pass, the most serious first.
+        accepted: the violation that the project accepts; None if there is none.
+        stuck: if no comparison had a number, the value on both sides: "NaN" or "infinite".
         prevented: why nothing could be compared in the first place; None if something was, or might have been.
     """
 
@@ -130,26 +130,26 @@ class Facts:
 
 
 class Decision(NamedTuple):
-    """A verdict and, where it is not a plain one, the reason."""
+    """A verdict and, if it is not a plain pass or failure, the reason."""
 
     verdict: Verdict
     reason: Statement | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether the claim holds as far as was asked: proved, passed, or accepted."""
+        """Whether the verdict counts as success: proved, passed or accepted."""
         return self.verdict in ("proved", "passed")
 
 
 def decide(facts: Facts) -> Decision:
-    """The verdict that the facts earn, never a stronger one.
+    """The verdict that the facts justify, never a stronger one.
 
     Args:
-        facts: what was compared and seen.
+        facts: the results of the comparisons.
 
     Returns:
-        failed where a violation is confirmed and may be blamed on the property; passed where it is accepted; proved
-        where nothing is violated and every case was covered; passed where enough was compared; else undecided.
+        failed if a violation is confirmed and may be attributed to the property; passed if it is accepted; proved if
+        nothing is violated and every case was covered; passed if there were enough comparisons; otherwise undecided.
 
     Example:
         >>> decide(Facts(checked=500))
@@ -178,7 +178,7 @@ def decide(facts: Facts) -> Decision:
 
 
 def accept(facts: Facts, acceptance: Acceptance) -> Facts:
-    """The facts of a violation, with what the project accepts.
+    """Add the violation that the project accepts to the facts.
 
     Example:
         >>> facts = accept(Facts(checked=9, violations=9), Acceptance("baseline", size=0.1, limit=0.2))

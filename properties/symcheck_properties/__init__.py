@@ -1,7 +1,7 @@
-"""Properties as first-class objects: what symcheck checks, one file each.
+"""The properties that symcheck checks, one file each.
 
 Importing the package registers every property with `symcheck.engine.registry`, so a new property needs only a new
-file here. Property files import nothing heavy; `strategies` and `env_cases` need Hypothesis and are imported on
+file here. Property files import no heavy packages; `strategies` and `env_cases` need Hypothesis and are imported on
 demand.
 """
 

@@ -25,7 +25,7 @@ def _applies(context: MirrorContext) -> bool:
     applies=_applies,
 )
 def check_action_columns(context: MirrorContext) -> PropertyResult:
-    """Every action column, under every element of the group.
+    """Check every action column under every element of the group.
 
     Args:
         context: the run.

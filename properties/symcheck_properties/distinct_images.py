@@ -17,7 +17,7 @@ _LEAST = 10  # positions: the first ones of a game have symmetries of their own
 
 @register(DISTINCT_IMAGES.name, kind="game", order=60, claim=DISTINCT_IMAGES.claim, meaning=DISTINCT_IMAGES.meaning)
 def check_distinct_images(context: GameContext) -> PropertyResult:
-    """Two images that are the same board at every position are one image that is listed twice.
+    """Check for repeated images: two images with the same board at every position are one image listed twice.
 
     Args:
         context: the run.

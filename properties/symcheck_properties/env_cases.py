@@ -1,4 +1,4 @@
-"""Single cases (s, a, g) of an environment for your own Hypothesis tests, which draw, check and shrink them.
+"""Single cases (s, a, g) of an environment for your own Hypothesis tests.
 
 `verify_env` returns a verdict about a whole run. With this module your own test checks one case at a time, together
 with its other assertions::
@@ -10,8 +10,8 @@ with its other assertions::
         claim.check(case)
         assert abs(case.situation.obs[0]) == abs(case.image.obs[0])
 
-States are those that a run would test. If the set of states is a box, they are drawn from it instead, so that a
-failing state shrinks to simple numbers.
+States are those that a run would test. If the set of states is a box, they are drawn from the box, so a failing state
+shrinks to simple numbers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EnvCases:
     Args:
         make_env: builds the environment; its dynamics must be deterministic and its state settable.
         symmetry: the claim.
-        seed: seed for the collection of states.
+        seed: the seed for the collection of states.
 
     Example:
         >>> import gymnasium
@@ -133,10 +133,11 @@ class EnvCases:
 
         Args:
             case: drawn from `cases`.
-            properties: names, of `properties`; None for all.
+            properties: names from `properties`; None for all.
 
         Raises:
-            AssertionError: naming the property, the place, what was expected, what was measured and the tolerance.
+            AssertionError: a property fails; the message gives the property, the case, the expected and measured
+                values, and the tolerance.
             SymcheckError: no such property.
         """
         for name in self.properties if properties is None else properties:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @register(GROUP_AXIOMS.name, kind="game", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_game_axioms(context: GameContext) -> PropertyResult:
-    """The position itself is an image, and images of images are images; repetitions do not matter.
+    """Check that the position itself is an image and that images of images are images; repetitions are ignored.
 
-    A list that leaves the position itself out stands beside the original: its images must compose as those of a group,
-    and need not be all of it.
+    If the list omits the position itself, it extends the original position: its images must compose as elements of a
+    group, but need not be all of them.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with what is missing.
+        passed or proved, or failed with the missing images.
     """
     from symcheck.engine.games.causes import causes_of_axioms  # only games need it
     from symcheck.engine.games.judgement import judge_images, not_repeatable

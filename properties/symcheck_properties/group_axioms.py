@@ -1,4 +1,4 @@
-"""The maps form a group action: every relation of the group changes nothing."""
+"""The maps form a group action: every relation of the group acts as the identity."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def initial_invariance(context: EnvContext) -> PropertyResult:
         context: the run.
 
     Returns:
-        The verdict; left out where the symmetry says `initial=False`.
+        The verdict; skipped if the symmetry has `initial=False`.
 
-    Source: needed for returns, not for optimal policies; a property of its own for that reason.
+    Source: returns need this property and optimal policies do not, so it is checked separately.
     """
     return context.judge_start(START.name)

@@ -1,7 +1,7 @@
-"""The weights of every layer carry the action: rho_out(g) W = W rho_in(g) with a rho_out found from the rows of W.
+"""The weights of every layer commute with the group: rho_out(g) W = W rho_in(g), where the rows of W give rho_out.
 
-The first layer whose weights do not is the location of a failure. Differences are judged in float32 units in the last
-place, whatever the dtype.
+A failure is located at the first layer whose weights do not commute. Differences are measured in float32 units in the
+last place for every dtype.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _applies(context: NetContext) -> bool:
 
 @register(LAYER.name, kind="net", order=30, claim=LAYER.claim, meaning=LAYER.meaning, applies=_applies)
 def check_layer_certificate(context: NetContext) -> PropertyResult:
-    """The weights of each layer against the permutation of its units; the first that fails is named."""
+    """Check the weights of each layer against the permutation of its units; the first failing layer is named."""
     proof, records = context.proof, _weighed_records(context)
     failure = None if proof is None else proof.first_failure
     # The record to show: the one at fault, else the largest residual.

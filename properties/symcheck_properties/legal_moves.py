@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @register(LEGAL_MOVES.name, kind="game", order=20, claim=LEGAL_MOVES.claim, meaning=LEGAL_MOVES.meaning)
 def check_legal_moves(context: GameContext) -> PropertyResult:
-    """All positions that legal play reached, under every image.
+    """Check all positions reached by legal play, under every image.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with a position in few moves.
+        passed or proved, or failed with a position that few moves reach.
     """
     from symcheck.engine.games.causes import causes_of_moves  # only games need it
     from symcheck.engine.games.judgement import judge_part

@@ -1,4 +1,4 @@
-"""The blocks of a mirror function form the group: the identity first, block i after block j is block k."""
+"""The blocks of a mirror function form the group: the first is the identity, and block i after block j is block k."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _applies(context: MirrorContext) -> bool:
     applies=_applies,
 )
 def check_mirror_axioms(context: MirrorContext) -> PropertyResult:
-    """Blocks are compared with each other on random batches.
+    """Check the composition of blocks on random batches.
 
     Args:
         context: the run.
 
     Returns:
-        passed, or failed with the columns that do not return.
+        passed, or failed with the columns that do not return to their values.
     """
     from symcheck.engine.mirrors.axioms import check_axioms  # loads what reads models
 

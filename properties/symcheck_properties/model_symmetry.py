@@ -1,4 +1,4 @@
-"""A robot's model is its own image: every number that a simulator reads is that of its counterpart."""
+"""A robot's model is its own mirror image: every parameter that a simulator reads equals that of its counterpart."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _applies(context: MirrorContext) -> bool:
     applies=_applies,
 )
 def check_model_symmetry(context: MirrorContext) -> PropertyResult:
-    """Every number against its image; differences above the tolerance are violations.
+    """Check every parameter against its image; differences above the tolerance are violations.
 
     Args:
         context: the run.
 
     Returns:
-        passed, or failed with the largest differences; what is smaller is noted.
+        passed, or failed with the largest differences; smaller ones are noted.
     """
     tolerance = context.options.tolerance
     large = [item for item in context.differences if not item.relative <= tolerance]

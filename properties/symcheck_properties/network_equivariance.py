@@ -1,7 +1,7 @@
 """The claim on a network's outputs: f(L_g x) = K_g f(x) for every input x.
 
-It is proved when every layer is certified, tested otherwise; either way it is tried on samples at two precisions, and a
-failure comes with the smallest input found.
+It is proved by a certificate, or else tested. In both cases it is evaluated on samples at two precisions, and a failure
+comes with the smallest counterexample found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register(NETWORK.name, kind="net", order=40, claim=NETWORK.claim, meaning=NETWORK.meaning)
 def check_network_equivariance(context: NetContext) -> PropertyResult:
-    """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
+    """Check the outputs, with the residual of the float64 copy and the rounding of the deployed network."""
     # A network that answers twice differently, or depends on earlier calls, has no f to compare.
     if context.stochastic:
         seeded = context.options.noise_seed is not None

@@ -25,7 +25,7 @@ INPUTS = 64
 
 @register(GROUP_AXIOMS.name, kind="net", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_network_group_axioms(context: NetContext) -> PropertyResult:
-    """Data were checked when the symmetry was built; callables are checked on samples, relation by relation."""
+    """Check callables on samples, relation by relation; data were checked when the symmetry was built."""
     # The relations of data were checked exactly when the symmetry was built; only callables need samples.
     if not context.inputs.is_data or any(callable(m) for claim in context.outputs for m in claim.motions):
         return _on_samples(context)

@@ -1,4 +1,4 @@
-"""A moved move leads from the image to the image of the next position."""
+"""The image of a move leads from the image of a position to the image of the next position."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @register(NEXT_STATE.name, kind="game", order=30, claim=NEXT_STATE.claim, meaning=NEXT_STATE.meaning)
 def check_next_state(context: GameContext) -> PropertyResult:
-    """All positions that legal play reached, under every image.
+    """Check all positions reached by legal play, under every image.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with a position in few moves.
+        passed or proved, or failed with a position that few moves reach.
     """
     from symcheck.engine.games.causes import causes_of_moves  # only games need it
     from symcheck.engine.games.judgement import judge_part

@@ -25,7 +25,7 @@ def _applies(context: MirrorContext) -> bool:
     applies=_applies,
 )
 def check_observation_columns(context: MirrorContext) -> PropertyResult:
-    """Every observation column, under every element of the group.
+    """Check every observation column under every element of the group.
 
     Args:
         context: the run.

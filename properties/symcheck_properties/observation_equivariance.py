@@ -1,4 +1,4 @@
-"""Where the internal state differs from the observation: the observation of g s is g applied to that of s."""
+"""If the internal state differs from the observation: the observation of g s is g applied to the observation of s."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def observation_equivariance(context: EnvContext) -> PropertyResult:
         context: the run.
 
     Returns:
-        The verdict; left out of runs in which the observation is the state.
+        The verdict; skipped if the observation is the state.
 
-    Source: the consistency of the two maps that a symmetry with `state=` gives.
+    Source: the consistency of the two maps in a symmetry with `state=`.
     """
     return context.judge(OBSERVATION.name, "observation")

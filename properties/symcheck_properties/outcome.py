@@ -1,4 +1,4 @@
-"""The image of a position has the outcome that the position has."""
+"""The image of a position has the same outcome as the position."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @register(OUTCOME.name, kind="game", order=40, claim=OUTCOME.claim, meaning=OUTCOME.meaning)
 def check_outcome(context: GameContext) -> PropertyResult:
-    """All positions that legal play reached, under every image.
+    """Check all positions reached by legal play, under every image.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with a position in few moves.
+        passed or proved, or failed with a position that few moves reach.
     """
     from symcheck.engine.games.causes import causes_of_outcome  # only games need it
     from symcheck.engine.games.judgement import judge_part

@@ -1,4 +1,4 @@
-"""A trained policy on the states that it meets: its action in the moved state is the moved action."""
+"""A trained policy is equivariant on the states that it visits: pi(g s) = g pi(s)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CODES = {"normaliser": "SYM250", "network": "SYM251", "post": "SYM252"}
 
 @register(POLICY.name, kind="policy", order=10, claim=POLICY.claim, meaning=POLICY.meaning)
 def check_policy_equivariance(context: PolicyContext) -> PropertyResult:
-    """The residual of every action on every state, under every element.
+    """Check the residual of every action on every state, under every element.
 
     Args:
         context: the run.
 
     Returns:
-        passed, or failed with the worst state and the part that makes the residual.
+        passed, or failed with the worst state and the part that contributes most to the residual.
     """
     # (elements, states, actions): NaN counts as a violation.
     sizes = np.stack([context.residuals[word] for word in context.words])

@@ -1,4 +1,4 @@
-"""The policy image is one fixed rearrangement of the policy vector, the one that next states imply."""
+"""The policy image is one fixed permutation of the policy vector: the permutation that the next states imply."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @register(POLICY_MAP.name, kind="game", order=50, claim=POLICY_MAP.claim, meaning=POLICY_MAP.meaning)
 def check_policy_map(context: GameContext) -> PropertyResult:
-    """All positions that legal play reached, under every image.
+    """Check all positions reached by legal play, under every image.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with a position in few moves.
+        passed or proved, or failed with a position that few moves reach.
     """
     from symcheck.engine.games.causes import causes_of_moves  # only games need it
     from symcheck.engine.games.judgement import judge_part

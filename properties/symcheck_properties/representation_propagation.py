@@ -1,7 +1,7 @@
-"""The action can be followed through every operation: what only moves, pools or combines entries carries it too.
+"""The group action can be followed through every operation, including those that only move, pool or combine entries.
 
-Strides, paddings and window sizes decide here, not weights: a stride of 2 commutes with a turn of the image at some
-sizes only, whatever was learned.
+This depends on strides, paddings and window sizes, not on weights: a stride of 2 commutes with a rotation of the image
+only at some sizes, for any weights.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _applies(context: NetContext) -> bool:
     applies=_applies,
 )
 def check_representation_propagation(context: NetContext) -> PropertyResult:
-    """Every operation was followed, or the first one that cannot carry the action is named."""
+    """Check that the action follows through every operation; the first operation that breaks it is named."""
     # A network without recorded operations is one operation: 0 would say that nothing was checked.
     operations = max(1, 0 if context.proof is None else len(context.proof.records))
     failure = _geometric_failure(context)

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for the values of Gymnasium's spaces, nested at will; every value drawn is a member.
+"""Hypothesis strategies for the values of Gymnasium spaces with any nesting; every value drawn is a member.
 
-Arrays are built from a seed, never drawn entry by entry; containers are drawn part by part, so that a failing value
-shrinks to few elements, short texts and the middle of boxes.
+Arrays are built from a seed, never drawn entry by entry. Containers are drawn part by part, so a failing value shrinks
+to few elements, short texts and the centres of boxes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def values(space: spaces.Space[Any]) -> st.SearchStrategy[Any]:
     """Members of a space.
 
     Args:
-        space: any Gymnasium space; of spaces of other packages, samples are drawn by seed.
+        space: any Gymnasium space; spaces from other packages are sampled by seed.
 
     Returns:
-        A strategy. Boxes give corners, the middle, zero and seeded arrays within the bounds; sequences and graphs up to
-        six elements; Dict, Tuple and OneOf their parts' strategies.
+        A strategy. Boxes give corners, the centre, zero and seeded arrays within the bounds; sequences and graphs have
+        up to six elements; Dict, Tuple and OneOf combine the strategies of their parts.
 
     Example:
         >>> from gymnasium import spaces

@@ -30,10 +30,10 @@ LISTED = 200
 
 
 def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
-    """Groups of the catalogue, abelian and not, with one and several generators.
+    """Groups of the catalogue: abelian and non-abelian, with one or several generators.
 
     Args:
-        max_order: largest order.
+        max_order: the largest order.
 
     Returns:
         A strategy of groups.
@@ -144,7 +144,7 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
     """Dense normal, sparse, constant and zero arrays at scales from 1e-3 to 1e3.
 
     Args:
-        shape: of the array.
+        shape: the shape of the array.
         dtype: a floating dtype.
 
     Returns:
@@ -179,7 +179,7 @@ def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
         space: any Gymnasium space.
 
     Returns:
-        A strategy of observations; boxes shrink to their middle, sequences and texts to nothing.
+        A strategy of observations; boxes shrink to their centre, sequences and texts to empty ones.
 
     Example:
         >>> import gymnasium

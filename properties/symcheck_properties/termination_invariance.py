@@ -1,4 +1,4 @@
-"""Episodes end on both sides alike."""
+"""Termination is invariant: a transition terminates if and only if its image does."""
 
 from __future__ import annotations
 

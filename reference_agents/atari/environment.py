@@ -1,4 +1,4 @@
-"""The games of all environments of all runs, in one C++ vectoriser; images stay bytes until they are on the device."""
+"""The games of all environments of all runs, in one C++ vectoriser; images are bytes until they reach the device."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from symcheck.envs.atari.vector import AtariVector
 class AtariGames:
     """The games of all runs; each run's games depend on its own seed and actions alone.
 
-    While agents learn, a lost life ends the episode and rewards are signs; what is reported is the score of whole
-    games. Evaluations play whole games for the score.
+    During training, a lost life ends the episode and rewards are clipped to their signs; the reported score is that of
+    whole games. Evaluations play whole games for the score.
 
     Args:
         game: "pong" or "breakout".
         seeds: one seed per run.
-        environments: environments of each run.
-        purpose: which stream the games' seeds come from.
-        index: which of several streams of that purpose.
-        symmetrized: whether each game may be played reflected (see `AtariVector`).
-        threads: of the vectoriser; 0 for one per core.
+        environments: the number of environments of each run.
+        purpose: the purpose of the stream from which the games' seeds come.
+        index: the index of the stream among those of that purpose.
+        symmetrized: whether games are reflected at random (see `AtariVector`).
+        threads: the number of threads of the vectoriser; 0 for one per core.
     """
 
     observation_shape: tuple[int, ...] = (4, 80, 80)
@@ -57,13 +57,13 @@ class AtariGames:
         )
 
     def reset(self) -> Array:
-        """Start every first game; images (runs, environments, 4, 80, 80), uint8."""
+        """Start the first game of every environment; images (runs, environments, 4, 80, 80), uint8."""
         # The vectoriser knows one axis of games: run-major, so that a reshape splits it again.
         shown: Array = self._runs(self._games.reset(seed=self._seeds)[0])
         return shown
 
     def restart(self, where: Bools) -> Array:
-        """Abandon some games and begin new ones; a game cannot stand still while others continue."""
+        """Abandon some games and begin new ones, because a game cannot pause while others continue."""
         shown = self._games.restart(where.reshape(-1)) if where.any() else self._games.observations
         of_runs: Array = self._runs(shown)
         return of_runs
@@ -72,7 +72,7 @@ class AtariGames:
         """Take one action in every environment.
 
         Raises:
-            NotImplementedError: where some should stand still, which the vectoriser cannot do.
+            NotImplementedError: some environments are inactive, which the vectoriser does not support.
         """
         if active is not None and not active.all():
             raise NotImplementedError("some games of a vectoriser cannot pause while others continue")
@@ -95,11 +95,11 @@ class AtariGames:
         return drawn
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on."""
+        """The complete state of the games."""
         return self._games.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same seeds; the games being played are played again up to there."""
+        """Continue from a state of the same seeds, by replaying the current games up to that state."""
         self._games.restore(state)
 
     def _runs(self, array: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What breaks the reflection of Pong and Breakout, part by part, and by how much: measured from states that are set.
+"""Measures which parts of Pong and Breakout break the reflection, and by how much, from states that are set.
 
-A verdict over a whole game says `failed` and shows one counterexample; what a reader wants to know is which parts of
-the game are alike and which are not. So each part is put side by side with its reflection: the flight of the ball, the
-paddles, serves, what the screen shows, and the reduction to 80 x 80.
+A verdict on a whole game is `failed` with one counterexample; it does not show which parts of the game are symmetric.
+So each part is compared with its reflection: the flight of the ball, the paddles, the serves, the screen, and the
+reduction to 80 x 80.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _B_SUM = 257 * 256 - 1
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a game beside its reflection.
+    """The comparison of one part of a game with its reflection.
 
     Attributes:
-        name: what was compared.
-        checked: how many pairs.
-        exact: how many of them agree exactly.
+        name: the name of the part.
+        checked: the number of pairs.
+        exact: the number of pairs that agree exactly.
         size: the largest difference, in `unit`.
-        unit: of the size.
-        text: what was found, in a sentence.
+        unit: the unit of the size.
+        text: the finding, in a sentence.
     """
 
     name: str
@@ -55,19 +55,19 @@ class Part:
 
 
 def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]:
-    """Every part of a game beside its reflection.
+    """Compare every part of a game with its reflection.
 
     Args:
         game: "pong" or "breakout".
-        samples: states that are reflected, for each part that takes states; at least 1.
-        seed: of the play that reaches them.
+        samples: the number of reflected states, for each part that takes states; at least 1.
+        seed: the seed of the play that reaches them.
 
     Returns:
-        The parts, those that hold first.
+        The parts, symmetric ones first.
 
     Raises:
         TargetError: an unknown game, or a ROM that is missing.
-        OptionError: no samples.
+        OptionError: `samples` is below 1.
 
     Example:
         >>> [part.name for part in measure("breakout", samples=5)][0]
@@ -333,7 +333,7 @@ def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int,
         off = np.abs(np.flip(image, axis).astype(int) - other)
         exact += not off.any()
         largest = max(largest, float(off.max()))
-    text = "the flip of the reduced image of a ball is that of the reflected ball"
+    text = "the flipped reduced image of a ball equals the reduced image of the reflected ball"
     return Part(f"reduction {reduction}", samples, exact, largest, "grey levels", text)
 
 

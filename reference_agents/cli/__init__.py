@@ -1,4 +1,4 @@
-"""The command line: one module a command, all heavy imports inside the commands."""
+"""The command line: one module per command, with all heavy imports inside the commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`reference-agents`: the application and its commands.
 
-Importing this module imports neither torch nor gymnasium: `reference-agents --help` answers at once.
+Importing this module imports neither torch nor gymnasium, so `reference-agents --help` is fast.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a shell offers after TAB where a value has a name; where nothing fits, shells offer files.
+"""Shell completion for named values; if nothing matches, the shell offers files.
 
-Each function returns the values that begin with what is typed so far. None loads torch.
+Each function returns the values that begin with the text typed so far. No function loads torch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def environments(incomplete: str) -> list[str]:
 
 
 def symmetries(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of the atlas, of the task's environment where it is typed already."""
+    """Names of atlas entries: for the task's environment if a task is given, otherwise all."""
     from symcheck.envs import atlas
 
     environment = _typed_environment(ctx)
@@ -46,12 +46,12 @@ def symmetries(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def network(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of networks: the task's where it is typed already, all where it is not."""
+    """Names of networks: the task's if a task is given, otherwise all."""
     return _beginning(incomplete, _networks(ctx))
 
 
 def network_list(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Likewise after the last comma, each network once."""
+    """Names of networks after the last comma, each network once."""
     before, comma, last = incomplete.rpartition(",")
     # Names before the last comma are not offered again.
     taken = before.split(",")
@@ -59,7 +59,7 @@ def network_list(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def presets(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Presets of the task, or of any."""
+    """Presets of the task if one is given, otherwise all."""
     from reference_agents.settings import PRESETS
 
     task = _task(ctx)
@@ -71,7 +71,7 @@ def presets(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def changes(incomplete: str) -> list[str]:
-    """Settings of a preset, as `--set` takes them.
+    """Settings of a preset, in the form that `--set` takes.
 
     Example:
         >>> changes("hor")

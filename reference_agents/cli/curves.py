@@ -20,15 +20,15 @@ Columns = dict[str, list[Any]]
 
 
 def write_curves(folders: Sequence[Path], target: Path) -> int:
-    """Write one row for each run and evaluation; 0.
+    """Write one row for each run and evaluation; returns exit code 0.
 
     Args:
-        folders: searched for runs, at any depth.
+        folders: folders that are searched for runs at any depth.
         target: a .csv or .parquet file.
 
     Raises:
-        TargetError: where a folder holds no run.
-        OptionError: for another suffix, or a file that cannot be written.
+        TargetError: a folder contains no run.
+        OptionError: an unknown suffix, or a file that cannot be written.
         MissingExtraError: Parquet without the extra `logs`.
     """
     if target.suffix not in SUFFIXES:
@@ -48,7 +48,7 @@ def write_curves(folders: Sequence[Path], target: Path) -> int:
 def curve_table(folders: Sequence[Path]) -> Columns:
     """Columns of equal length: run, task, network, learning_rate, seed, env_steps, mean_return, in order of the paths.
 
-    A run that diverged has NaN from there on.
+    The returns of a diverged run are NaN after it diverged.
     """
     columns: Columns = {
         name: [] for name in ("run", "task", "network", "learning_rate", "seed", "env_steps", "mean_return")

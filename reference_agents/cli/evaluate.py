@@ -1,4 +1,4 @@
-"""`reference-agents evaluate`: play episodes with trained networks, on environments of their own, and film one."""
+"""`reference-agents evaluate`: play episodes with trained networks on separate environments, and film one."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from symcheck_reports.formatting import plural
 
 
 def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video: Path | None = None) -> int:
-    """Print mean, standard error and extremes of the returns of every trained network of a run; 0.
+    """Print mean, standard error and extremes of the returns of every trained network; returns exit code 0.
 
     Args:
         folder: a run folder.
-        episodes: of each network.
-        greedy: whether the likeliest action is taken instead of a sampled one.
-        seed: of the episodes.
-        video: a file for a film of one more episode of the network with the highest mean; None for none.
+        episodes: the number of episodes for each network.
+        greedy: whether the most likely action is taken instead of a sampled one.
+        seed: the seed of the episodes.
+        video: a file for a video of one more episode of the network with the highest mean; None for no video.
 
     Raises:
-        OptionError: for a number of episodes below 1, a negative seed, or a film that cannot be written.
-        TargetError: where the folder is not a run, or its environment draws nothing.
-        MissingExtraError: for a film without the extra `video`.
+        OptionError: a number of episodes below 1, a negative seed, or a video that cannot be written.
+        TargetError: the folder is not a run, or its environment cannot be rendered.
+        MissingExtraError: a video is requested without the extra `video`.
     """
     if episodes < 1:
         raise OptionError(f"expected a number of episodes of 1 or more, got {episodes}.", where="--episodes")

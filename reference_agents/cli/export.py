@@ -1,4 +1,4 @@
-"""`reference-agents export`: a trained network as one file that needs nothing of this package."""
+"""`reference-agents export`: write a trained network to one file that does not need this package."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reference_agents.tasks import resolve_task
 
 
 def export_run(folder: Path, target: Path, *, learning_rate: float | None, seed: int | None) -> int:
-    """Write one trained network as .pt2, .onnx or .pt; 0.
+    """Write one trained network as .pt2, .onnx or .pt; returns exit code 0.
 
     Raises:
-        TargetError: where the folder is not a run, or has no such network, or the file computes something else.
-        OptionError: another kind of file, or one that cannot be written.
+        TargetError: the folder is not a run or has no such network, or the file computes something else.
+        OptionError: an unknown file type, or a file that cannot be written.
         MissingExtraError: ONNX without the extra `onnx`.
     """
     record = load(folder)

@@ -1,4 +1,4 @@
-"""`reference-agents list`: what there is to train, what can be set, and what was trained."""
+"""`reference-agents list`: the tasks, the settings, and the trained runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def print_listing() -> None:
 
 
 def print_settings() -> None:
-    """Print every setting with its default and what it means."""
+    """Print every setting with its default and its meaning."""
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table("setting", "default", box=None, padding=(0, 2, 0, 0))
     table.add_column("meaning", overflow="fold")
@@ -47,7 +47,7 @@ def print_settings() -> None:
 
 
 def setting_meanings() -> dict[str, str]:
-    """What each setting means, from the list of attributes that documents them.
+    """The meaning of each setting, from the attributes documented in `Settings`.
 
     Example:
         >>> setting_meanings()["discount"]
@@ -66,10 +66,10 @@ def setting_meanings() -> dict[str, str]:
 
 
 def print_runs(folder: Path) -> None:
-    """Print every run below a folder and how far it is.
+    """Print every run below a folder with its progress.
 
     Raises:
-        TargetError: where there is none.
+        TargetError: there is no run.
     """
     from reference_agents.encoding.environment import short_label  # it loads Gymnasium, which the other lists spare
 

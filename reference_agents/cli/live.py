@@ -1,7 +1,7 @@
-"""What a training shows while it runs: a bar with the time left and, in a terminal, the learning curve so far.
+"""The display of a running training: a bar with the remaining time and, in a terminal, the learning curve so far.
 
-The curve is the median over the runs (a line of dots, eight to a character) between its quartiles (shaded). Without a
-terminal, in a log file for instance, one line is written every minute.
+The curve shows the median over runs (a dotted line, eight dots per character) and its quartiles (shaded). Without a
+terminal, for instance in a log file, one line is written every minute.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Display:
     """The bar and the curve of one training.
 
     Args:
-        title: what is trained.
-        total: environment steps of each run.
+        title: the name of the training.
+        total: the number of environment steps of each run.
         console: where to draw.
     """
 
@@ -90,7 +90,7 @@ class Display:
 
 @contextlib.contextmanager
 def display(title: str, total: int, console: Console, *, hidden: bool) -> Iterator[Callable[[TrainingProgress], None]]:
-    """Show a training for as long as it runs; the function to tell how far it is."""
+    """Show a training while it runs; yields the function that reports its progress."""
     if hidden:
         yield lambda progress: None
         return
@@ -103,7 +103,7 @@ def display(title: str, total: int, console: Console, *, hidden: bool) -> Iterat
 
 
 def median_text(returns: npt.NDArray[np.float64]) -> str:
-    """The median of the latest evaluation, in words."""
+    """The median of the latest evaluation as text."""
     if not returns.size:
         return ""
     running = returns[~np.isnan(returns)]
@@ -117,14 +117,14 @@ def plot(steps: Sequence[int], quartiles: Sequence[Quartiles], total: int, width
     r"""Draw a curve in characters.
 
     Args:
-        steps: where each point is, increasing.
+        steps: the position of each point, increasing.
         quartiles: 25%, 50% and 75% of each point.
         total: the last step of the axis.
-        width: characters of the plot, its labels left out.
-        height: lines of the plot.
+        width: the width of the plot in characters, without its labels.
+        height: the number of lines of the plot.
 
     Returns:
-        The lines, the axis of steps last.
+        The lines; the axis of steps is last.
 
     Example:
         >>> print("\n".join(plot([0, 50, 100], [(0, 0, 0), (1, 1, 1), (2, 2, 2)], 100, 6, 2)))
@@ -181,7 +181,7 @@ def _label(value: float) -> str:
 
 
 def announce(console: Console) -> Callable[[str], None]:
-    """A function that says something above the bar."""
+    """A function that prints a message above the bar."""
 
     def say(text: str) -> None:
         console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
@@ -193,7 +193,7 @@ Listener = Callable[[TrainingProgress], Any]
 
 
 def tell_all(listeners: Sequence[Listener]) -> Callable[[TrainingProgress], None]:
-    """One function that passes on what it is told."""
+    """One function that forwards its argument to several functions."""
 
     def tell(progress: TrainingProgress) -> None:
         for listener in listeners:

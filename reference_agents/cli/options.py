@@ -68,7 +68,8 @@ Preset = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="paper, paper-code or tuned; the paper's where it has the task.",
+        help="paper, paper-code, tuned or control. Default: paper where the paper has the task, control for continuous "
+        "actions, else tuned.",
         show_default=False,
         autocompletion=completion.presets,
     ),
@@ -160,8 +161,8 @@ def of_training(*, network: Any, resume: Any) -> Callable[[_CommandT], _CommandT
     """Give a command the options of a training in place of its `**given`.
 
     Args:
-        network: the option `--network`, which each command words for itself.
-        resume: the option `--resume`, likewise.
+        network: the option `--network`, with a help text of its own for each command.
+        resume: the option `--resume`, likewise for each command.
 
     Returns:
         A decorator that returns the command itself, with the signature that typer reads.

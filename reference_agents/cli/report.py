@@ -37,11 +37,11 @@ _WORST_FIRST = ("failed", "undecided", "passed", "proved")
 
 
 def write_report(folder: Path) -> int:
-    """Read every run below a folder and write its page; 0.
+    """Read every run below a folder and write the page; returns exit code 0.
 
     Raises:
         TargetError: where there is no run.
-        OptionError: where the page cannot be written.
+        OptionError: the page cannot be written.
     """
     records = [(path, load(path)) for path in find_runs(folder)]
     tasks = sorted({record.task for _, record in records})
@@ -53,7 +53,7 @@ def write_report(folder: Path) -> int:
 
 
 def name_unfinished(folders: Sequence[Path]) -> None:
-    """Say which trainings below some folders have not ended, and so are not drawn."""
+    """Print the unfinished trainings below some folders, which are not drawn."""
     for run in (run for folder in folders for run in find_unfinished(folder)):
         Console().print(
             f"not shown, because it is unfinished: {run.folder}; continue with: reference-agents train --resume "
@@ -64,13 +64,13 @@ def name_unfinished(folders: Sequence[Path]) -> None:
 
 
 def write_comparison(folders: Sequence[Path], target: Path) -> int:
-    """Read the runs of several folders, all of one task, and write one page; 0.
+    """Read the runs of several folders, all of one task, and write one page; returns exit code 0.
 
-    Results of other trainers are drawn beside them, as `reference_agents.other_trainers` reads them.
+    Results of other trainers, read by `reference_agents.other_trainers`, are drawn too.
 
     Raises:
         TargetError: where a folder holds no run.
-        OptionError: where the runs are of several tasks, or the page cannot be written.
+        OptionError: the runs are of several tasks, or the page cannot be written.
     """
     others = {folder: read_other_results(folder) for folder in folders}
     # A folder of another trainer's results need not hold runs of ours.
@@ -95,10 +95,10 @@ def _write(target: Path, model: CurveModel, *, where: str) -> None:
 
 
 def build_model(folders: Sequence[tuple[Path, Record]]) -> CurveModel:
-    """The page of one task.
+    """The page model of one task.
 
     Args:
-        folders: run folders and their records, all of one task, at least one.
+        folders: at least one run folder with its record, all of one task.
 
     Returns:
         The model, equivariant networks first.
@@ -125,7 +125,7 @@ def build_model(folders: Sequence[tuple[Path, Record]]) -> CurveModel:
 
 
 def with_others(model: CurveModel | None, results: Sequence[OtherResult]) -> CurveModel:
-    """The page with the results of other trainers behind ours; with those alone where there are none of ours."""
+    """The page with the results of other trainers after ours, or with those alone if there are none of ours."""
     environments = " / ".join(dict.fromkeys(result.environment for result in results if result.environment))
     model = model or CurveModel(environments or "results of other trainers", [])
     taken = {network.name for network in model.networks}
@@ -255,13 +255,13 @@ def step_ratio(
     """The ratio of two medians of steps, with a percentile bootstrap over runs.
 
     Args:
-        reference: steps of each run, shape (runs,); infinite if a run never got there.
-        others: likewise of the network whose steps are divided by the reference's.
-        resamples: of the bootstrap.
-        seed: of the resampling.
+        reference: the steps of each run to the threshold, shape (runs,); infinite if it was never reached.
+        others: the same for the network whose steps are divided by those of the reference.
+        resamples: the number of bootstrap resamples.
+        seed: the seed of the resampling.
 
     Returns:
-        The ratio; NaN if the reference's median never got there.
+        The ratio; NaN if the reference's median never reached the threshold.
 
     Example:
         >>> step_ratio(np.array([10.0, 10.0, 10.0]), np.array([20.0, 30.0, 40.0])).value

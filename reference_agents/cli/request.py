@@ -1,4 +1,4 @@
-"""What the user asked for, and the job that it makes."""
+"""The options that the user gave, and the job built from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 @dataclass(frozen=True)
 class Request:
-    """What the user typed, as typed; None if nothing was said."""
+    """The options as given; None for options that were not given."""
 
     task: str | None
     network: str | None
@@ -52,10 +52,10 @@ class Request:
 
     @property
     def task_name(self) -> str:
-        """The task, or the environment, that was named.
+        """The name of the task or environment.
 
         Raises:
-            OptionError: where neither was, or both.
+            OptionError: neither was given, or both.
         """
         if self.task is not None and self.env is not None:
             raise OptionError(f"expected TASK or --env, got {self.task!r} and {self.env!r}.", where="--env")
@@ -68,7 +68,7 @@ class Request:
 
 
 def check_execution(request: Request) -> None:
-    """Refuse an executor that there is not, impossible numbers of processes, and what an extra is missing for.
+    """Refuse unknown executors, impossible numbers of processes, and options whose extra is missing.
 
     Raises:
         OptionError: naming the option.
@@ -101,11 +101,11 @@ def _require(package: str, extra: str, *, needed_for: str) -> None:
 
 
 def build_job(request: Request) -> Job:
-    """The job that the user asked for.
+    """Build the job from the options.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
-        TargetError: for an environment or a network that cannot be used.
+        OptionError: an option cannot be used; the message gives the option, the expected and the given value.
+        TargetError: an environment or a network cannot be used.
     """
     check_execution(request)
     task = resolve_task(request.task_name, request.symmetry)
@@ -160,7 +160,7 @@ def changes(request: Request) -> dict[str, object]:
     """The settings that the user changed, by name.
 
     Raises:
-        OptionError: for a setting that there is not, one of the wrong type, or one that is given twice.
+        OptionError: an unknown setting, a value of the wrong type, or a setting given twice.
     """
     given: dict[str, object] = {
         "steps": request.steps,
@@ -180,7 +180,7 @@ def learning_rates(texts: Sequence[str]) -> tuple[float, ...]:
     """Learning rates in increasing order, each once.
 
     Raises:
-        OptionError: for anything but positive numbers.
+        OptionError: anything but positive numbers.
     """
     return tuple(sorted({_learning_rate(text) for text in texts}))
 
@@ -201,10 +201,10 @@ def _learning_rate(text: str) -> float:
 
 
 def check_device(name: str) -> str:
-    """The device, if it is there.
+    """The device, if it is available.
 
     Raises:
-        OptionError: where it is not.
+        OptionError: the device is not available.
     """
     if name not in DEVICES:
         raise OptionError(f"expected 'cpu' or 'cuda', got {name!r}.", where="--device")

@@ -1,4 +1,4 @@
-"""What a finished training says in the terminal."""
+"""The summary of a finished training in the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLES = {"failed": "bold red", "undecided": "yellow"}
 
 
 def summarise(record: Record, folder: Path, console: Console) -> None:
-    """Print a table of the runs, or of the learning rates where there are many runs, and what came of them."""
+    """Print a table of the results by run, or by learning rate if there are many runs."""
     print_table(console, _by_rate(record) if len(record.runs) > MOST_ROWS else _by_run(record))
     if record.threshold is not None:
         for rate in dict.fromkeys(run.learning_rate for run in record.runs):

@@ -1,6 +1,6 @@
 """`reference-agents sweep`: several networks of a task, at every learning rate, with every seed, and a page of them.
 
-DIR/sweep.json    the run folders, in the order in which they are trained; written before the first one begins
+DIR/sweep.json the run folders in the order of training; written before the first training begins
 DIR/TASK-NETWORK  one run folder for each network
 DIR/report.html   the page, once all are trained
 """
@@ -28,15 +28,15 @@ SCHEMA = "reference-agents-sweep/1"
 
 
 def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
-    """Train one network after the other, each as one stacked program, then draw them; the worst exit code.
+    """Train one network after the other, each as one stacked program, and write the page; returns the worst exit code.
 
     Args:
-        request: what the user typed; seeds and learning rates are the paper's where nothing was said.
-        networks: which; the paper's for None.
+        request: the options; seeds and learning rates default to the paper's.
+        networks: the networks; None for those of the paper.
 
     Raises:
-        OptionError: for anything that cannot be used, before the first training starts.
-        TargetError: where there is no sweep to resume.
+        OptionError: an input cannot be used; raised before the first training starts.
+        TargetError: there is no sweep to resume.
     """
     if request.resume is not None:
         out, folders = request.resume, _read_folders(request.resume)

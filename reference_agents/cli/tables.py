@@ -1,4 +1,4 @@
-"""Tables of numbers at any width of the terminal: a line may wrap, but no number loses its digits."""
+"""Tables of numbers for terminals of any width: lines may wrap, but numbers are never truncated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WIDEST = 200  # characters
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table as wide as it needs to be; a narrower terminal wraps its lines."""
+    """Print a table at its full width; a narrower terminal wraps its lines."""
     needed = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
     # The console has no option to exceed its own width for one print.
     width = console.width

@@ -1,4 +1,4 @@
-"""`reference-agents train`: check what was asked, train in view of the user, save, and say what came of it."""
+"""`reference-agents train`: check the options, train with a live display, save, and print a summary."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ DONE, NOT_EQUIVARIANT, ALL_DIVERGED, INTERRUPTED = 0, 1, 3, 130
 
 
 def run_training(request: Request) -> int:
-    """Train, save and summarise; the exit code.
+    """Train, save and summarise; returns the exit code.
 
     Raises:
-        OptionError: for anything that cannot be used, before training starts; a disk that is full at the end.
-        TargetError: where there is nothing to resume.
-        MissingExtraError: for options whose extra is not installed.
+        OptionError: an input cannot be used (before training starts), or the disk is full at the end.
+        TargetError: there is nothing to resume.
+        MissingExtraError: the extra of an option is not installed.
     """
     if request.resume is not None:
         return resume(request, request.resume)
@@ -58,10 +58,10 @@ def run_training(request: Request) -> int:
 
 
 def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
-    """Write down, in an empty folder, what will be trained there.
+    """Write the description of a training into an empty folder.
 
     Raises:
-        OptionError: where that cannot be written.
+        OptionError: the description cannot be written.
     """
     preset = preset_name(job.task.name, request.preset, continuous=job.task.continuous)
     started = Started(job, preset, request.command, split(job, parts))
@@ -73,10 +73,10 @@ def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
 
 
 def part_count(request: Request) -> int:
-    """Parts to split the seeds into: one for each process, or for each thread of a cluster that is already there.
+    """The number of parts into which the seeds are split: one per process, or per thread of an existing cluster.
 
     Raises:
-        OptionError: where the scheduler cannot be reached.
+        OptionError: the scheduler cannot be reached.
     """
     if request.processes is None and request.scheduler is not None:
         return cluster_threads(request.scheduler)
@@ -84,7 +84,7 @@ def part_count(request: Request) -> int:
 
 
 def resume(request: Request, folder: Path) -> int:
-    """Go on with the training of a folder; the exit code."""
+    """Resume the training of a folder; returns the exit code."""
     check_execution(request)
     started = started_in(folder)
     with lock_folder(folder):
@@ -117,7 +117,7 @@ def _resume_locked(request: Request, folder: Path, started: Started) -> int:
 
 
 def carry_out(request: Request, started: Started, folder: Path) -> int:
-    """Train what was prepared, from the checkpoints that there are, save and summarise it; the exit code."""
+    """Train a prepared job from its existing checkpoints, save and summarise it; returns the exit code."""
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
     # What was compiled where it began has to be compiled here too.
@@ -167,12 +167,12 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
 
 
 def unstated_limit(job: Job) -> int | None:
-    """The steps after which episodes are cut though neither the user nor the environment said so; else None."""
+    """The default limit of episode steps if neither the user nor the environment gives one; otherwise None."""
     return None if job.settings.max_episode_steps else episode_limit(job.task, 0)
 
 
 def exit_code(record: Record, job: Job) -> int:
-    """1 if a network that claims to be equivariant is not, 3 where no run was trained to its end."""
+    """1 if a network that claims to be equivariant is not; 3 if every run stopped early."""
     if all(run.stopped_at is not None for run in record.runs):
         return ALL_DIVERGED
     claims = job.network.claims_equivariance

@@ -1,1 +1,1 @@
-"""PPO on small vector networks in machine code, where a C compiler is at hand."""
+"""PPO on small vector networks in compiled C code, if a C compiler is available."""

@@ -1,8 +1,9 @@
-"""A network's plan as the tables that `learn.c` reads.
+"""Converts a network's plan to the tables that `learn.c` reads.
 
-Every layer's weight is a sum of blocks of coefficients, so one list of entries says for dense layers, bases and heads
-alike what goes where, and read backwards it collects gradients. A layer into pairs that a reflection exchanges is two
-products of half the size: sums of a pair see the even half of the weight alone, differences the odd one.
+Every layer's weight is a sum of blocks of coefficients. One list of entries therefore describes dense layers, basis
+layers and heads, and the same list read backwards collects gradients. A layer into pairs that a reflection exchanges is
+computed as two products of half the size: sums of pairs depend only on the even half of the weight, differences only on
+the odd half.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_LAYERS, MOST_HEADS = 16, 64
 
 
 class Span(ctypes.Structure):
-    """Entries from a place of the list on."""
+    """A range of entries in the list."""
 
     _fields_ = (("at", ctypes.c_int64), ("count", ctypes.c_int64))
 
@@ -55,19 +56,24 @@ JobRow = _structure(
     ("components normalise", ctypes.c_int64),
     ("clip value_coefficient entropy_coefficient max_norm bound_penalty soft_bound input_scale masked_logit", c_float),
 )
+CartRow = _structure(
+    "CartRow",
+    ("gravity mass pole_mass length moment force time_step furthest steepest", ctypes.c_double),
+    ("limit", ctypes.c_int64),
+)
 
 
 class Block(NamedTuple):
-    """A block of coefficients that enters a matrix: where both begin, and the value it is multiplied by.
+    """A block of coefficients that is added to a matrix: the positions of both, and a factor.
 
     Attributes:
-        coefficients: where the block begins among the parameters; rows are `columns` apart.
-        matrix: where it goes.
-        value: what it is multiplied by.
-        rows: of the block.
-        columns: of the block.
-        matrix_row: from one row to the next in the matrix.
-        matrix_column: from one column to the next.
+        coefficients: the position of the block in the parameters; rows are `columns` apart.
+        matrix: the position in the matrix.
+        value: the factor.
+        rows: the rows of the block.
+        columns: the columns of the block.
+        matrix_row: the stride between rows of the matrix.
+        matrix_column: the stride between columns.
     """
 
     coefficients: int
@@ -84,12 +90,12 @@ class Description:
     """The tables of one network.
 
     Attributes:
-        features: numbers in a row of the last hidden layer.
-        heads: numbers of the policy's head, and one for the value.
+        features: the number of units of the last hidden layer.
+        heads: the number of outputs of the policy head, plus one for the value.
         layers: one row for each hidden layer.
-        entries: of all matrices and offsets.
-        places: inputs of a first layer whose sign does not change, then those whose does.
-        spans: the job's spans by name.
+        entries: the entries of all matrices and offsets.
+        places: inputs of a first layer whose sign does not change, then those whose sign does.
+        spans: the spans by name.
     """
 
     features: int
@@ -100,7 +106,7 @@ class Description:
     spans: dict[str, Span] = field(default_factory=dict)
 
     def add(self, blocks: Sequence[Block]) -> tuple[Span, Span]:
-        """Append what makes a matrix from coefficients, and what collects coefficients' gradients from its own."""
+        """Append the entries that build a matrix from coefficients and collect their gradients."""
         forth = self._append_entries((block.matrix, block.coefficients, block, True) for block in blocks)
         return forth, self._append_entries((block.coefficients, block.matrix, block, False) for block in blocks)
 
@@ -129,9 +135,9 @@ def _combining_entry(to: int, sources: Sequence[tuple[int, Block, bool]], *, add
 
 
 def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
-    """The tables of a network; None for one that `learn.c` cannot express.
+    """The tables of a network; None if `learn.c` does not support it.
 
-    Those are networks over images, of too many layers or actions, or with ordinary layers amid those of a basis.
+    Unsupported are networks over images, with too many layers or actions, or with ordinary layers between basis layers.
     """
     trunk = [layer for layer in plan.trunk if isinstance(layer, LinearPlan)]
     # A layer behind an image reads positions, whose order is another.

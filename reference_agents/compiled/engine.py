@@ -1,7 +1,7 @@
-"""Which engine trains a job: torch's operations, or `learn.c` where it can.
+"""Chooses the training engine of a job: torch, or `learn.c` if it supports the job.
 
-Both follow the same equations and see the same random numbers; they add up in another order, so that their curves part
-by rounding after some updates. Each repeats itself bit for bit.
+Both compute the same equations from the same random numbers, but sum in different orders, so their curves differ by
+rounding after some updates. Each is reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def choose_engine(
 
     Args:
         asked: "auto", "torch" or "compiled".
-        task: what is learnt.
-        network: by which network.
-        settings: the algorithm's numbers.
-        device: where.
+        task: the task.
+        network: the network.
+        settings: the hyperparameters.
+        device: the device.
 
     Returns:
-        "torch" or "compiled", and what the user should know of the choice; "" for nothing.
+        "torch" or "compiled", and a message for the user; "" for no message.
 
     Raises:
-        OptionError: there is no such engine, or "compiled" was asked for and cannot be had.
+        OptionError: an unknown engine, or "compiled" was requested and is not available.
 
     Example:
         >>> from reference_agents.catalog import find_network, find_task
@@ -50,7 +50,7 @@ def choose_engine(
         if asked == AUTO:
             return TORCH, ""
         raise OptionError(
-            "expected PPO on the processor with a plain or equivariant network over vectors for the compiled engine.",
+            "expected PPO on the processor, with a plain or equivariant network of vectors, for the compiled engine.",
             where=ENGINE_OPTION,
             remedy="Leave it out, or use --engine torch.",
         )

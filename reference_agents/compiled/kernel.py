@@ -1,4 +1,4 @@
-"""Calls of `learn.c` for one network of many runs."""
+"""Calls `learn.c` for one network of many runs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from reference_agents.learning.distributions import SOFT_BOUND, Distribution, Ga
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.plans import MASKED_LOGIT
 from reference_agents.settings import Settings
-from symcheck.array_types import Bools
+from symcheck.array_types import Bools, Floats
 
 
 class Kernel:
-    """The tables of a network in memory, and what `learn.c` does with them.
+    """The tables of a network in memory, with the operations of `learn.c`.
 
     Args:
-        network: of all runs, on the processor; `description.describe` has tables of it.
-        settings: the algorithm's numbers.
-        policy: how the network's numbers are read.
+        network: the network of all runs, on the processor; `description.describe` has tables of it.
+        settings: the hyperparameters.
+        policy: the action distribution of the network's outputs.
 
     Raises:
-        NoCompilerError: where `learn.c` cannot be built here.
+        NoCompilerError: `learn.c` cannot be built on this machine.
     """
 
     def __init__(self, network: ActorCritic, settings: Settings, policy: Distribution) -> None:
@@ -61,20 +61,42 @@ class Kernel:
         self._library.prepare(self._job_at, self._layers, self._entries, *_addresses(self._values, self._matrices))
 
     def answer(self, observations: torch.Tensor, wanted: Bools | None) -> torch.Tensor:
-        """The heads' numbers, (runs, rows, heads), of observations (runs, rows, size) where `wanted`; else zeros."""
+        """Outputs of the heads (runs, rows, heads) for observations (runs, rows, size); zeros if not `wanted`."""
         rows = observations.shape[1]
-        floats = self._scratch_floats(rows)
-        if len(self._rows_scratch) < floats:
-            self._rows_scratch = torch.zeros(floats)
         outputs = torch.zeros(len(self._values), rows, self.heads)
         selected = None if wanted is None else np.ascontiguousarray(wanted, dtype=np.uint8)
         self._library.answer(
             self._job_at, self._layers,
-            *_addresses(self._places, self._masked, self._values, self._matrices, self._rows_scratch,
+            *_addresses(self._places, self._masked, self._values, self._matrices, self._scratch_of(rows),
                         observations.contiguous(), selected),
             ctypes.c_int64(rows), *_addresses(outputs),
         )  # fmt: skip
         return outputs
+
+    def play_carts(
+        self,
+        cart: Any,
+        uniforms: Floats,
+        states: Floats,
+        lengths: npt.NDArray[np.int64],
+        running: npt.NDArray[np.uint8],
+    ) -> None:
+        """Go on with episodes of CartPole, in place.
+
+        Args:
+            cart: a `description.CartRow`.
+            uniforms: what actions are drawn with, (runs, steps, episodes).
+            states: of the carts, (runs, episodes, 4).
+            lengths: steps so far, (runs, episodes).
+            running: whose episodes are not over, (runs, episodes).
+        """
+        _, steps, episodes = uniforms.shape
+        self._library.play_carts(
+            self._job_at, self._layers,
+            *_addresses(self._places, self._masked, self._values, self._matrices, self._scratch_of(episodes)),
+            ctypes.byref(cart), *_addresses(uniforms), ctypes.c_int64(steps), ctypes.c_int64(episodes),
+            *_addresses(states, lengths, running),
+        )  # fmt: skip
 
     def learn(
         self,
@@ -84,14 +106,14 @@ class Kernel:
         before: int,
         moments: Sequence[torch.Tensor],
     ) -> Bools:
-        """Learn from one batch, in place; of each run whether every gradient was finite.
+        """Learn from one batch, in place; returns for each run whether every gradient was finite.
 
         Args:
             steps: observations, actions, log probabilities, advantages and returns, each (runs, batch, ...).
-            orders: of the batch in each epoch, (runs, epochs, batch).
-            rates: one learning rate for each run.
-            before: steps that the optimiser took before.
-            moments: the means of gradients and of their squares, of the parameters' shape.
+            orders: the orders of the batch in each epoch, (runs, epochs, batch).
+            rates: the learning rate of each run.
+            before: the number of previous optimiser steps.
+            moments: the means of gradients and of their squares, in the shape of the parameters.
         """
         finite = np.zeros(len(self._values), dtype=np.uint8)
         counts = np.full(len(self._values), before, dtype=np.int64)
@@ -105,8 +127,15 @@ class Kernel:
 
     @property
     def steps(self) -> int:
-        """Steps of the optimiser in one update."""
+        """The number of optimiser steps in one update."""
         return int(self._job.minibatches)
+
+    def _scratch_of(self, rows: int) -> torch.Tensor:
+        """Memory for so many observations of one run."""
+        floats = self._scratch_floats(rows)
+        if len(self._rows_scratch) < floats:
+            self._rows_scratch = torch.zeros(floats)
+        return self._rows_scratch
 
     def _scratch_floats(self, rows: int) -> int:
         return int(self._library.scratch_floats(self._job_at, self._layers, ctypes.c_int64(rows))) + LANES

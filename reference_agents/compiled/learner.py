@@ -1,4 +1,4 @@
-"""PPO's update of every run by `learn.c`: the equations of `learning`, in another order of sums."""
+"""PPO's update of every run by `learn.c`: the equations of `learning`, summed in a different order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from reference_agents.compiled.kernel import Kernel
@@ -16,15 +17,15 @@ from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.parameters import StackedParameters
 from reference_agents.randomness import Purpose, UniformStreams
 from reference_agents.settings import Settings
-from symcheck.array_types import Bools
+from symcheck.array_types import Bools, Floats
 
 
 class CompiledNetwork:
-    """The same network as `ActorCritic`, asked by `learn.c`; it learns by `CompiledLearner` alone.
+    """The same network as `ActorCritic`, evaluated by `learn.c`; it is trained only by `CompiledLearner`.
 
     Args:
-        network: whose parameters are read.
-        kernel: of that network.
+        network: the network whose parameters are read.
+        kernel: the kernel of that network.
     """
 
     def __init__(self, network: ActorCritic, kernel: Kernel) -> None:
@@ -33,7 +34,7 @@ class CompiledNetwork:
         self._stale = True
 
     def refresh(self) -> None:
-        """Build matrices anew when they are needed next."""
+        """Rebuild matrices when they are needed next."""
         self._stale = True
 
     def forward(
@@ -44,31 +45,46 @@ class CompiledNetwork:
         Args:
             observations: (runs, batch, size).
             keep: must be False.
-            wanted: whose numbers are read, (runs, batch); the others' are zeros.
+            wanted: the inputs whose outputs are read, (runs, batch); the outputs of others are zeros.
         """
         if keep:
-            raise RuntimeError("a compiled network keeps nothing: it learns by CompiledLearner")
-        if self._stale:
-            self._kernel.prepare()
-            self._stale = False
+            raise RuntimeError("a compiled network stores nothing for a backward pass; train it with CompiledLearner")
+        self._prepare()
         heads = self._kernel.answer(observations.float(), wanted)
         return self._network.with_deviations(heads[..., :-1]), heads[..., -1]
 
+    def play_carts(
+        self,
+        cart: Any,
+        uniforms: Floats,
+        states: Floats,
+        lengths: npt.NDArray[np.int64],
+        running: npt.NDArray[np.uint8],
+    ) -> None:
+        """As `Kernel.play_carts`."""
+        self._prepare()
+        self._kernel.play_carts(cart, uniforms, states, lengths, running)
+
+    def _prepare(self) -> None:
+        if self._stale:
+            self._kernel.prepare()
+            self._stale = False
+
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
-        """Not this network's business."""
-        raise RuntimeError("a compiled network learns by CompiledLearner")
+        """Not supported by this network."""
+        raise RuntimeError("a compiled network has no backward pass; train it with CompiledLearner")
 
 
 class CompiledLearner:
     """Changes a network's parameters from rollouts, as `learning.learner.Learner` does.
 
     Args:
-        network: of all runs, on the processor.
-        kernel: of that network.
+        network: the network of all runs, on the processor.
+        kernel: the kernel of that network.
         learning_rates: one per run.
-        seeds: one per run; draws the minibatches.
-        settings: the algorithm's numbers.
-        policy: how the network's numbers are read.
+        seeds: one seed per run, which draws the minibatches.
+        settings: the hyperparameters.
+        policy: the action distribution that the network's outputs parametrise.
     """
 
     def __init__(
@@ -91,13 +107,13 @@ class CompiledLearner:
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later updates depend on, the parameters left out."""
+        """The state of the learner, without the parameters."""
         first, second = self._moments
         optimiser = {"first": first, "second": second, "updates": self._updates}
         return {"optimiser": optimiser, "streams": self._streams.state(), "rates": self._adaptive.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         for moment, name in zip(self._moments, ("first", "second"), strict=True):
             moment.copy_(state["optimiser"][name])
         self._updates = int(state["optimiser"]["updates"])

@@ -1,7 +1,7 @@
-"""Building `learn.c` with the C compiler of the machine, once for each compiler, processor and source.
+"""Builds `learn.c` with the machine's C compiler, once for each compiler, processor and source.
 
-The library is kept in the user's cache. Where there is no compiler, or it fails, the reason is given and the caller
-goes on without.
+The library is stored in the user's cache. If there is no compiler, or it fails, an error with the reason is raised, and
+the caller continues without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = 120
 
 
 class NoCompilerError(Exception):
-    """Why `learn.c` cannot be used; the text says it."""
+    """`learn.c` cannot be used; the message gives the reason."""
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def load_library() -> ctypes.CDLL:
     """The compiled `learn.c`.
 
     Raises:
-        NoCompilerError: there is no compiler, or what it made cannot be loaded.
+        NoCompilerError: there is no compiler, or its output cannot be loaded.
     """
     compiler = shutil.which(os.environ.get("CC") or "cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
@@ -48,7 +48,7 @@ def load_library() -> ctypes.CDLL:
         raise NoCompilerError(f"{compiler} could not build it ({str(detail).strip()[:300]})") from error
     for sizes in (library.matrix_floats, library.scratch_floats):
         sizes.restype = ctypes.c_int64
-    for work in (library.prepare, library.answer, library.learn):
+    for work in (library.prepare, library.answer, library.play_carts, library.learn):
         work.restype = None
     return library
 

@@ -1,7 +1,7 @@
-"""Adam with clipping for each run, written so that nothing waits for the device: it can be part of a CUDA graph.
+"""Adam with gradient clipping for each run, without synchronisation, so that it can be part of a CUDA graph.
 
-The same numbers as `learning.optimiser.StackedAdam` up to rounding. Learning rates are a column of a tensor, so that
-runs may come in any order.
+Results equal those of `learning.optimiser.StackedAdam` up to rounding. Learning rates are a column of a tensor, so runs
+may be in any order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeviceAdam:
         self._steps = torch.zeros((), dtype=torch.float64, device=device)
 
     def step(self) -> torch.Tensor:
-        """Clip each run's gradient, then move every parameter; the 2-norms before clipping, shape (runs,).
+        """Clip each run's gradient and update every parameter; returns the 2-norms before clipping, shape (runs,).
 
         A gradient whose norm is not finite is replaced by zeros.
         """

@@ -1,7 +1,7 @@
-"""CartPole and the grid world in tensors: states live in fixed buffers that every step overwrites.
+"""CartPole and the grid world in tensors; states are in fixed buffers that every step overwrites.
 
-Given the same uniform numbers the grid world is bit for bit the environment in NumPy; CartPole is up to the last bits
-of sines and cosines, which no two libraries share.
+With the same uniform numbers, the grid world agrees bit for bit with the NumPy environment. CartPole agrees up to the
+last bits of sines and cosines, which differ between libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from symcheck.envs import predator_prey
 
 @dataclass(frozen=True)
 class DeviceStep:
-    """What one step of every environment returned; as `environments.vector.Step`, in tensors (runs, environments)."""
+    """The result of one step of every environment: `environments.vector.Step` in tensors (runs, environments)."""
 
     final_observation: torch.Tensor
     reward: torch.Tensor
@@ -30,18 +30,18 @@ class DeviceEnvironment(Protocol):
     """All environments of all runs on a device; ended episodes restart within the same step.
 
     Attributes:
-        uniforms: numbers in [0, 1) that a reset or a step takes for each environment.
-        actions: how many there are.
+        uniforms: the number of uniform numbers in [0, 1) that a reset or a step takes for each environment.
+        actions: the number of actions.
     """
 
     uniforms: int
     actions: int
 
     def reset(self, uniforms: torch.Tensor) -> None:
-        """Start every episode afresh; uniforms of shape (runs, environments, self.uniforms), float64."""
+        """Start a new episode in every environment; uniforms of shape (runs, environments, self.uniforms), float64."""
 
     def observe(self) -> torch.Tensor:
-        """What to act on, (runs, environments, ...)."""
+        """The current observations, (runs, environments, ...)."""
 
     def step(self, actions: torch.Tensor, uniforms: torch.Tensor, *, active: torch.Tensor | None = None) -> DeviceStep:
         """Apply one action to every active environment; actions and active of shape (runs, environments)."""
@@ -52,7 +52,7 @@ class CartPoleDevice:
 
     Args:
         runs: how many.
-        environments: of each run.
+        environments: the number of environments of each run.
         device: where.
     """
 
@@ -125,9 +125,9 @@ class PredatorPreyDevice:
 
     Args:
         runs: how many.
-        environments: of each run.
+        environments: the number of environments of each run.
         device: where.
-        coded: show the numbers of images, as `all_images` orders them, instead of the images.
+        coded: whether observations are the numbers of images, in the order of `all_images`, instead of the images.
     """
 
     # Whether and where the prey moves, then four numbers for two cells.

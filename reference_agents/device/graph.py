@@ -1,8 +1,8 @@
-"""Work that is done again and again on a device, recorded as one CUDA graph after the first few times.
+"""Repeated work on a device, recorded as one CUDA graph after the first few calls.
 
-A graph repeats kernels on the memory that they had when they were recorded, and nothing else: no line of Python, no
-copy from the processor, no decision about a number. So what is recorded may read only buffers that stay where they are,
-or what it has made itself since it began, and must write its results into such buffers.
+A graph repeats kernels on the memory addresses at which they were recorded. It repeats no Python code, no copies from
+the CPU, and no branches on values. Recorded work may therefore read only fixed buffers and its own intermediate
+results, and must write its results into fixed buffers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def record(work: Callable[[], None], generator: torch.Generator) -> Callable[[],
     """A function that repeats the kernels of `work`; nothing is executed yet.
 
     Args:
-        work: see above.
-        generator: what it draws from; every repetition continues from where the generator is then.
+        work: the work to record.
+        generator: the generator that it draws from; every repetition continues from the generator's current state.
     """
     # Nothing may be pending when the recording starts.
     torch.cuda.synchronize()
@@ -37,12 +37,12 @@ def record(work: Callable[[], None], generator: torch.Generator) -> Callable[[],
 
 
 class Repeated:
-    """Work to call again and again.
+    """Work that is called repeatedly.
 
     Args:
-        work: what one call does.
-        generator: what it draws from.
-        device: where it runs; on the processor nothing is recorded.
+        work: the work of one call.
+        generator: the generator that it draws from.
+        device: the device; on the CPU nothing is recorded.
     """
 
     def __init__(self, work: Callable[[], None], generator: torch.Generator, device: torch.device) -> None:

@@ -1,7 +1,7 @@
-"""Playing and learning of all runs on one device, update after update, as one CUDA graph where there is CUDA.
+"""Rollouts and updates of all runs on one device, as one CUDA graph if CUDA is available.
 
-What runs share: random numbers come from one generator on the device, so that a run depends on its company in its
-numbers, though not in their distribution. Where bits are to agree in any company, `trainer.train` is for that.
+All runs share one random generator on the device, so the numbers of a run depend on the other runs, although their
+distribution does not. Use `trainer.train` if the bits of a run must not depend on other runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def runs_on_device(job: Job) -> bool:
 
 
 def why_on_host(job: Job) -> str:
-    """What keeps a job's environments on the processor; "" if nothing does."""
+    """The reason why a job's environments run on the CPU; "" if they run on the device."""
     return ", ".join(_obstacles(job))
 
 
@@ -63,14 +63,14 @@ def _obstacles(job: Job) -> Iterator[str]:
 
 
 class DeviceLoop:
-    """Everything that a training on a device consists of.
+    """The state and operations of a training on a device.
 
     Args:
-        job: what to train.
-        generator: draws every number but the initial parameters; on the job's device.
+        job: the job to train.
+        generator: the generator of all random numbers but the initial parameters, on the job's device.
 
     Raises:
-        OptionError: for a job that is not written for a device.
+        OptionError: the job is not supported on a device.
     """
 
     def __init__(self, job: Job, generator: torch.Generator) -> None:
@@ -118,7 +118,7 @@ class DeviceLoop:
 
     @torch.no_grad()
     def decorrelate(self) -> None:
-        """Let each environment take its own random number of uniformly random actions."""
+        """Take a random number of uniformly random actions in each environment."""
         environments, longest = self.job.settings.environments, self.job.settings.decorrelation_steps
         lengths = (self._random(environments) * (longest + 1)).long()
         for step in range(longest):
@@ -158,7 +158,7 @@ class DeviceLoop:
 
     @torch.no_grad()
     def evaluate(self) -> npt.NDArray[np.float64]:
-        """Mean return of whole episodes with sampled actions, on environments of their own, shape (runs,)."""
+        """Mean return of whole episodes with sampled actions, on separate environments, shape (runs,)."""
         self._played.reset(self._uniforms(self._returns.shape[1]))
         self._returns.zero_()
         self._running.fill_(True)
@@ -181,7 +181,7 @@ class DeviceLoop:
 
 
 def draw(numbers: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
-    """Actions of logits (..., k) by inverting the cumulative distribution; uniforms in [0, 1) of shape (...).
+    """Sample actions from logits (..., k) by inverting the cumulative distribution; uniforms in [0, 1) of shape (...).
 
     Example:
         >>> draw(torch.zeros(1, 2, 2), torch.tensor([[0.2, 0.7]])).tolist()
@@ -197,14 +197,14 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
 
     Args:
         job: what to train; see `runs_on_device`.
-        on_progress: told after every evaluation.
-        seed: of the generator that all runs share.
+        on_progress: called after every evaluation.
+        seed: the seed of the generator that all runs share.
 
     Returns:
-        As `trainer.train`; there are no checkpoints. After an interrupt (Ctrl-C), what was finished by then.
+        As `trainer.train`, but without checkpoints. After an interrupt (Ctrl-C), the results so far.
 
     Raises:
-        OptionError: for a job that is not written for a device.
+        OptionError: the job is not supported on a device.
     """
     with one_thread():
         loop = DeviceLoop(job, graph.seeded_generator(job.device, seed))

@@ -1,1 +1,1 @@
-"""Observations and actions of any space as the arrays that networks read and give, and a claim on those arrays."""
+"""Encodes observations, actions and claims on any spaces as arrays for networks."""

@@ -1,8 +1,8 @@
-"""Actions of any space as a policy draws them: choices among values, or real numbers.
+"""Encodes actions of any space for a policy: choices among values, or real numbers.
 
 Discrete                     one choice
 MultiDiscrete, MultiBinary   one choice for each component
-Box                          real numbers; where they are scaled, -1 and 1 are the bounds
+Box real numbers; if they are scaled, -1 and 1 are the bounds
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from symcheck.errors import TargetError
 
 
 class ActionEncoder:
-    """From what a policy draws to what an environment takes.
+    """Converts the actions that a policy draws to actions of the environment.
 
     Args:
-        space: of the actions.
-        scaled: whether bounded numbers are drawn in units of half their range around its middle; else as they are.
+        space: the space of the actions.
+        scaled: whether bounded numbers are drawn in units of half their range around its centre; otherwise unscaled.
 
     Attributes:
         continuous: whether actions are real numbers.
-        choices: how many values each component has; () for real numbers.
-        numbers: logits of all choices, or coordinates.
-        action_numbers: uniform numbers that draw one action.
-        centre: what 0 stands for, shape (coordinates,).
-        scale: what 1 is away from it, likewise.
+        choices: the number of values of each component; () for real numbers.
+        numbers: the number of logits of all choices, or of coordinates.
+        action_numbers: the number of uniform numbers that draw one action.
+        centre: the action for 0, shape (coordinates,).
+        scale: the distance from the centre for 1, shape (coordinates,).
 
     Raises:
-        TargetError: another space.
+        TargetError: the space is not supported.
 
     Example:
         >>> ActionEncoder(spaces.Box(0, 4, (1,))).decode(np.array([0.5])).tolist()
@@ -66,7 +66,7 @@ class ActionEncoder:
 
     @property
     def bounds(self) -> Floats:
-        """The largest size of each real number as a policy draws it, shape (coordinates,); infinity if unbounded."""
+        """The bound of each real number that a policy draws, shape (coordinates,); infinity if unbounded."""
         with np.errstate(invalid="ignore"):
             return np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
 
@@ -86,7 +86,7 @@ class ActionEncoder:
         return chosen.astype(space.dtype)
 
     def random(self, uniforms: Floats) -> Array:
-        """Actions uniform over all there are, from numbers (..., action_numbers) in [0, 1).
+        """Uniformly random actions, from numbers (..., action_numbers) in [0, 1).
 
         Unbounded coordinates are uniform between -1 and 1.
         """

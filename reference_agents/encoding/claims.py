@@ -1,8 +1,8 @@
-"""A claimed symmetry of an environment as it acts on encoded observations and on a policy's numbers.
+"""Encodes a claimed symmetry: its action on encoded observations and on the outputs of a policy.
 
-Each part of an observation is a block of the encoded vector. How a generator acts there is read off by applying its map
-to 0 and to the unit vectors, whatever form the entry has, a callable included; random points then say whether the map
-is affine at all. Affine maps become linear around a point that all of them leave where it is.
+Each part of an observation is a block of the encoded vector. The action of a generator on it is determined by applying
+its map to 0 and to the unit vectors, for any form of entry, including callables; random points then test whether the
+map is affine. Affine maps become linear around a common fixed point.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class _Affine:
 def encode_claim(
     symmetry: Symmetry, observation: ObservationEncoder, action: ActionEncoder, space: spaces.Space[Any]
 ) -> Symmetry:
-    """The claim on encoded observations and on a policy's numbers.
+    """The claim on encoded observations and on the outputs of a policy.
 
     Args:
         symmetry: the claim on the environment's own spaces.
-        observation: how its observations are encoded; its `centre` is set where maps have offsets.
-        action: how its actions are.
-        space: of the observations.
+        observation: the encoder of observations; its `centre` is set if maps have offsets.
+        action: the encoder of actions.
+        space: the space of the observations.
 
     Returns:
         The claim that equivariant networks are built for and verified against.
 
     Raises:
-        SpecError: a continuous group, or a map that no layer can carry.
+        SpecError: a continuous group, or a map that is not linear in the encoding.
         RepresentationError: maps that break a relation of the group.
     """
     if symmetry.is_continuous:
@@ -80,12 +80,12 @@ def encode_claim(
 
 
 def spatial_names(symmetry: Symmetry, space: spaces.Space[Any], *, last: bool) -> list[str] | None:
-    """The spatial operator that each generator applies to an image; None if one is something else.
+    """The spatial operator that each generator applies to an image; None if a generator has none.
 
     Args:
         symmetry: the claim on the images.
-        space: of the images.
-        last: whether channels are on the last axis.
+        space: the space of the images.
+        last: whether the channels are the last axis.
     """
     if not isinstance(space, spaces.Box | spaces.MultiBinary):
         return None

@@ -1,7 +1,7 @@
-"""An environment of a user's own, with the encoding of its spaces and of what is claimed about it.
+"""A user's own environment, with the encoding of its spaces and of its claim.
 
 It is named as for `verify-env`: a Gymnasium id, `module:factory` or `file.py:factory`. Environments and symmetries that
-are objects of a Python program get a name under which this process finds them again.
+are Python objects are registered under a name in this process.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class EncodedEnvironment:
-    """How to make an environment, and how its values are encoded.
+    """The factory of an environment, and the encoding of its values.
 
     Attributes:
-        label: how messages call it.
-        make: builds one.
+        label: its name in messages.
+        make: builds the environment.
         observation: the encoding of its observations.
         action: the encoding of its actions.
-        symmetry: what is claimed, on encoded values; None if nothing is.
-        spatial: the spatial operator of each generator, where observations are images; else None.
-        time_limit: the steps after which it says itself that it ends an episode; None if it does not say.
-        remake: builds one with keyword arguments.
+        symmetry: the claim on encoded values; None if there is none.
+        spatial: the spatial operator of each generator if observations are images; otherwise None.
+        time_limit: its own limit of steps per episode; None if it declares none.
+        remake: builds the environment with keyword arguments.
     """
 
     label: str
@@ -56,19 +56,19 @@ class EncodedEnvironment:
 
 
 def keep_object(value: Any, label: str) -> str:
-    """A name under which this process finds an object again."""
+    """Register an object in this process, and return its name."""
     name = f"{OBJECT}{next(_numbers)}> {label}"
     _objects[name] = value
     return name
 
 
 def is_object(name: str) -> bool:
-    """Whether a name is that of an object of this process."""
+    """Whether a name is that of a registered object."""
     return name.startswith(OBJECT)
 
 
 def absolute(reference: str) -> str:
-    """The reference with the whole path of its file, so that it is found from any folder.
+    """The reference with the full path of its file, which is valid in any folder.
 
     Example:
         >>> absolute("CartPole-v1"), absolute("/here/my.py:make")
@@ -81,7 +81,7 @@ def absolute(reference: str) -> str:
 
 
 def short_label(name: str) -> str:
-    """The name without the folders of its file.
+    """The name without the folder of its file.
 
     Example:
         >>> short_label("/here/my.py:make"), short_label("ALE/Pong-v5")
@@ -93,7 +93,7 @@ def short_label(name: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """The label of a name as part of a file's name.
+    """The label of a name in a form for file names.
 
     Example:
         >>> file_stem("/here/my.py:make")
@@ -104,18 +104,18 @@ def file_stem(name: str) -> str:
 
 
 def source_file(name: str) -> Path | None:
-    """The file that a reference or a SPEC is read from; None for one in a package, an id or an object."""
+    """The file of a reference or SPEC; None for packages, ids and objects."""
     path = Path(name if name.endswith(".toml") else name.rpartition(":")[0])
     return path if path.suffix in (".py", ".toml") else None
 
 
 def find_target(name: str, arguments: Mapping[str, Any] | None = None) -> EnvTarget:
-    """The environment of a name, built once to see that it works."""
+    """Resolve the name of an environment, and build it once to check that it works."""
     return resolve_environment(_object_or_name(name, "--env"), env_kwargs=arguments, where="--env")
 
 
 def find_symmetry(name: str) -> Symmetry:
-    """The symmetry of a SPEC, or of an object's name."""
+    """Resolve a SPEC, or the name of a registered symmetry."""
     return resolve_symmetry(_object_or_name(name, "--symmetry")).symmetry
 
 
@@ -131,15 +131,15 @@ def _object_or_name(name: str, where: str) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def encoded_environment(name: str, symmetry: str, *, scaled: bool = True) -> EncodedEnvironment:
-    """An environment and a claim about it, encoded.
+    """Encode an environment and a claim about it.
 
     Args:
-        name: of the environment.
+        name: the name of the environment.
         symmetry: a SPEC; "" for none.
         scaled: whether bounded actions are drawn in units of half their range, and bytes divided by 255.
 
     Raises:
-        SymcheckError: an environment or a symmetry that cannot be used, saying why.
+        SymcheckError: the environment or the symmetry cannot be used; the message gives the reason.
     """
     target = find_target(name)
     environment = _call(target.single, target.label, "built")

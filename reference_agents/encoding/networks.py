@@ -1,4 +1,4 @@
-"""Networks for environments outside the catalogue: sizes that suit the observations and the group."""
+"""Networks for environments outside the catalogue, with sizes for their observations and group."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def own_networks(shape: tuple[int, ...], order: int | None, *, averages: bool, r
 
     Args:
         shape: (size,) or (channels, height, width).
-        order: of the group; None without a symmetry, which leaves plain networks alone.
-        averages: whether policies of several views can be averaged: those of one discrete choice.
-        rate: the learning rate of each.
+        order: the order of the group; None without a symmetry, for plain networks only.
+        averages: whether policies of several views can be averaged, as for one discrete choice.
+        rate: the learning rate of every network.
 
     Returns:
         Name to plan.
@@ -69,7 +69,7 @@ def _image_networks(shape: tuple[int, ...], order: int, rate: float) -> Sequence
 
 
 def choose_windows(height: int, width: int) -> tuple[Convolution, ...]:
-    """Two convolutions whose windows cover an image from edge to edge, so that flips and turns map windows to windows.
+    """Two convolutions whose windows cover an image exactly, so that flips and rotations map windows to windows.
 
     Example:
         >>> choose_windows(84, 84), choose_windows(9, 9)

@@ -1,11 +1,11 @@
-"""Observations of any space of a fixed size as float32 arrays: one vector, or one image with its channels in front.
+"""Encodes observations of any space of fixed size as float32 arrays: one vector, or one image with channels first.
 
     Box            its numbers, row by row; bytes from 0 to 255 are divided by 255
-    MultiBinary    -1 and 1, so that exchanging 0 and 1 is a change of sign
-    Discrete       one-hot; of MultiDiscrete one after the other
+    MultiBinary -1 and 1, so that the exchange of 0 and 1 changes the sign
+    Discrete one-hot; for MultiDiscrete, one component after the other
     Dict, Tuple    their parts, one after the other
 
-An observation that is an image alone stays one where both of its sides have at least `LEAST_SIDE` pixels.
+An observation that consists of one image stays an image if both of its sides have at least `LEAST_SIDE` pixels.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of an observation that has no parts.
+    """A part of an observation without sub-parts.
 
     Attributes:
-        path: keys and positions that lead to it.
+        path: the keys and positions that lead to it.
         space: Box, MultiBinary, Discrete or MultiDiscrete.
-        size: numbers that encode it.
-        scale: what its numbers are multiplied by.
+        size: the length of its encoding.
+        scale: the factor of its encoding.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Leaf:
     scale: float = 1.0
 
     def encode(self, value: Any) -> Floats:
-        """The numbers of a value, shape (size,)."""
+        """Encode a value, shape (size,)."""
         space = self.space
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             return one_hot(np.asarray(value), space)
@@ -53,20 +53,20 @@ class Leaf:
 
 
 def scale_of(space: spaces.Space[Any]) -> float:
-    """What the numbers of a space are multiplied by: bytes become numbers from 0 to 1."""
+    """The factor for a space: bytes become numbers from 0 to 1."""
     is_bytes = isinstance(space, spaces.Box) and space.dtype == np.uint8 and bool((space.high == 255).all())
     return 1.0 / 255.0 if is_bytes else 1.0
 
 
 def counts_of(space: spaces.Discrete | spaces.MultiDiscrete) -> tuple[list[int], list[int]]:
-    """How many values each component has, and the first of them."""
+    """The number of values of each component, and the first value."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)], [int(space.start)]
     return [int(n) for n in space.nvec.reshape(-1)], [int(first) for first in space.start.reshape(-1)]
 
 
 def one_hot(value: npt.NDArray[Any], space: spaces.Discrete | spaces.MultiDiscrete) -> Floats:
-    """One number for each value of each component: 1 if it is taken.
+    """One number for each value of each component: 1 for the current value, otherwise 0.
 
     Example:
         >>> one_hot(np.array([1, 0]), spaces.MultiDiscrete([2, 3])).tolist()
@@ -80,7 +80,7 @@ def one_hot(value: npt.NDArray[Any], space: spaces.Discrete | spaces.MultiDiscre
 
 
 def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:
-    """The parts of a space that have no parts, in the order of its keys.
+    """The parts of a space without sub-parts, in the order of its keys.
 
     Raises:
         TargetError: a part without a fixed size, such as a text or a sequence.
@@ -106,18 +106,18 @@ def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:
 
 
 class ObservationEncoder:
-    """From one observation to the array that a network reads.
+    """Encodes observations as arrays for a network.
 
     Args:
-        space: of the observations.
-        as_image: whether an image stays one; None for yes where it is one.
+        space: the space of the observations.
+        as_image: whether an image stays an image; None decides by the space.
         scaled: whether bytes are divided by 255.
 
     Attributes:
-        leaves: the parts.
-        shape: of an encoded observation: (size,) or (channels, height, width).
-        channels_last: whether the environment's images have their channels behind height and width.
-        centre: subtracted from an encoded vector: the point that a claimed symmetry leaves where it is.
+        leaves: the parts of an observation.
+        shape: the shape of an encoded observation: (size,) or (channels, height, width).
+        channels_last: whether the environment's images have their channels last.
+        centre: the fixed point of a claimed symmetry, which is subtracted from encoded vectors.
 
     Raises:
         TargetError: a space without a fixed size.
@@ -141,7 +141,7 @@ class ObservationEncoder:
         self._plain = isinstance(space, spaces.Box) and first.scale == 1.0
 
     def encode(self, observation: Any) -> npt.NDArray[np.float32]:
-        """The array of one observation."""
+        """Encode one observation."""
         # A vector of numbers is most environments' observation: it is only copied.
         if self._plain and len(self.shape) == 1:
             flat: Array = np.array(observation, dtype=np.float32).reshape(-1)
@@ -156,7 +156,7 @@ class ObservationEncoder:
 
 
 def image_shape(space: spaces.Space[Any]) -> tuple[int, int, int] | None:
-    """(channels, height, width) of a space of images with sides of at least `LEAST_SIDE`; None of any other.
+    """(channels, height, width) of a space of images with sides of at least `LEAST_SIDE`; None for any other.
 
     Example:
         >>> image_shape(spaces.Box(0, 255, (64, 48, 3), np.uint8)), image_shape(spaces.Box(-1, 1, (4, 5)))
@@ -171,7 +171,7 @@ def image_shape(space: spaces.Space[Any]) -> tuple[int, int, int] | None:
 
 
 def channels_last(space: spaces.Space[Any]) -> bool:
-    """Whether the images of a space have their channels on the last axis."""
+    """Whether the images of a space have their channels last."""
     shape = space.shape or ()
     return len(shape) == 3 and shape[2] <= _MOST_CHANNELS < shape[0]
 

@@ -1,8 +1,8 @@
 """CartPole-v1 for many runs at once, bit for bit the dynamics of Gymnasium's environment.
 
-A pole of half length 0.5 m and mass 0.1 kg stands on a cart of mass 1 kg that is pushed with 10 N to the left or to
-the right; explicit Euler steps of 0.02 s. An episode terminates where |x| > 2.4 m or |theta| > 12 degrees, and is
-truncated after 500 steps; every step rewards 1.
+A pole of half length 0.5 m and mass 0.1 kg stands on a cart of mass 1 kg that is pushed with 10 N to the left or to the
+right, in explicit Euler steps of 0.02 s. An episode terminates if |x| > 2.4 m or |theta| > 12 degrees, and is truncated
+after 500 steps; every step has reward 1.
 
 Source: Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems",
 1983; constants and time limit as in Gymnasium's CartPole-v1, against which the tests compare every step.
@@ -63,9 +63,9 @@ class CartPoleVector:
 
     Args:
         seeds: one seed per run.
-        environments: environments of each run.
-        purpose: which stream draws the start states.
-        index: which of several streams of that purpose.
+        environments: the number of environments of each run.
+        purpose: the purpose of the stream that draws the start states.
+        index: the index of the stream among those of that purpose.
     """
 
     observation_shape: tuple[int, ...] = (4,)
@@ -79,8 +79,8 @@ class CartPoleVector:
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
     def reset(self) -> Array:
-        """Start every episode afresh; observations of shape (runs, environments, 4), float32."""
-        self.states = self._start_states()
+        """Start a new episode in every environment; observations of shape (runs, environments, 4), float32."""
+        self.states = start_states(self._starts.next())
         self.elapsed[:] = 0
         return self.states.astype(np.float32)
 
@@ -96,7 +96,7 @@ class CartPoleVector:
         final = following.astype(np.float32)
         ended = terminated | truncated
         # Start states are drawn for all, needed or not: the stream then does not depend on who ended.
-        self.states = np.where(ended[..., None], self._start_states(), following)
+        self.states = np.where(ended[..., None], start_states(self._starts.next()), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
 
@@ -105,7 +105,7 @@ class CartPoleVector:
         return (2 * uniforms[..., 0]).astype(np.int64)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on."""
+        """The complete state for `restore`."""
         return {
             "streams": self._starts.state(),
             "states": torch.from_numpy(self.states.copy()),
@@ -113,11 +113,12 @@ class CartPoleVector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same seeds."""
+        """Continue from a state of the same seeds."""
         self._starts.restore(state["streams"])
         self.states = state["states"].numpy()
         self.elapsed = state["elapsed"].numpy()
 
-    def _start_states(self) -> Floats:
-        # Uniform on [-0.05, 0.05) in each coordinate.
-        return (2.0 * self._starts.next() - 1.0) * START_RANGE
+
+def start_states(uniforms: Floats) -> Floats:
+    """Uniform on [-0.05, 0.05) in each coordinate, from uniform numbers in [0, 1)."""
+    return (2.0 * uniforms - 1.0) * START_RANGE

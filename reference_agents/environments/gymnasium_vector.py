@@ -1,16 +1,18 @@
-"""Any Gymnasium environment for many runs: one scalar environment each, stepped one after the other.
+"""Any Gymnasium environment for many runs: single environments, stepped one after the other.
 
-Slower than an environment written for many runs, and good for all others. Episodes restart within the step that ends
-them, here and not in Gymnasium's vectorisers: no step is made up between two episodes, and the last observation of an
-episode is kept before the environment can overwrite it.
+This is slower than an environment written for many runs, but works for all others. Episodes restart within the step
+that ends them. The restart is implemented here and not by Gymnasium's vectorisers, so there is no artificial step
+between two episodes, and the last observation of an episode is copied before the environment can overwrite it.
 
-Every episode has a seed of its own, so that an environment is where its episode's seed and actions have led it. That
-is how its state is saved, whatever it consists of: it is played again.
+Every episode has its own seed, so the state of an environment is determined by the seed and the actions of its episode.
+Its state is saved in this form and restored by replaying the episode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -24,16 +26,32 @@ from symcheck.array_types import Array, Bools, Floats
 from symcheck.errors import TargetError, described
 
 
+@contextlib.contextmanager
+def _one_warning() -> Iterator[None]:
+    """Let MuJoCo say nothing about models that it compiles here: it said so when the first copy was made."""
+    mujoco = sys.modules.get("mujoco")
+    replace = getattr(mujoco, "set_mju_user_warning", None)
+    if mujoco is None or replace is None:
+        yield
+        return
+    before = mujoco.get_mju_user_warning()
+    replace(lambda message: None)
+    try:
+        yield
+    finally:
+        replace(before)
+
+
 class GymnasiumVector:
     """All environments of all runs.
 
     Args:
-        environment: as registered with Gymnasium, or with the encoding of its spaces.
-        seeds: one seed per run; each environment has a stream of its own, derived from it.
-        environments: environments of each run.
-        purpose: which stream seeds the environments.
-        index: which of several streams of that purpose.
-        limit: steps after which an episode is cut, as by a time limit; None for none.
+        environment: a registered Gymnasium id, or an environment with the encoding of its spaces.
+        seeds: one seed per run, from which the stream of each environment is derived.
+        environments: the number of environments of each run.
+        purpose: the purpose of the stream that seeds the environments.
+        index: the index of the stream among those of that purpose.
+        limit: the number of steps after which an episode is truncated; None for no limit.
 
     Raises:
         TargetError: an unknown id, or spaces that cannot be encoded.
@@ -57,7 +75,8 @@ class GymnasiumVector:
         self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
         # Actions of the episode under way, by (run, environment): what a resumed training plays again.
         self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
-        self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
+        with _one_warning():
+            self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
         self._refuse_one_for_all()
         self.observation_shape = encoded.observation.shape
         self.action_numbers = encoded.action.action_numbers
@@ -74,7 +93,7 @@ class GymnasiumVector:
             )
 
     def reset(self) -> Array:
-        """Start every episode afresh, from the seeds."""
+        """Start a new episode in every environment, from the seeds."""
         self._episodes[:] = 0
         for place in self._played:
             self._observation[place] = self._begin(place)
@@ -105,11 +124,11 @@ class GymnasiumVector:
         return Step(following.copy(), final, reward, terminated, truncated)
 
     def random_actions(self, uniforms: Floats) -> Array:
-        """Each action with the same probability, or uniform between the bounds."""
+        """Uniformly random actions, within the bounds if there are any."""
         return self._encoded.action.random(uniforms)
 
     def state(self) -> dict[str, Any]:
-        """The number of every episode, and what was done in it."""
+        """The number of every episode, and its actions."""
         played = [np.array(actions) for actions in self._played.values()]
         return {
             "episodes": torch.from_numpy(self._episodes.copy()),
@@ -125,7 +144,7 @@ class GymnasiumVector:
         """Play every unfinished episode again.
 
         Raises:
-            TargetError: where that leads elsewhere, so that the environment depends on more than seed and actions.
+            TargetError: the replay differs, because the environment depends on more than seed and actions.
         """
         self._episodes = state["episodes"].numpy()
         remaining = iter(state["actions"].numpy())
@@ -166,7 +185,7 @@ class GymnasiumVector:
                 place, f"returned ({given}) as reward, terminated and truncated, expected a number and two truth values"
             ) from error
         if not np.isfinite(reward):
-            raise self._fault(place, f"returned the reward {reward}")
+            raise self._fault(place, f"returned the reward {numbers[0]}")
         cut = self._limit is not None and len(played) >= self._limit
         return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
 

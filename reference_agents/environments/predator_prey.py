@@ -29,15 +29,14 @@ from symcheck.envs.predator_prey import (
 class PredatorPreyVector:
     """The grid world for all environments of all runs.
 
-    Each step takes six uniform numbers per environment: whether and where the prey moves, or where the next episode
-    starts.
+    Each step takes six uniform numbers per environment, which determine the prey's move or the next start state.
 
     Args:
         seeds: one seed per run.
-        environments: environments of each run.
-        purpose: which stream draws starts and the prey's moves.
-        index: which of several streams of that purpose.
-        coded: show the numbers of images, as `all_images` orders them, instead of the images.
+        environments: the number of environments of each run.
+        purpose: the purpose of the stream that draws start states and the prey's moves.
+        index: the index of the stream among those of that purpose.
+        coded: whether observations are the numbers of images, in the order of `all_images`, instead of the images.
     """
 
     observation_shape: tuple[int, ...] = (1, PIXELS, PIXELS)
@@ -59,7 +58,7 @@ class PredatorPreyVector:
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
     def reset(self) -> Array:
-        """Start every episode afresh; images of shape (runs, environments, 1, 21, 21), float32."""
+        """Start a new episode in every environment; images of shape (runs, environments, 1, 21, 21), float32."""
         self.displacements = _starts(self._streams.next())
         self.elapsed[:] = 0
         return self._draw(self.displacements)
@@ -92,7 +91,7 @@ class PredatorPreyVector:
         return (len(MOVES) * uniforms[..., 0]).astype(np.int64)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on."""
+        """The complete state for `restore`."""
         return {
             "streams": self._streams.state(),
             "displacements": torch.from_numpy(self.displacements.copy()),
@@ -100,7 +99,7 @@ class PredatorPreyVector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same seeds."""
+        """Continue from a state of the same seeds."""
         self._streams.restore(state["streams"])
         self.displacements = state["displacements"].numpy()
         self.elapsed = state["elapsed"].numpy()
@@ -112,7 +111,7 @@ class PredatorPreyVector:
 
 
 def all_images() -> Array:
-    """Every image, by the number of its displacement, row by row; shape (49, 1, 21, 21), float32."""
+    """Every image, ordered by displacement, row by row; shape (49, 1, 21, 21), float32."""
     return images().reshape(SIZE * SIZE, 1, PIXELS, PIXELS).astype(np.float32)
 
 

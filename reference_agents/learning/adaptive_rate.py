@@ -1,7 +1,7 @@
-"""Learning rates that follow how far an update moved the policy, each run by itself.
+"""Learning rates that adapt, for each run, to the size of its policy updates.
 
 After an update the divergence of the new policy from the old one is estimated on the batch. Above twice the target the
-rate is divided by 1.5, below half of it multiplied: steps stay as large as the policy allows.
+learning rate is divided by 1.5, and below half of it multiplied by 1.5.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class AdaptiveRates:
     """The factor of every run's learning rate.
 
     Args:
-        runs: how many.
-        target: the divergence to aim at; 0 leaves the factors at 1.
+        runs: the number of runs.
+        target: the target divergence; 0 leaves the factors at 1.
 
     Example:
         >>> rates = AdaptiveRates(2, 0.01)
@@ -43,11 +43,11 @@ class AdaptiveRates:
         return [float(factor) for factor in self.factors]
 
     def restore(self, state: list[float]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         self.factors = np.array(state)
 
     def follow(self, divergences: Floats) -> None:
-        """Change the factors after an update that moved the policies so far, (runs,)."""
+        """Adapt the factors after an update with these divergences, (runs,)."""
         # What is not a number leaves its run's rate alone.
         self.factors[divergences > BAND * self.target] /= FACTOR
         self.factors[divergences < self.target / BAND] *= FACTOR
@@ -58,8 +58,8 @@ def policy_divergence(policy: Distribution, numbers: torch.Tensor, rollout: Roll
     """An estimate of the divergence KL(old, new) on a batch, (runs,): the mean of q - 1 - log q for ratios q.
 
     Args:
-        policy: how the numbers are read.
-        numbers: what the new policy gives for the batch, (runs, batch, numbers).
+        policy: the action distribution that the outputs parametrise.
+        numbers: the outputs of the new policy for the batch, (runs, batch, numbers).
         rollout: the batch, with the old policy's log probabilities.
 
     Source:

@@ -1,4 +1,4 @@
-"""Data augmentation: each pair of observation and action is moved by an element of the group drawn for it."""
+"""Data augmentation: each pair of observation and action is transformed by a random element of the group."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from reference_agents.settings import Settings
 class Augmenter:
     """Replaces the pairs (s, a) of a rollout by (L_g s, K_g a), g uniform and independent.
 
-    Advantages and returns stay: in a symmetric MDP they belong to the moved pair as well. Old log probabilities are
-    those of the moved pairs under the same parameters; A2C does not read them, so there they stay as they were.
+    Advantages and returns do not change, because in a symmetric MDP they are the same for the transformed pair. Old log
+    probabilities are recomputed for the transformed pairs under the same parameters; A2C does not use them, so they are
+    not recomputed there.
 
     Args:
-        views: of the task.
-        seeds: one per run.
-        settings: the algorithm, and how many steps of one run a rollout has.
-        policy: how the network's numbers are read.
+        views: the views of the task.
+        seeds: one seed per run.
+        settings: the algorithm, and the number of steps per run in a rollout.
+        policy: the action distribution that the network's outputs parametrise.
     """
 
     def __init__(self, views: Views, seeds: Sequence[int], settings: Settings, policy: Distribution) -> None:
@@ -39,16 +40,16 @@ class Augmenter:
         self._uploads = Uploads(views.index.device)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later draws depend on."""
+        """The complete state for `restore`."""
         return self._streams.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         self._streams.restore(state)
 
     @torch.no_grad()
     def augment(self, rollout: Rollout, network: StackedNetwork) -> Rollout:
-        """The moved rollout."""
+        """The transformed rollout."""
         # Uniform on 0 .. |G| - 1; shape (runs, batch).
         drawn = (self._views.order * self._streams.next()).astype(int)
         elements = self._uploads.send(drawn)

@@ -1,4 +1,4 @@
-"""What a policy's numbers mean: probabilities of actions, how to draw one, and derivatives in closed form.
+"""Action distributions parametrised by a policy's outputs: sampling, log probabilities, and derivatives in closed form.
 
 A network gives each observation a vector of numbers. For discrete actions they are logits; for continuous ones the
 mean and the logarithm of the standard deviation of each coordinate, which are independent Gaussians.
@@ -29,16 +29,16 @@ SOFT_BOUND = 1.1
 
 
 class Distribution(Protocol):
-    """How the numbers of a policy are read."""
+    """The action distribution that the outputs of a policy parametrise."""
 
     def noise_shape(self, environments: int) -> tuple[int, ...]:
-        """How many uniform numbers one step of one run takes."""
+        """The shape of the uniform numbers for one step of one run."""
 
     def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
         """Actions of every environment, from uniform numbers in [0, 1) of shape (runs, *noise_shape)."""
 
     def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
-        """The likeliest action of every environment."""
+        """The most likely action of every environment."""
 
     def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """Log probabilities (or densities) of actions, shape (runs, batch)."""
@@ -46,7 +46,7 @@ class Distribution(Protocol):
     def derivatives(
         self, numbers: torch.Tensor, actions: torch.Tensor, d_log_probability: torch.Tensor, entropy_weight: float
     ) -> torch.Tensor:
-        """Derivatives by the numbers of sum(d_log_probability * log p) - entropy_weight * sum(entropy)."""
+        """Derivatives of sum(d_log_probability * log p) - entropy_weight * sum(entropy) with respect to the outputs."""
 
 
 class Categorical:
@@ -98,10 +98,10 @@ class Categorical:
 
 
 class MultiCategorical:
-    """Several discrete choices at once, independent given the observation; logits stand one after the other.
+    """Several discrete choices at once, independent given the observation; their logits are concatenated.
 
     Args:
-        choices: values of each component.
+        choices: the number of values of each component.
     """
 
     def __init__(self, choices: Sequence[int]) -> None:
@@ -118,7 +118,7 @@ class MultiCategorical:
         return np.stack([self._one.sample(part, uniforms[..., place]) for place, part in parts], axis=-1)
 
     def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
-        """The likeliest value of each component."""
+        """The most likely value of each component."""
         return np.stack([self._one.mode(part) for part in self._split(numbers)], axis=-1)
 
     def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
@@ -139,11 +139,11 @@ class MultiCategorical:
 
 
 class Gaussian:
-    """Continuous actions, float32; the numbers are means, then logarithms of standard deviations.
+    """Continuous actions, float32; the outputs are means, then log standard deviations.
 
     Args:
-        coordinates: of one action.
-        bounds: the largest size of each coordinate, infinity if there is none; None for none at all.
+        coordinates: the number of coordinates of one action.
+        bounds: the bound of each coordinate, infinity if it has none; None if no coordinate is bounded.
     """
 
     def __init__(self, coordinates: int, bounds: Floats | None = None) -> None:
@@ -155,7 +155,7 @@ class Gaussian:
         return (environments, self.coordinates)
 
     def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
-        """Draw by inverting the cumulative distribution; 0 stands for half of the smallest step of the numbers."""
+        """Draw by inverting the cumulative distribution; the number 0 is replaced by half of the smallest step."""
         from scipy.special import ndtri
 
         mean, log_deviation = (part.numpy() for part in numbers.cpu().chunk(2, dim=-1))
@@ -188,7 +188,7 @@ class Gaussian:
         return torch.cat([weight * scaled * precision, weight * (scaled.square() - 1.0) - entropy_weight], dim=-1)
 
     def bound_derivatives(self, numbers: torch.Tensor, weight: float) -> torch.Tensor:
-        """Derivatives by the numbers of weight * sum(e^2), with e = max(0, |mean| / bound - SOFT_BOUND)."""
+        """Derivatives of weight * sum(e^2) by the outputs, with e = max(0, |mean| / bound - SOFT_BOUND)."""
         mean, log_deviation = numbers.chunk(2, dim=-1)
         if self.bounds is None:
             return torch.zeros_like(numbers)

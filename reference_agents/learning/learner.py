@@ -21,22 +21,22 @@ from reference_agents.settings import Settings
 
 
 class Optimiser(Protocol):
-    """Moves the parameters of every run along their gradients."""
+    """Updates the parameters of every run by their gradients."""
 
     def step(self) -> torch.Tensor:
-        """The 2-norms of the gradients before clipping, shape (runs,); one that is not finite moves nothing."""
+        """Take one step; the 2-norms before clipping, (runs,). Gradients that are not finite are ignored."""
 
 
 class Learner:
-    """Changes a network's parameters from rollouts.
+    """Updates a network's parameters from rollouts.
 
     Args:
-        network: of all runs.
+        network: the network of all runs.
         learning_rates: one per run, equal ones next to each other.
-        seeds: one per run; draws the minibatches.
-        settings: the algorithm's numbers.
-        policy: how the network's numbers are read.
-        optimiser: moves the network's parameters; `StackedAdam` where None.
+        seeds: one seed per run, which draws the minibatches.
+        settings: the hyperparameters.
+        policy: the action distribution that the network's outputs parametrise.
+        optimiser: the optimiser of the network's parameters; `StackedAdam` if None.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Learner:
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later updates depend on, the parameters left out.
+        """The complete state for `restore`, without the parameters.
 
         Raises:
-            NotImplementedError: with an optimiser that keeps its state to itself.
+            NotImplementedError: the optimiser does not expose its state.
         """
         if not isinstance(self._optimiser, StackedAdam):
             raise NotImplementedError("the state of this optimiser cannot be saved")
@@ -79,7 +79,7 @@ class Learner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         if not isinstance(self._optimiser, StackedAdam):
             raise NotImplementedError("the state of this optimiser cannot be restored")
         self._optimiser.restore(state["optimiser"])
@@ -87,7 +87,7 @@ class Learner:
         self._adaptive.restore(state["rates"])
 
     def decay_rates(self, remaining: float) -> None:
-        """Set learning rates for the next update: from the share of the run that is left, and from the last update."""
+        """Set the learning rates for the next update, from the remaining share of the run and the last update."""
         if self._settings.linear_decay and isinstance(self._optimiser, StackedAdam):
             self._optimiser.scale_rates([remaining])
         if self._adaptive.target and isinstance(self._optimiser, StackedAdam):
@@ -100,8 +100,8 @@ class Learner:
 
         Args:
             rollout: the batch.
-            orders: PPO: the order of each epoch of each run, (runs, epochs, batch); drawn from the runs' streams where
-                None.
+            orders: for PPO, the order of the batch in each epoch of each run, (runs, epochs, batch); drawn from the
+                runs' streams if None.
 
         Returns:
             For each run whether every gradient was finite, shape (runs,), bool.

@@ -1,7 +1,7 @@
-"""Derivatives of the losses of PPO and A2C by a policy's numbers and by values, in closed form.
+"""Derivatives of the losses of PPO and A2C with respect to policy outputs and values, in closed form.
 
-Losses are means over a run's batch. Their derivatives go into the network's backward pass; the tests compare them with
-automatic differentiation of the losses as written in the papers.
+Losses are means over a run's batch. Their derivatives are the input of the network's backward pass; tests compare them
+with automatic differentiation of the losses in the papers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class LossWeights:
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps of every run that a gradient is taken over; all of shape (runs, batch).
+    """The steps of every run in one gradient; all arrays have shape (runs, batch).
 
     Attributes:
-        actions: what was done; int64, or float32 with an axis of coordinates.
-        log_probabilities: of those actions when they were drawn.
-        advantages: how much better they were than expected.
-        returns: what the values should have been.
+        actions: the actions; int64, or float32 with an axis of coordinates.
+        log_probabilities: the logarithms of the probabilities of those actions when they were drawn.
+        advantages: the advantages of those actions.
+        returns: the targets of the values.
     """
 
     actions: torch.Tensor
@@ -53,11 +53,11 @@ def ppo_derivatives(
         + value_coefficient mean( (v - G)^2 / 2 ) - entropy_coefficient mean(H).
 
     Args:
-        numbers: what the policy gave, (runs, batch, numbers).
+        numbers: the outputs of the policy, (runs, batch, numbers).
         values: (runs, batch).
         batch: the steps.
         weights: the coefficients.
-        policy: how the numbers are read.
+        policy: the action distribution that the outputs parametrise.
 
     Returns:
         The derivatives by the numbers and by the values, same shapes.
@@ -82,11 +82,11 @@ def a2c_derivatives(
     """Derivatives of A2C's loss, which is PPO's with -A log p[a] in place of the clipped ratio.
 
     Args:
-        numbers: what the policy gave, (runs, batch, numbers).
+        numbers: the outputs of the policy, (runs, batch, numbers).
         values: (runs, batch).
         batch: the steps; the old probabilities are not used.
         weights: the coefficients.
-        policy: how the numbers are read.
+        policy: the action distribution that the outputs parametrise.
 
     Returns:
         The derivatives by the numbers and by the values, same shapes.

@@ -1,10 +1,10 @@
-"""Observations around their running mean and in units of their running deviation, run by run.
+"""Normalises the observations of each run by their running mean and standard deviation.
 
-Statistics take effect between two batches and are fixed within one, so that the probabilities of a rollout are those of
-its update. Networks with a symmetry have the statistics of the observations and all their images: the mean is an
-invariant vector and coordinates that the group mixes share a deviation, so that normalising commutes with the group. At
-the end of a training `fold_in` moves the normalisation into the first layer, which keeps its form: what is saved,
-verified and exported reads plain observations.
+Statistics are updated between two batches and fixed within one, so the probabilities of a rollout are those of its
+update. For networks with a symmetry they are the statistics of the observations and all their images: the mean is an
+invariant vector, and coordinates that the group mixes share a deviation, so normalisation commutes with the group. At
+the end of training, `fold_in` moves the normalisation into the first layer, whose form does not change; saved, verified
+and exported networks take raw observations.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LEAST_DEVIATION = 0.03
 
 
 class ObservationScale:
-    """The mean and the deviation of each run's observations.
+    """The mean and standard deviation of each run's observations.
 
     Args:
-        runs: how many.
-        size: numbers of one observation.
-        rho: how the group acts on observations; None for statistics of each coordinate by itself.
+        runs: the number of runs.
+        size: the length of one observation.
+        rho: the representation on observations; None for separate statistics of each coordinate.
 
     Example:
         >>> scale = ObservationScale(1, 2, None)
@@ -62,7 +62,7 @@ class ObservationScale:
             self._blocks = same / same.sum(1, keepdims=True)
 
     def add(self, observations: Array) -> None:
-        """Count observations (runs, environments, size)."""
+        """Add observations (runs, environments, size) to the statistics."""
         seen = np.asarray(observations, dtype=np.float64)
         size = seen.shape[1]
         mean, total = seen.mean(1), self._count + size
@@ -73,23 +73,23 @@ class ObservationScale:
         self._count = total
 
     def apply(self) -> None:
-        """Let the statistics of everything counted take effect."""
+        """Apply the statistics of all observations added so far."""
         mean = self._mean if self._average is None else self._mean @ self._average
         spread = self._squares / np.maximum(self._count, 1.0) + (self._mean - mean) ** 2
         deviation = np.sqrt(spread @ self._blocks)
         self.shift, self.factor = mean, 1.0 / np.maximum(deviation, LEAST_DEVIATION)
 
     def normalise(self, observations: Array) -> npt.NDArray[np.float32]:
-        """Observations (runs, environments, size) by the statistics in effect."""
+        """Normalise observations (runs, environments, size) by the current statistics."""
         scaled: Array = (observations - self.shift[:, None]) * self.factor[:, None]
         return scaled.astype(np.float32)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later statistics depend on."""
+        """The complete state for `restore`."""
         return {name: torch.from_numpy(part.copy()) for name, part in self._parts().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         parts = {name: state[name].numpy().copy() for name in self._parts()}
         self._count, self._mean, self._squares = parts["count"], parts["mean"], parts["squares"]
         self.shift, self.factor = parts["shift"], parts["factor"]
@@ -105,15 +105,15 @@ class ObservationScale:
 
 
 def fold_in(scale: ObservationScale, plan: ActorCriticPlan, parameters: StackedParameters) -> None:
-    """Change the first layer of every run so that it takes plain observations for normalised ones, in place.
+    """Change the first layer of every run in place so that it takes raw instead of normalised observations.
 
-    W' = W diag(factor) and b' = b - W' shift. Where factor and shift are those of the group, W' and b' lie in the span
-    of the layer's bases again: diag(factor) commutes with the group and shift is invariant.
+    W' = W diag(factor) and b' = b - W' shift. If factor and shift respect the group, W' and b' are in the span of the
+    layer's bases again, because diag(factor) commutes with the group and shift is invariant.
 
     Args:
-        scale: the statistics in effect.
+        scale: the current statistics.
         plan: the network's layers.
-        parameters: of all runs.
+        parameters: the parameters of all runs.
     """
     layer = plan.layers[0]
     views = parameters.layout.views(parameters.values)

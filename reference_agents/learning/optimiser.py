@@ -1,7 +1,7 @@
-"""Adam with gradient clipping, for each run its own learning rate, moments and norm.
+"""Adam with gradient clipping; each run has its own learning rate, moments and gradient norm.
 
-All parameters of all runs are one buffer, so torch's fused Adam needs one parameter group per learning rate: runs with
-equal rates lie next to each other.
+All parameters of all runs are in one buffer, and torch's fused Adam needs one parameter group per learning rate, so
+runs with equal rates must be adjacent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class StackedAdam:
 
     Args:
         parameters: values and gradients of all runs.
-        learning_rates: one per run, equal ones next to each other.
+        learning_rates: one learning rate per run; equal ones must be adjacent.
         max_gradient_norm: each run's gradient is scaled down to this 2-norm.
-        separately: whether rates of runs that begin alike may part.
+        separately: whether runs with equal initial rates may get different rates later.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class StackedAdam:
         self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
     def scale_rates(self, factors: Sequence[float]) -> None:
-        """Set each group's learning rate to its first value times a factor; one factor serves all."""
+        """Set each group's learning rate to its initial value times a factor; a single factor applies to all."""
         each = [factors[0]] * len(self._rates) if len(factors) == 1 else factors
         for group, rate, factor in zip(self._adam.param_groups, self._rates, each, strict=True):
             group["lr"] = factor * rate
@@ -61,14 +61,14 @@ class StackedAdam:
         return self._adam.state_dict()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         self._adam.load_state_dict(state)
 
     def step(self) -> torch.Tensor:
-        """Clip each run's gradient, then move every parameter; the 2-norms before clipping, shape (runs,).
+        """Clip each run's gradient and update every parameter; returns the 2-norms before clipping, shape (runs,).
 
-        A run whose norm is not finite has diverged. Its gradient is replaced by zeros, so that it spreads no NaN; the
-        caller decides what becomes of it.
+        A run whose norm is not finite has diverged. Its gradient is replaced by zeros, so no NaN spreads; the caller
+        decides how to continue.
         """
         norms: torch.Tensor = torch.linalg.vector_norm(self._gradients, dim=1)
         scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_

@@ -21,17 +21,17 @@ def advantages_and_returns(
         A_t     = delta_t + discount * lambda * (1 - ended_t) * A_{t+1}
         G_t     = A_t + v_t
 
-    `terminated` stops the bootstrap: nothing follows. The end of an episode by its time limit does not: the value of
-    its last observation stands for what would have followed, but no advantage leaks in from the next episode.
+    Termination stops the bootstrap. Truncation by a time limit does not: the value of the last observation estimates
+    the remaining return, but no advantage of the next episode enters.
 
     Args:
         r_t: rewards, shape (time, ...).
         v_t: values of the observations acted on, same shape.
-        v_next_t: values of the observations that the steps led to, before any restart, same shape.
+        v_next_t: values of the next observations, before any restart, same shape.
         terminated_t: whether the task ended with the step, same shape, bool.
-        ended_t: whether the episode ended with the step, by its task or by its time limit, same shape, bool.
-        discount: in (0, 1].
-        gae_lambda: in [0, 1].
+        ended_t: whether the episode ended with the step, by termination or truncation, same shape, bool.
+        discount: the discount factor, in (0, 1].
+        gae_lambda: the decay lambda, in [0, 1].
 
     Returns:
         Advantages A_t and returns G_t, same shape.

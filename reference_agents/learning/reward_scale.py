@@ -1,7 +1,7 @@
-"""Rewards in units of the deviation of discounted returns, which is estimated while training continues.
+"""Scales rewards by the running standard deviation of discounted returns.
 
-The value loss and the advantages of every task are then of order one, whatever its rewards are counted in. A scale is
-the same for a state and for its images, so equivariant networks stay what they are. Evaluations count plain rewards.
+The value loss and the advantages of every task are then of order one, for any unit of rewards. The scale is the same
+for a state and its images, so equivariant networks stay equivariant. Evaluations use unscaled rewards.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LEAST_DEVIATION = 1e-8
 
 
 class RewardScale:
-    """The deviation of each run's discounted returns, over all steps of all its environments so far.
+    """The standard deviation of each run's discounted returns, over all steps of all its environments so far.
 
     Args:
-        runs: how many.
-        environments: of each run.
-        discount: of the returns.
+        runs: the number of runs.
+        environments: the number of environments of each run.
+        discount: the discount of the returns.
 
     Example:
         >>> scale = RewardScale(1, 2, 0.5)
@@ -39,7 +39,7 @@ class RewardScale:
         self._count, self._mean, self._squares = np.zeros(runs), np.zeros(runs), np.zeros(runs)
 
     def add(self, rewards: Array, ended: Bools) -> None:
-        """Take in one step of every environment; both of shape (runs, environments)."""
+        """Add one step of every environment; both arguments have shape (runs, environments)."""
         self._running = self._discount * self._running + rewards
         size = self._running.shape[1]
         mean, total = self._running.mean(1), self._count + size
@@ -51,16 +51,16 @@ class RewardScale:
         self._running[ended] = 0.0
 
     def deviations(self) -> Floats:
-        """The deviation of each run's returns, shape (runs,); 1 if they have all been alike."""
+        """The standard deviation of each run's returns, shape (runs,); 1 if all were equal."""
         deviation: Floats = np.sqrt(self._squares / np.maximum(self._count, 1.0))
         return np.where(deviation > LEAST_DEVIATION, deviation, 1.0)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later deviations depend on."""
+        """The complete state for `restore`."""
         parts = {"running": self._running, "count": self._count, "mean": self._mean, "squares": self._squares}
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         names = ("running", "count", "mean", "squares")
         self._running, self._count, self._mean, self._squares = (state[name].numpy().copy() for name in names)

@@ -1,4 +1,4 @@
-"""Playing the current policy for a few steps in every environment of every run, and keeping what happened."""
+"""Collects rollouts: some steps of the current policy in every environment of every run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from symcheck.array_types import Array
 
 @dataclass(frozen=True)
 class Rollout:
-    """One batch of every run, flattened over time and environments; all of shape (runs, batch, ...).
+    """One batch of every run, flattened over time and environments; all arrays have shape (runs, batch, ...).
 
     Attributes:
-        observations: what was acted on.
-        actions: what was done; int64, or float32 with an axis of coordinates.
-        log_probabilities: of those actions when they were drawn.
-        advantages: how much better they were than expected.
-        returns: what the values should have been.
-        kept: whether the network has kept its answers to these observations (see `ActorCritic.join_kept`).
+        observations: the observations before the actions.
+        actions: the actions taken; int64, or float32 with an axis of coordinates.
+        log_probabilities: the logarithms of the probabilities of those actions when they were drawn.
+        advantages: the advantage estimates of the actions.
+        returns: the targets of the value function.
+        kept: whether the network has kept its outputs for these observations (see `ActorCritic.join_kept`).
     """
 
     observations: torch.Tensor
@@ -45,17 +45,17 @@ class Rollout:
 
 
 class Steps(NamedTuple):
-    """What happened, one step after the other: of one step (runs, environments, ...), of several (time, runs, ...).
+    """Consecutive steps: one step has shape (runs, environments, ...), several have shape (time, runs, ...).
 
     Attributes:
-        observations: what was acted on.
-        numbers: what the network said of it.
-        v_t: values of it.
-        v_next_t: values of what the step itself led to, where an episode ended; elsewhere they are not read.
-        actions: what was done.
+        observations: the observations before the actions.
+        numbers: the outputs of the policy.
+        v_t: the values of the observations.
+        v_next_t: the values of the final observations where an episode ended; they are not read elsewhere.
+        actions: the actions taken.
         r_t: rewards.
-        terminated_t: where the task ended, bool.
-        ended_t: where an episode did, bool.
+        terminated_t: whether the task ended, bool.
+        ended_t: whether the episode ended, bool.
     """
 
     observations: torch.Tensor
@@ -72,9 +72,9 @@ class FinishedEpisodes:
     """The returns of training episodes, as they end.
 
     Args:
-        runs: how many.
-        environments: of each run.
-        begun: whether the first episodes are under way already; they are not counted.
+        runs: the number of runs.
+        environments: the number of environments of each run.
+        begun: whether the first episodes have already begun; they are not counted.
     """
 
     def __init__(self, runs: int, environments: int, *, begun: bool = False) -> None:
@@ -84,7 +84,7 @@ class FinishedEpisodes:
         self._sum, self._count, self._last = np.zeros(runs), np.zeros(runs), np.full(runs, np.nan)
 
     def add(self, reward: npt.NDArray[np.float32], ended: npt.NDArray[np.bool_]) -> None:
-        """Count one step of every environment; both of shape (runs, environments)."""
+        """Add one step of every environment; both arguments have shape (runs, environments)."""
         self._running += reward
         if ended.any():
             # An ended episode counts unless it was partial; from now on that environment counts.
@@ -95,35 +95,35 @@ class FinishedEpisodes:
             self._partial &= ~ended
 
     def take(self) -> npt.NDArray[np.float64]:
-        """Mean return since the last call, shape (runs,); as before where nothing ended, NaN until something has."""
+        """Mean return since the last call, (runs,); the previous one if no episode ended, NaN before the first."""
         # `out` keeps the last mean where the count is 0.
         np.divide(self._sum, self._count, out=self._last, where=self._count > 0)
         self._sum[:], self._count[:] = 0.0, 0.0
         return self._last.copy()
 
     def state(self) -> dict[str, Any]:
-        """Everything that later means depend on."""
+        """The complete state for `restore`."""
         parts = {"running": self._running, "sum": self._sum, "count": self._count, "last": self._last}
         parts["partial"] = self._partial
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         names = ("running", "sum", "count", "last")
         self._running, self._sum, self._count, self._last = (state[name].numpy() for name in names)
         self._partial = state["partial"].numpy()
 
 
 class Collector:
-    """Steps the training environments and remembers where they are.
+    """Steps the training environments and keeps their state.
 
     Args:
         environment: all environments of all runs.
-        seeds: one per run.
-        settings: the algorithm's numbers.
-        policy: how the network's numbers are read.
-        device: where the network lives.
-        observation_scale: normalises what the network is shown; None for observations as they are.
+        seeds: one seed per run.
+        settings: the hyperparameters.
+        policy: the action distribution that the network's outputs parametrise.
+        device: the device of the network.
+        observation_scale: normalises the network's observations; None for no normalisation.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Collector:
             self._scale = RewardScale(len(seeds), settings.environments, settings.discount)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on."""
+        """The complete state for `restore`."""
         return {
             "environment": self._environment.state(),
             "streams": self._streams.state(),
@@ -161,7 +161,7 @@ class Collector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same runs."""
+        """Continue from a state of the same runs."""
         self._environment.restore(state["environment"])
         self._streams.restore(state["streams"])
         if self._observation_scale is not None:
@@ -177,7 +177,7 @@ class Collector:
 
     @torch.no_grad()
     def collect(self, network: StackedNetwork) -> Rollout:
-        """Take `settings.horizon` steps in every environment with the network as it is."""
+        """Take `settings.horizon` steps in every environment with the current network."""
         if self._observation_scale is not None:
             # Fixed from here to the next batch; the observation at hand is shown by the new statistics too.
             self._observation_scale.add(self._observation)
@@ -241,12 +241,12 @@ class Collector:
 def join_steps(
     steps: Steps, last: torch.Tensor, policy: Distribution, settings: Settings, *, kept: bool = False
 ) -> Rollout:
-    """One batch of what happened in every step.
+    """Join steps to one batch.
 
     Args:
-        steps: all of them; each part of shape (time, runs, environments, ...).
-        last: values of what the last step was followed by, shape (runs, environments).
-        policy: how the numbers are read.
+        steps: all steps; each array has shape (time, runs, environments, ...).
+        last: the values of the observations after the last step, shape (runs, environments).
+        policy: the action distribution that the outputs parametrise.
         settings: the discounts.
         kept: as in `Rollout`.
     """

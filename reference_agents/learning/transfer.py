@@ -1,16 +1,15 @@
 """Asynchronous host-device copies through reusable pinned buffers.
 
-A copy from or to page-locked memory is only asked for: the device makes it in the order of its work, after what it was
-asked for before, and beside what the processor does meanwhile. So that memory is lent out until the copy has been made.
-`Uploads` keeps page-locked buffers of each shape, and an event behind each copy says when its buffer may be written
-again; a buffer is made where all others of its shape are still being read, so nothing ever waits, and in a loop that
-asks the device for actions in every step one or two buffers of a shape are all there ever are. A `Download` is read
-when its event has passed.
+A copy from or to page-locked memory is asynchronous: the device executes it in the order of its queue while the CPU
+continues. The memory must not be changed until the copy is finished. `Uploads` keeps page-locked buffers of each shape;
+an event after each copy tells when its buffer may be written again. If all buffers of a shape are still in use, another
+one is allocated, so nothing ever waits; a loop that reads actions from the device in every step needs one or two
+buffers per shape. A `Download` is read when its event has passed.
 
-torch's own allocator of page-locked memory would reuse blocks by the same events. Buffers that are made once save its
-book-keeping in every step, and say in one place what may be overwritten when.
+torch's own allocator of page-locked memory would reuse blocks by the same events. Persistent buffers avoid its overhead
+in every step, and define in one place when a buffer may be overwritten.
 
-On the processor there is nothing to carry: tensors share the memory of the arrays.
+On the CPU nothing is copied: tensors share the memory of the arrays.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ import torch
 
 
 class Event(Protocol):
-    """A place in the order of a device's work."""
+    """A position in the queue of a device."""
 
     def record(self) -> None:
-        """Stand behind everything that the device has been asked for."""
+        """Record the event after all work queued so far."""
 
     def query(self) -> bool:
-        """Whether the device has got there."""
+        """Whether the device has reached the event."""
 
     def synchronize(self) -> None:
-        """Wait until it has."""
+        """Wait until the device has reached the event."""
 
 
 def new_event() -> Event:
@@ -42,10 +41,10 @@ def new_event() -> Event:
 
 
 class Uploads:
-    """Arrays sent to a device.
+    """Sends arrays to a device.
 
     Args:
-        device: where to.
+        device: the target device.
 
     Example:
         >>> import numpy as np
@@ -58,9 +57,9 @@ class Uploads:
         self._buffers: dict[tuple[torch.Size, torch.dtype], deque[_Buffer]] = {}
 
     def send(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """A tensor of the same shape and dtype on the device.
+        """Send an array; returns a tensor of the same shape and dtype on the device.
 
-        On the processor it shares the array's memory. Elsewhere the array may be overwritten at once.
+        On the CPU the tensor shares the array's memory. On other devices the array may be overwritten at once.
         """
         given = torch.from_numpy(array)
         if self._device.type == "cpu":
@@ -95,7 +94,7 @@ class Download:
     """A pending copy from the device to the host.
 
     Args:
-        numbers: where they are now; may be overwritten by later work of the device.
+        numbers: the tensor on the device; later work may overwrite it.
 
     Example:
         >>> Download(torch.tensor([1, 2])).get().tolist()
@@ -109,7 +108,7 @@ class Download:
             self._arrived.record()
 
     def get(self) -> torch.Tensor:
-        """The numbers; waits only where they have not arrived."""
+        """The array; waits only if the copy is not finished."""
         if self._arrived is not None:
             self._arrived.synchronize()
         return self._arriving

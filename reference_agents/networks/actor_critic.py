@@ -1,7 +1,7 @@
 """A policy and a value for every run: a shared trunk of hidden layers, and two linear heads.
 
-`forward` keeps what `backward` needs; `backward` turns the gradients of logits and values into the gradient of every
-parameter of every run. The loss never enters here, so one network serves every algorithm.
+`forward` stores what `backward` needs; `backward` computes the gradient of every parameter of every run from the
+gradients of logits and values. The network does not depend on the loss, so every algorithm can use it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class ActorCritic:
     """The stacked network.
 
     Args:
-        plan: its layers.
-        seeds: one seed per run; draws the initial parameters.
-        device: where the parameters live.
+        plan: the plan of its layers.
+        seeds: one seed per run, which draws the initial parameters.
+        device: the device of the parameters.
 
     Attributes:
         parameters: values and gradients of all runs.
@@ -89,13 +89,13 @@ class ActorCritic:
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
     def start_keeping(self) -> None:
-        """Keep what `backward` needs of every `forward(..., keep=True)` from now on, not of the last alone."""
+        """From now on, store what `backward` needs for every `forward(..., keep=True)`, not only for the last."""
         self._steps = []
 
     def join_kept(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Numbers and values of every step kept since `start_keeping`, one batch after the other, ready for `backward`.
+        """Outputs and values of all steps kept since `start_keeping`, joined to one batch for `backward`.
 
-        The parameters must be those of then. Cheaper than asking again for the whole batch.
+        The parameters must not have changed since. This is cheaper than another forward pass on the whole batch.
         """
         steps, self._steps = self._steps or [], None
         # Per block, the tapes of all steps become one.
@@ -105,9 +105,9 @@ class ActorCritic:
         return numbers, values
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """The policy's numbers (runs, batch, numbers) and values (runs, batch).
+        """The policy's outputs (runs, batch, numbers) and values (runs, batch).
 
-        The numbers are logits for discrete actions; means, then logarithms of deviations for continuous ones.
+        The outputs are logits for discrete actions; for continuous actions, means followed by log standard deviations.
 
         Args:
             observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
@@ -138,7 +138,7 @@ class ActorCritic:
         return numbers, values
 
     def with_deviations(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Means (runs, batch, coordinates), and the logarithms of their deviations behind them; logits as they are."""
+        """Append log standard deviations to means (runs, batch, coordinates); logits are returned unchanged."""
         if self._deviation is None or self._deviation_value is None:
             return numbers
         # The deviation does not depend on the observation: one row for all.
@@ -148,8 +148,8 @@ class ActorCritic:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`.
 
         Args:
-            d_numbers: the loss's derivatives by the policy's numbers, (runs, batch, numbers).
-            d_values: the same by the values, (runs, batch).
+            d_numbers: the derivatives of the loss by the policy's outputs, (runs, batch, numbers).
+            d_values: the derivatives of the loss by the values, (runs, batch).
         """
         if self._deviation is not None and self._deviation_gradient is not None:
             d_numbers, d_deviation = d_numbers.chunk(2, dim=2)

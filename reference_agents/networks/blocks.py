@@ -1,8 +1,8 @@
-"""The hidden layers of a stacked network: forward, and backward written by hand.
+"""The hidden layers of a stacked network, with hand-written backward passes.
 
 Vectors are (runs, batch, units), images (runs, batch, height, width, units); units are component-major. `forward`
-returns the output and what `backward` needs of it; `backward` writes the parameters' gradients and returns the gradient
-of the input where it is requested.
+returns the output and the data for `backward`; `backward` writes the parameters' gradients and, on request, returns the
+gradient of the input.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Block(Protocol):
     """One hidden layer of every run."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """The output, and what `backward` needs."""
+        """The output, and the data for `backward`."""
 
     def backward(self, tape: Any, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
-        """Write the parameters' gradients; the gradient of the input if asked. May overwrite `d_y`."""
+        """Write the parameters' gradients; return the gradient of the input on request. May overwrite `d_y`."""
 
 
 class LinearRelu:
@@ -47,11 +47,11 @@ class LinearRelu:
 
 
 class LiftedLinearRelu:
-    """The same function as `LinearRelu` for a layer into the regular representation, without building its weight.
+    """The same function as `LinearRelu`, for layers into the regular representation, without building the weight.
 
     Args:
-        layer: gives the coefficients, and where their gradients go.
-        lifting: of the layer's basis.
+        layer: the layer, with its coefficients and the buffers of their gradients.
+        lifting: the lifting of the layer.
     """
 
     def __init__(self, layer: StackedLinear, lifting: Lifting) -> None:
@@ -95,9 +95,9 @@ class ConvRelu:
     """A convolution without padding, then a ReLU, as one product over all windows of all images.
 
     Args:
-        layer: from the units of a window, pixel by pixel, to the units of one output position.
+        layer: the linear layer from the units of a window, pixel by pixel, to the units of one output position.
         kernel: height and width of a window.
-        stride: pixels between two windows.
+        stride: the number of pixels between two windows.
     """
 
     def __init__(self, layer: StackedLinear, *, kernel: int, stride: int) -> None:
@@ -136,7 +136,7 @@ class ConvRelu:
 
 
 class GlobalMaxPool:
-    """The maximum of every unit over all positions; where several positions share it, the first takes the gradient."""
+    """The maximum of every unit over all positions; if several positions share it, the first gets the gradient."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Size]]:
         """(runs, batch, height, width, units) to (runs, batch, units)."""
@@ -156,7 +156,7 @@ class GlobalMaxPool:
 
 
 class Flatten:
-    """Every unit of every position, position by position."""
+    """Flattens the units of all positions, position by position."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Size]:
         """(runs, batch, height, width, units) to (runs, batch, height * width * units)."""

@@ -1,8 +1,8 @@
-"""From a network's description to its layers.
+"""Builds the layers of a network from its description.
 
-Hidden layers carry the regular representation. Basis matrices are scaled to norm 1, as the singular vectors of the
-paper's Algorithm 1 are: the optimiser's steps are per coefficient, so the scale of the basis is part of what a learning
-rate means.
+Hidden layers carry the regular representation. Basis matrices are scaled to norm 1, like the singular vectors in the
+paper's Algorithm 1. The optimiser updates coefficients, so the effect of a learning rate depends on the scale of the
+basis.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     """The layers of a network for a task.
 
     Args:
-        task: gives the observation and action representations.
-        network: gives widths and the kind of basis.
+        task: the task, which gives the representations on observations and actions.
+        network: the description, which gives widths and the kind of basis.
 
     Returns:
         The trunk, the policy head and the value head.
@@ -82,7 +82,7 @@ _POOLS: dict[str, PoolPlan] = {"max": GlobalMaxPoolPlan(), "average": GlobalAver
 
 
 def image_size(task: Task, network: NetworkPlan) -> tuple[int, int]:
-    """Height and width of the image that the last convolution leaves.
+    """Height and width of the output of the last convolution.
 
     Example:
         >>> from reference_agents.catalog import find_network, find_task
@@ -216,10 +216,10 @@ def free_linear(
 
 
 def flat_representation(rho: Representation, spatial: Sequence[str], size: tuple[int, int]) -> Representation:
-    """How the positions of an image and the components at each of them move together, position by position.
+    """The representation on the flattened image: positions and components transform together.
 
     Args:
-        rho: how the components move.
+        rho: the representation on the components.
         spatial: the operator of each generator.
         size: height and width.
 

@@ -1,4 +1,4 @@
-"""The stacked network of a task and a name."""
+"""Makes the stacked network for a task."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def make_network(task: Task, network: NetworkPlan, seeds: Sequence[int], device:
     """The network with freshly drawn parameters.
 
     Args:
-        task: gives sizes and symmetry.
-        network: which one.
-        seeds: one per run.
-        device: where its parameters live.
+        task: the task, which gives sizes and symmetry.
+        network: the description of the network.
+        seeds: one seed per run.
+        device: the device of its parameters.
 
     Returns:
-        The network; one that views observations from every side where its description says so.
+        The network; a `ViewingActorCritic` if its description averages over transformed inputs.
     """
     if network.basis == "user":
         return UserActorCritic(network, task, seeds, device)

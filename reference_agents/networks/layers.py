@@ -1,13 +1,13 @@
-"""A linear layer of many runs at once whose weights are spanned by a basis of intertwiners.
+"""Linear layers of many runs at once, with weights spanned by a basis of intertwiners.
 
 The weight of a layer from `channels_in` copies of rho_in to `channels_out` copies of rho_out is
 
     W[(o, d), (i, e)] = sum over r of coefficient[r, i, o] * basis[r, d, e],
 
 so the layer is equivariant for every value of the coefficients. Weights are stored transposed and component-major,
-(runs, dim_in * channels_in, dim_out * channels_out), because then each entry of the basis moves one contiguous block
-of coefficients, and the product with the activations is one `baddbmm`. Gradients are written by hand: `collect` is
-the transpose of `expand`, and the tests compare it with automatic differentiation.
+(runs, dim_in * channels_in, dim_out * channels_out), because each entry of the basis then copies one contiguous block
+of coefficients, and the product with the activations is one `baddbmm`. Gradients are written by hand: `collect` is the
+transpose of `expand`, and the tests compare it with automatic differentiation.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MOST_BLOCKS = 64  # beyond this, one product with the basis is faster than copy
 class Expansion:
     """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
-    Where each entry of the matrix takes at most one basis element (every signed permutation representation) and there
-    are few of them, blocks are copied; otherwise the basis is applied as a matrix.
+    If each entry of the matrix depends on at most one basis element (true of all signed permutation representations)
+    and there are few entries, blocks are copied; otherwise the basis is applied as a matrix.
     """
 
     def __init__(self, basis: Floats, device: torch.device) -> None:
@@ -59,7 +59,7 @@ class Expansion:
         return matrix.view(runs, self.dim_in * c_in, self.dim_out * c_out)
 
     def collect(self, matrix: torch.Tensor, out: torch.Tensor) -> None:
-        """The transpose of `expand`: gradients of matrices into gradients of coefficients, written to `out`."""
+        """The transpose of `expand`: converts gradients of matrices to gradients of coefficients, written to `out`."""
         runs, _, c_in, c_out = out.shape
         if self.identity:
             out[:, 0].copy_(matrix)
@@ -77,20 +77,21 @@ class Expansion:
 class Lifting:
     """Rearranges inputs so that a layer into the regular representation is one product with its coefficients.
 
-    If every basis matrix has exactly one non-zero in each row, as intertwiners into a regular representation have, then
-    row d of the weight holds the coefficients themselves, in another order and with other signs:
+    If every basis matrix has exactly one nonzero entry in each row, as for intertwiners into a regular representation,
+    then row d of the weight contains the coefficients themselves, reordered and with signs:
 
         y_d = value * sum over r of coefficient[r] * sign[d, r] * x[index[d, r]].
 
-    So instead of writing the coefficients into a weight of |G| times their size, the inputs are laid out |G| times and
-    the coefficients serve as they are: no weight to build, no gradient to collect, and larger products.
+    So instead of copying the coefficients into a weight of |G| times their size, the inputs are rearranged |G| times
+    and multiplied by the coefficients directly. No weight is built and no gradient is collected, and the products are
+    larger.
 
     Args:
-        index: where the r-th input of row d comes from, shape (dim_out, rank); each row a permutation.
-        sign: its sign, same shape.
-        value: the size of the basis's entries.
-        bias_value: the size of the entries of the bias's one basis vector, which are all equal.
-        device: where the activations live.
+        index: the source of the r-th input of row d, shape (dim_out, rank); each row is a permutation.
+        sign: the sign of that input, same shape.
+        value: the absolute value of the basis's entries.
+        bias_value: the common value of the entries of the bias's only basis vector.
+        device: the device of the activations.
     """
 
     def __init__(
@@ -149,16 +150,16 @@ class StackedLinear:
     """The weight and the bias of one layer of every run.
 
     Args:
-        plan: the layer.
+        plan: the plan of the layer.
         values: views of the parameters by name, each (runs, *shape).
         gradients: views of their gradients by name.
-        device: where the parameters live.
+        device: the device of the parameters.
 
     Attributes:
         weight: coefficients of the weight, shape (runs, rank, channels_in, channels_out).
-        weight_gradient: their gradients, same shape.
+        weight_gradient: the gradients of `weight`, same shape.
         bias: coefficients of the bias, shape (runs, rank, 1, channels_out); None without one.
-        bias_gradient: their gradients, same shape.
+        bias_gradient: the gradients of `bias`, same shape.
         matrix: the weights of y = x W + b, shape (runs, inputs, outputs); after `refresh`.
         offset: the biases, shape (runs, 1, outputs); after `refresh`.
     """
@@ -187,7 +188,7 @@ class StackedLinear:
             self.offset = self.matrix.new_zeros(len(self.matrix), 1, self.plan.outputs)
 
     def write_gradients(self, d_matrix: torch.Tensor, d_offset: torch.Tensor) -> None:
-        """Turn derivatives by the matrix and the offset, of their shapes, into the parameters' gradients."""
+        """Convert derivatives by the matrix and the offset to the gradients of the parameters."""
         self._weight_expansion.collect(d_matrix, self.weight_gradient)
         if self.bias_gradient is not None and self._bias_expansion is not None:
             self._bias_expansion.collect(d_offset, self.bias_gradient)

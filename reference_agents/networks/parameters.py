@@ -1,8 +1,8 @@
-"""The parameters of many runs in one flat buffer, so that an optimiser step is one operation and not hundreds.
+"""The parameters of many runs in one flat buffer, so that an optimiser step is a single operation.
 
-Row r of the buffer holds every parameter of run r; a layer sees views of it, of shape (runs, *shape). Rows are padded
-to whole cache lines: a vectorised kernel then treats the same parameter of every run in the same way, which is what
-makes a run alone and the same run in company agree bit for bit.
+Row r of the buffer contains all parameters of run r; layers use views of it, of shape (runs, *shape). Rows are padded
+to whole cache lines. A vectorised kernel then processes a given parameter in the same way in every run, so the results
+of a run do not depend on the other runs, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ALIGNMENT = 16  # float32 values in one 64-byte cache line, and in one AVX-512 
 
 @dataclass
 class Layout:
-    """Where each named parameter of a run lies in its row."""
+    """The position of each named parameter in the row of a run."""
 
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Layout:
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers of one run, padding left out."""
+        """The number of trainable parameters of one run, without padding."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def views(self, buffer: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -49,7 +49,7 @@ class StackedParameters:
     Args:
         layout: the parameters of one run.
         runs: number of runs.
-        device: where the buffers live.
+        device: the device of the buffers.
 
     Attributes:
         values: shape (runs, layout.used), float32.

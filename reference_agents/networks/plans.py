@@ -1,4 +1,4 @@
-"""What a network is made of, before there are parameters: plain descriptions of its layers."""
+"""Plans of networks: descriptions of the layers, without parameters."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ class LinearPlan:
 
     Attributes:
         name: prefix of its parameters.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
         weight_basis: shape (rank, dim_out, dim_in).
         bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
-        init: which variance the entries of the initial weight have.
-        bias_gain: the entries of the initial bias have this many times the deviation of Xavier's weights from one
-            input; 0 for zero.
-        components_in: dense layers on top of basis layers: components of each channel of the input.
-        pixels: positions of the image that its input was; components are then ordered position by position.
-        gain: the initial weights are multiplied by this.
+        init: the rule for the variance of the entries of the initial weight.
+        bias_gain: the standard deviation of the initial bias, in units of that of Xavier's weights from one input; 0
+            for a zero bias.
+        components_in: for dense layers on top of basis layers, the number of components of each channel of the input.
+        pixels: the number of positions of the image that was flattened to its input; components are ordered position by
+            position.
+        gain: the factor of the initial weights.
     """
 
     name: str
@@ -51,17 +52,17 @@ class LinearPlan:
 
     @property
     def inputs(self) -> int:
-        """Numbers that go into the layer."""
+        """The number of inputs."""
         return int(self.weight_basis.shape[2]) * self.channels_in
 
     @property
     def outputs(self) -> int:
-        """Numbers that come out of the layer."""
+        """The number of outputs."""
         return int(self.weight_basis.shape[1]) * self.channels_out
 
     @property
     def linear(self) -> LinearPlan:
-        """The layer itself, as for convolutions."""
+        """The layer itself, for the same interface as convolutions."""
         return self
 
     def declare(self, layout: Layout) -> None:
@@ -71,12 +72,12 @@ class LinearPlan:
             layout.add(f"{self.name}.bias", (len(self.bias_basis), 1, self.channels_out))
 
     def initial_weight(self, uniform: Uniform) -> npt.NDArray[np.float64]:
-        """Coefficients for which the entries of the weight have the variance that `init` asks for, on average.
+        """Draw coefficients for which the entries of the weight have, on average, the variance of `init`.
 
         Xavier's is 2 / (inputs + outputs), He's is 2 / inputs, PyTorch's 1 / (3 inputs).
 
         Args:
-            uniform: gives uniform numbers in [0, 1) of a shape.
+            uniform: returns uniform numbers in [0, 1) of a given shape.
 
         Returns:
             Coefficients, shape (rank, channels_in, channels_out).
@@ -99,8 +100,8 @@ class LinearPlan:
     def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:
         """Coefficients of the bias, shape (rank, 1, channels_out); None if it starts at zero, or there is none.
 
-        PyTorch's bias has the variance of its weight; others that of Xavier's weights from one input, times the square
-        of `bias_gain`.
+        PyTorch's bias has the variance of its weight; other biases have that of Xavier's weights from one input, times
+        the square of `bias_gain`.
         """
         if self.bias_basis is None or not (self.bias_gain or self.init == "torch"):
             return None
@@ -128,7 +129,7 @@ class ConvPlan:
     Attributes:
         linear: the layer. Its inputs are ordered by pixel of the window, row by row, then component, then channel.
         kernel: height and width of a window.
-        stride: pixels between two windows.
+        stride: the number of pixels between two windows.
         dim_in: dimension of the input representation; 1 if the layer is dense.
     """
 
@@ -139,7 +140,7 @@ class ConvPlan:
 
     @property
     def units_in(self) -> int:
-        """Numbers at each pixel of the input."""
+        """The number of units at each pixel of the input."""
         return self.linear.inputs // self.kernel**2
 
 
@@ -155,7 +156,7 @@ class GlobalAveragePoolPlan:
 
 @dataclass(frozen=True)
 class FlattenPlan:
-    """Every position of an image, one after the other."""
+    """Flattens an image, position by position."""
 
 
 PoolPlan = GlobalMaxPoolPlan | GlobalAveragePoolPlan | FlattenPlan
@@ -168,13 +169,13 @@ class ActorCriticPlan:
 
     Attributes:
         trunk: hidden layers; a ReLU follows every linear layer and convolution.
-        policy: from the last hidden layer to the logits.
-        value: from the last hidden layer to one number.
-        deviation_basis: continuous actions: basis of the logarithms of their standard deviations, which are the same
-            for every observation, shape (rank, coordinates, 1); None for discrete actions.
-        input_scale: observations are multiplied by this before the first layer.
+        policy: the layer from the last hidden layer to the logits.
+        value: the layer from the last hidden layer to the value.
+        deviation_basis: for continuous actions, the basis of the log standard deviations, which are the same for every
+            observation, shape (rank, coordinates, 1); None for discrete actions.
+        input_scale: the factor of observations before the first layer.
         masked: logits that are `MASKED_LOGIT` for every observation.
-        initial_deviation: continuous actions: every standard deviation at the start.
+        initial_deviation: for continuous actions, the initial standard deviation.
     """
 
     trunk: tuple[HiddenPlan, ...]
@@ -187,7 +188,7 @@ class ActorCriticPlan:
 
     @property
     def layers(self) -> tuple[LinearPlan, ...]:
-        """Everything with parameters: the trunk, the policy head, the value head."""
+        """All layers with parameters: the trunk, the policy head, the value head."""
         trunk = (layer.linear for layer in self.trunk if not isinstance(layer, PoolPlan))
         return (*trunk, self.policy, self.value)
 
@@ -197,7 +198,7 @@ class ActorCriticPlan:
         return isinstance(self.trunk[0], ConvPlan)
 
     def layout(self) -> Layout:
-        """Where the parameters of one run lie."""
+        """The layout of the parameters of one run."""
         layout = Layout()
         for layer in self.layers:
             layer.declare(layout)
@@ -206,7 +207,7 @@ class ActorCriticPlan:
         return layout
 
     def initial_log_deviation(self) -> Floats | None:
-        """Coefficients of `deviation_basis` at the start, shape (rank,); None for discrete actions."""
+        """The initial coefficients of `deviation_basis`, shape (rank,); None for discrete actions."""
         if self.deviation_basis is None:
             return None
         # The blocks are orbits of coordinates, so every coordinate can have the same value.

@@ -1,4 +1,4 @@
-"""What a learner asks of a network, whatever it is made of."""
+"""The interface of stacked networks that learners use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class StackedNetwork(Protocol):
     parameters: StackedParameters
 
     def refresh(self) -> None:
-        """Rebuild what is derived from the parameters after they have changed."""
+        """Rebuild everything derived from the parameters after they have changed."""
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """The policy's numbers (runs, batch, numbers) and values (runs, batch) of observations (runs, batch, ...)."""
+        """The policy's outputs (runs, batch, numbers) and values (runs, batch) for observations (runs, batch, ...)."""
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`."""

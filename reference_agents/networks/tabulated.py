@@ -1,8 +1,8 @@
-"""A network over an environment that has few different observations: each is examined once between two updates.
+"""A network for environments with few different observations: each is evaluated once between two updates.
 
-The grid world shows one of 49 images. A batch of 80 steps sees many of them twice, and the five steps that gather it
-see the same parameters; so the network is asked once for all 49, acting is a look-up, and learning sends back to each
-image the sum of its gradients. This is the same gradient in less than half of the arithmetic.
+The grid world has 49 different images. A batch of 80 steps contains many of them more than once, and its five steps use
+the same parameters. So the network is evaluated once on all 49 images, acting is a table look-up, and the backward pass
+uses the sum of the gradients of each image. This is the same gradient with less than half of the arithmetic.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from symcheck.array_types import Array
 
 
 class TabulatedNetwork:
-    """The same network, asked with the numbers of observations instead of observations.
+    """The same network, evaluated on the numbers of observations instead of observations.
 
     Args:
-        network: of all runs.
-        observations: every observation there is, shape (n, *shape).
-        device: where the network lives.
+        network: the network of all runs.
+        observations: all possible observations, shape (n, *shape).
+        device: the device of the network.
     """
 
     def __init__(self, network: StackedNetwork, observations: Array, device: torch.device) -> None:
@@ -32,12 +32,12 @@ class TabulatedNetwork:
         self._codes = torch.empty(0, dtype=torch.int64)
 
     def refresh(self) -> None:
-        """Forget the answers, which belong to the old parameters."""
+        """Discard the stored outputs, which belong to the old parameters."""
         self._network.refresh()
         self._table = None
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """The policy's numbers (runs, batch, numbers) and values (runs, batch).
+        """The policy's outputs (runs, batch, numbers) and values (runs, batch).
 
         Args:
             observations: numbers of observations, shape (runs, batch), int64.
@@ -53,7 +53,7 @@ class TabulatedNetwork:
         return numbers.gather(1, _wide(observations, numbers)), values.gather(1, observations)
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
-        """As `StackedNetwork.backward`: what belongs to the same observation is added up."""
+        """As `StackedNetwork.backward`; the gradients of equal observations are summed."""
         if self._table is None:
             raise RuntimeError("backward needs a forward pass that was kept")
         numbers, values = self._table

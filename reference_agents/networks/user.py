@@ -2,8 +2,8 @@
 
 The module maps observations (batch, ...) to a pair: logits, or means for continuous actions, (batch, actions); and
 values (batch, 1) or (batch,). Parameters of all runs are stacked and the module is mapped over them; gradients come
-from automatic differentiation. Seeds reproduce a run in the same company; in another, the last bits may differ, because
-torch chooses other kernels.
+from automatic differentiation. Seeds reproduce a run only among the same runs; among others, the last bits may differ,
+because torch chooses other kernels.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     """A new module of a user's network, checked against the task.
 
     Args:
-        network: its name is `pkg.mod:factory` or `path/file.py:factory`; a module class or any zero-argument factory.
-        task: gives the shapes.
-        seed: of torch's generator while it is built; the generator is left as it was.
+        network: the description, named `pkg.mod:factory` or `path/file.py:factory`, of a module class or any
+            zero-argument factory.
+        task: the task, which determines the shapes.
+        seed: the seed of torch's generator during construction; the generator's state is restored afterwards.
 
     Returns:
         The module, in float32 on the CPU.
 
     Raises:
-        TargetError: not a factory of modules, buffers that training would have to change, or outputs of other shapes.
+        TargetError: not a factory of modules, buffers that training would have to update, or outputs of wrong shapes.
     """
     factory = load_attribute(network.name, where=WHERE)
     try:
@@ -86,8 +87,8 @@ class UserActorCritic:
 
     Args:
         network: which.
-        task: gives the shapes.
-        seeds: one per run; draws the initial parameters.
+        task: the task, which determines the shapes.
+        seeds: one seed per run, which draws the initial parameters.
         device: where the parameters live.
     """
 
@@ -111,7 +112,7 @@ class UserActorCritic:
         self._tape: tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor] | None = None
 
     def refresh(self) -> None:
-        """Nothing is derived from the parameters."""
+        """Do nothing, because nothing is derived from the parameters."""
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """As `ActorCritic.forward`."""
@@ -162,11 +163,11 @@ class UserActorCritic:
 
 
 class UserNetwork(torch.nn.Module):
-    """A user's trained module, with the deviations of continuous actions beside it.
+    """A user's trained module, together with the standard deviations of continuous actions.
 
     Args:
         network: the user's module.
-        task: says whether actions are continuous.
+        task: the task, which says whether actions are continuous.
     """
 
     def __init__(self, network: torch.nn.Module, task: Task) -> None:
@@ -176,23 +177,23 @@ class UserNetwork(torch.nn.Module):
             self.register_buffer("log_deviation", torch.zeros(task.actions))
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the user's module gives: logits or means, and values."""
+        """The outputs of the user's module: logits or means, and values."""
         numbers, values = self.network(observation)
         return numbers, values.reshape(len(observation), 1)
 
     def numbers(self, observation: torch.Tensor) -> torch.Tensor:
-        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        """The parameters of the action distribution: logits, or means followed by log standard deviations."""
         policy: torch.Tensor = self(observation)[0]
         deviation = getattr(self, "log_deviation", None)
         return policy if deviation is None else torch.cat([policy, deviation.expand_as(policy)], dim=-1)
 
 
 def export_user_network(network: NetworkPlan, task: Task, parameters: Mapping[str, torch.Tensor]) -> UserNetwork:
-    """One run's module.
+    """Build the module of one run.
 
     Args:
         network: which.
-        task: gives the shapes.
+        task: the task, which determines the shapes.
         parameters: one run's parameters by name.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Plain networks that look at an observation from every side: the symmetry used without equivariant layers.
+"""Plain networks that use the symmetry without equivariant layers, by transforming their inputs.
 
 With g over the group, L_g on observations and K_g on a policy's numbers, and a plain network f:
 
@@ -30,10 +30,10 @@ Combine = Literal["symmetrized", "averaged"]
 
 
 class Views(torch.nn.Module):
-    """How every element of the group moves observations and a policy's numbers.
+    """The action of every element of the group on observations and on the outputs of a policy.
 
     Args:
-        task: gives the symmetry and the spaces.
+        task: the task, which gives the symmetry and the spaces.
 
     Attributes:
         order: the number of elements, identity first.
@@ -42,7 +42,7 @@ class Views(torch.nn.Module):
         matrices: K_g on a policy's numbers, shape (|G|, k, k).
 
     Raises:
-        SpecError: for observations that are not permuted and negated, which no table of indices describes.
+        SpecError: observations are not only permuted and negated, so no table of indices describes the action.
     """
 
     index: torch.Tensor
@@ -75,13 +75,13 @@ class Views(torch.nn.Module):
         self._continuous, self._choices = task.continuous, task.choices
 
     def observations(self, x: torch.Tensor) -> torch.Tensor:
-        """Every L_g x: (..., batch, *shape) to (..., |G| * batch, *shape), all of one element together."""
+        """Every L_g x: (..., batch, *shape) to (..., |G| * batch, *shape), grouped by element."""
         flat = x.flatten(2)
         views = [flat[..., index] * sign for index, sign in zip(self.index, self.sign, strict=True)]
         return torch.cat(views, dim=1).view(len(x), -1, *x.shape[2:])
 
     def observation(self, x: torch.Tensor, element: int) -> torch.Tensor:
-        """L_g x of one element, (batch, *shape) to the same."""
+        """L_g x for one element, (batch, *shape) to the same."""
         return (x.flatten(1)[:, self.index[element]] * self.sign[element]).view(x.shape)
 
     def transform_each(self, x: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
@@ -125,10 +125,10 @@ class ViewingActorCritic(ActorCritic):
 
     Args:
         plan: the plain network's layers.
-        seeds: one per run.
+        seeds: one seed per run.
         device: where the parameters live.
-        views: of the task.
-        combine: how the answers become one.
+        views: the views of the task.
+        combine: how the outputs are combined.
     """
 
     def __init__(
@@ -161,10 +161,10 @@ class ViewingActorCritic(ActorCritic):
 
 
 def combine_views(numbers: torch.Tensor, how: Combine) -> tuple[torch.Tensor, torch.Tensor]:
-    """One answer from many: numbers of every view, mapped back, (runs, |G|, batch, k), to (runs, batch, k).
+    """Combine the outputs of all views, mapped back, (runs, |G|, batch, k), to (runs, batch, k).
 
     Returns:
-        The combined numbers, and the log policy of each view where policies are averaged (else an empty tensor).
+        The combined outputs and, if policies are averaged, the log policy of each view (otherwise an empty tensor).
     """
     if how == "symmetrized":
         return numbers.mean(1), torch.empty(0)

@@ -1,7 +1,7 @@
-"""Annotations of a GitHub Actions run: one line a failed or undecided property, shown beside the job.
+"""Annotations of a GitHub Actions run: one line per failed or undecided property, shown on the job.
 
-GitHub keeps ten annotations of each level for a step and drops the others without a word, so at most ten lines are
-written, and the last says how many were left out.
+GitHub keeps ten annotations of each level per step and silently drops the others, so at most ten lines are written, and
+the last one counts those left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
         results: one or more runs.
 
     Returns:
-        At most `LIMIT` lines, each ending with a newline; "" if nothing failed and all is decided.
+        At most `LIMIT` lines, each ending with a newline; "" if nothing failed or is undecided.
 
     Example:
         >>> lost = PropertyResult("reward_invariance", "failed", "paired", 500, violations=3, max_residual=0.25)

@@ -1,4 +1,4 @@
-"""What a page of intertwiner bases is made of: plain data, filled by `symcheck basis`."""
+"""The data of a page of intertwiner bases, filled by `symcheck basis`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class BasisLayer:
         name: for instance "observation -> hidden".
         source: the representation on its input.
         target: the representation on its output.
-        shape: of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
-        rank: free weights per pair of channels; 0 is a legal answer.
-        dense: weights of an unconstrained layer per pair of channels.
-        bias_rank: free biases per channel.
-        dense_bias: biases of an unconstrained layer per channel.
+        shape: the shape of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
+        rank: the number of free weights per pair of channels; 0 is a valid result.
+        dense: the number of weights of an unconstrained layer per pair of channels.
+        bias_rank: the number of free biases per channel.
+        dense_bias: the number of biases of an unconstrained layer per channel.
         certificate: how the rank was verified, in words ("exact: 4 orbits, as the characters predict").
         pictures: basis matrices as rows of numbers between -1 and 1, each (height, width); the first few are enough.
     """

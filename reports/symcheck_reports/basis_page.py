@@ -1,7 +1,7 @@
-"""The page of `symcheck basis`: how many weights a symmetry leaves free in each layer, and what the filters look like.
+"""The page of `symcheck basis`: the number of free weights in each layer, and pictures of the filters.
 
-Basis matrices are drawn as Hinton diagrams: a square per weight, its side growing with the weight's size, filled where
-the weight is positive and hollow where it is negative, so that sign needs no colour.
+Basis matrices are drawn as Hinton diagrams: one square per weight, whose side grows with the weight's size. Squares of
+positive weights are filled, those of negative weights hollow, so the sign does not depend on colour.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def render_basis(model: BasisModel) -> str:
         A complete HTML document; it requests nothing.
 
     Raises:
-        ValueError: when `model` has no layer.
+        ValueError: `model` has no layer.
 
     Example:
         >>> layer = BasisLayer("in -> out", "signed", "regular", (2, 4), 4, 8, 1, 2, "exact", [[[1, 0], [0, -1]]])
@@ -94,12 +94,12 @@ def _again(model: BasisModel) -> Section | None:
 
 
 def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Sequence[int] = ()) -> Markup:
-    """A matrix as squares: side by size of the weight, filled for positive, hollow for negative.
+    """Draw a matrix as squares: the side shows the size of the weight; filled is positive, hollow negative.
 
     Args:
         matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.
         name: an id that is unique on the page.
-        title: what it is.
+        title: its title.
         tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
     """
     height, width = len(matrix), len(matrix[0])
@@ -116,7 +116,7 @@ def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Seque
 
 
 def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tuple[list[Markup], str]:
-    """The frame and the squares of a matrix, in cells of `CELL` user units, and what they show in a sentence.
+    """The frame and the squares of a matrix, in cells of `CELL` user units, with a description in one sentence.
 
     Args:
         matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.

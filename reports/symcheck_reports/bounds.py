@@ -1,4 +1,4 @@
-"""What the evidence excludes, or what a violation costs, as a sentence: one reading of `bound` for every writer."""
+"""The sentence for `bound` that all writers use: what the evidence excludes, or the cost of a violation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _APART = 1.2  # times the detectable shift: a detectable change that is worth a 
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
-    """What the evidence excludes, in a sentence without its full stop; "" if no bound is stated.
+    """A sentence, without its full stop, on what the evidence excludes; "" if no bound is stated.
 
     Args:
-        bound: as in `PropertyResult.bound`.
-        with_region: name the region in it; leave it out where the region is said once for several properties.
+        bound: the value of `PropertyResult.bound`.
+        with_region: whether to name the region; False if the region is given once for several properties.
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
@@ -31,7 +31,7 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
 
 
 def region_parts(region: Statement | str) -> list[Statement | str]:
-    """A region, or the region that it says more about and then what it adds: several properties share the first.
+    """The parts of a region: the region that several properties share, then the additions of this property.
 
     Example:
         >>> [str(part) for part in region_parts("rollouts")]

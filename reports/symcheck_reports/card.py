@@ -1,6 +1,6 @@
-"""A report as others quote it: a Markdown block for a model card, and a badge.
+"""Short forms of a report: a Markdown block for a model card, and a badge.
 
-Both are made from a JSON report, so that they say what was found and not what somebody remembers.
+Both are made from a JSON report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def read_runs(report: Any) -> list[dict[str, Any]]:
     """The runs of a published report.
 
     Args:
-        report: as parsed from JSON.
+        report: the parsed JSON.
 
     Raises:
         ValueError: it is not a report.
@@ -42,7 +42,7 @@ def render(runs: Sequence[Mapping[str, Any]]) -> str:
     r"""The block for a model card, Markdown that ends with a newline.
 
     Args:
-        runs: as `read_runs` gives them.
+        runs: the runs from `read_runs`.
 
     Example:
         >>> held = {"name": "reward_invariance", "verdict": "passed", "checked": 500}
@@ -88,7 +88,7 @@ def _badge(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
 
 
 def badge_json(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The badge as the endpoint JSON that badge services read."""
+    """The badge in the endpoint JSON format of badge services."""
     label, message, colour = _badge(runs)
     return json.dumps({"schemaVersion": 1, "label": label, "message": message, "color": colour}) + "\n"
 

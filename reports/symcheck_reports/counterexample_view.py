@@ -1,4 +1,4 @@
-"""From a counterexample to what a page shows of it: place, tables of numbers, pictures where the input is a grid."""
+"""Builds the view of a counterexample: place, tables of numbers, and pictures if the input is a grid."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
         target: the environment or network, for the names of its coordinates.
         result: a property with a counterexample.
         anchor: the id that links point to.
-        detail: what is said beside the numbers.
+        detail: the text next to the numbers.
 
     Raises:
         ValueError: the property has no counterexample.

@@ -27,10 +27,10 @@ class Frame:
     """The plotting area and its two scales.
 
     Attributes:
-        x: data to user units across.
-        y: data to user units down.
-        width: of the figure.
-        height: of the figure.
+        x: the horizontal scale, from data to user units.
+        y: the vertical scale, from data to user units.
+        width: the width of the figure.
+        height: the height of the figure.
     """
 
     x: svg.Scale
@@ -41,7 +41,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Drawn:
-    """One network as it is drawn.
+    """One network in the figures.
 
     Attributes:
         name: its name.
@@ -79,7 +79,7 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
         drawn: the networks, at least one with a curve.
         threshold: drawn as a line; a dot marks where each median first reaches it.
         name: an id that is unique on the page.
-        task: for the description.
+        task: the task, for the description.
     """
     frame = _frame([d.curve for d in drawn], threshold, height=400.0)
     parts = _draw_axes(frame)
@@ -125,8 +125,8 @@ def runs(
     """Every run of one network as a thin line, its median on top; the frame is the same for all networks.
 
     Args:
-        env_steps: of each run.
-        returns: of each run.
+        env_steps: the environment steps of each run.
+        returns: the returns of each run.
         drawn: the network.
         frame_of: the curves of all networks, for the scales.
         threshold: drawn as a line.
@@ -155,7 +155,7 @@ def sensitivity(
     Args:
         series: (name, CSS classes, points (rate, low, median, high) by increasing rate).
         name: an id that is unique on the page.
-        label: what the score is.
+        label: the name of the score.
     """
     rates = [point[0] for _, _, points in series for point in points]
     scores = [value for _, _, points in series for point in points for value in point[1:]]

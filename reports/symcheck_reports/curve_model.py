@@ -1,9 +1,9 @@
-"""What a learning-curve page is made of: plain data, filled by whoever trained the agents.
+"""The data of a learning-curve page, filled by the trainer.
 
 One `CurveModel` is one page: one task, several networks, several seeds each. A network that was trained at several
-learning rates has one `NetworkCurves` per rate; the one with `chosen=True` is drawn and tabulated, the others feed the
-learning-rate table. Nothing here computes: statistics are in `symcheck_reports.curve_statistics`, drawing in
-`symcheck_reports.curves`.
+learning rates has one `NetworkCurves` per rate; the one with `chosen=True` is drawn and tabulated, and the others
+appear in the learning-rate table. This module computes nothing: statistics are in `symcheck_reports.curve_statistics`,
+drawing in `symcheck_reports.curves`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that stopped early; the page names it and leaves its curve out of no statistic silently.
+    """A run that stopped early; the page names it and includes its curve in all statistics.
 
     Attributes:
         seed: the run's seed.
-        reason: what happened, in one sentence ("the loss became NaN at update 12").
+        reason: the reason, in one sentence ("the loss became NaN at update 12").
         env_steps: environment steps taken before it stopped.
     """
 
@@ -51,12 +51,13 @@ class NetworkCurves:
     Attributes:
         name: the network's name as on the command line ("equivariant", "mlp").
         learning_rate: the optimiser's step size.
-        curves: one per seed that ran, in order of the seeds; runs that stopped early included, as far as they got.
-        verdict: the weakest that `verify-net` gave any of the trained networks; None if none was verified.
-        verdict_detail: on what evidence, or why it was not verified, in a sentence.
-        features_verdict: of the equivariant layers below free ones, where the network has no verdict of its own.
+        curves: one curve per seed, in order of the seeds, including the curves of runs that stopped early.
+        verdict: the weakest verdict of `verify-net` on any of the trained networks; None if none was verified.
+        verdict_detail: the evidence, or the reason why it was not verified, in a sentence.
+        features_verdict: the verdict of the equivariant layers below unconstrained ones, if the whole network has no
+            verdict.
         failed_runs: the runs that stopped early.
-        parameters: number of trainable numbers; None if unknown.
+        parameters: the number of trainable parameters; None if unknown.
         chosen: whether this learning rate is the one to draw for this name.
     """
 
@@ -87,8 +88,8 @@ class CurveModel:
         versions: package name to version.
         duration_s: wall time of training and evaluation, in seconds, summed over all runs; None if unknown.
         notes: further sentences to show as they are ("preset paper", "run on 2 CPU cores").
-        trained: number of runs that were trained, those that only chose a learning rate included; None if it is
-            the number of curves.
+        trained: the number of trained runs, including those used only to choose a learning rate; None if it equals the
+            number of curves.
     """
 
     task: str

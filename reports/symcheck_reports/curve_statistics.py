@@ -1,8 +1,8 @@
 """Statistics of learning curves over seeds: quantile curves, steps to a threshold, IQM, probability of improvement.
 
 Runs, not evaluations, are the independent units: every interval resamples whole runs. A run that stopped early is kept:
-from where it stopped it counts as the lowest return on the page, and as never reaching the threshold, so that a
-failure cannot flatter its network.
+after it stopped, it counts as the lowest return on the page and as never reaching the threshold, so a failure cannot
+improve the statistics of its network.
 
 Sources: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (IQM, probability
 of improvement); the rest derived here.
@@ -51,9 +51,9 @@ class Estimate:
     """A number with its interval over runs.
 
     Attributes:
-        value: the estimate; infinite if more runs than allowed never got there.
+        value: the estimate; infinite if too many runs never reached the threshold.
         low: lower end of the interval; NaN if there are too few runs for one.
-        high: upper end, likewise.
+        high: upper end of the interval, likewise.
     """
 
     value: float
@@ -70,8 +70,9 @@ def grid(network: NetworkCurves) -> NDArray[np.int64]:
 def returns_on_grid(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
     """The returns of all runs on their common grid.
 
-    Between its own evaluations a run is interpolated linearly; a missing (NaN) evaluation likewise; before its first
-    evaluation it takes the first; beyond its last one it takes `floor` where it stopped early, and the last otherwise.
+    A run is interpolated linearly between its own evaluations and at missing (NaN) ones. Before its first evaluation it
+    has the value of the first; after its last one it has `floor` if it stopped early, and otherwise the value of the
+    last.
 
     Args:
         network: its runs.
@@ -105,7 +106,7 @@ def lowest_return(networks: Sequence[NetworkCurves]) -> float:
 
 
 def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:
-    """Quantiles over runs at each evaluation, from where every run has been measured: what is not known is not drawn.
+    """Quantiles over runs at each evaluation, from the first evaluation that every run has.
 
     Args:
         network: its runs.
@@ -139,7 +140,7 @@ def first_reach(env_steps: Sequence[int] | NDArray[np.int64], returns: Sequence[
 
 
 def steps_to_threshold(network: NetworkCurves, threshold: float) -> NDArray[np.float64]:
-    """Of every run the steps at which it first reached `threshold`; infinite if it never did; shape (runs,)."""
+    """The steps at which each run first reached `threshold`, shape (runs,); infinite if it never did."""
     reached = [first_reach(curve.env_steps, curve.returns, threshold) for curve in network.curves]
     return np.array(reached, dtype=np.float64)
 
@@ -147,10 +148,10 @@ def steps_to_threshold(network: NetworkCurves, threshold: float) -> NDArray[np.f
 def median_steps(reached: NDArray[np.float64]) -> Estimate:
     """The median over runs of the steps to a threshold, with a percentile-bootstrap interval.
 
-    Order statistics without interpolation, so that runs that never got there (infinite) are counted, not dropped.
+    Order statistics are used without interpolation, so runs that never reached the threshold (infinite) are counted.
 
     Args:
-        reached: as from `steps_to_threshold`, shape (runs,).
+        reached: the result of `steps_to_threshold`, shape (runs,).
 
     Example:
         >>> median_steps(np.array([1000.0, 2000.0, np.inf])).value

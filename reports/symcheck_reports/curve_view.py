@@ -1,4 +1,4 @@
-"""From a `CurveModel` to what its page shows: statistics per network, computed once, in the order given."""
+"""Computes the view of a `CurveModel`: statistics per network, in the given order."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class CurveView:
     """The whole page.
 
     Attributes:
-        model: what was given.
-        networks: those to draw.
-        floor: the return that a run counts as from where it stopped early.
+        model: the model of the page.
+        networks: the networks to draw.
+        floor: the return of a run after it stopped early.
         last_step: the last environment step of any curve.
     """
 
@@ -55,7 +55,7 @@ class CurveView:
 
 
 def curve_view(model: CurveModel) -> CurveView:
-    """Compute what the page shows.
+    """Compute the view of the page.
 
     Args:
         model: the curves.
@@ -89,7 +89,7 @@ def _network_view(network: NetworkCurves, index: int, floor: float, threshold: f
 
 
 def steps_text(steps: float, last_step: int) -> str:
-    """A number of steps; of a run that never got there, that it is more than were trained.
+    """Format a number of steps; for a run that never reached the threshold, "> " and the number of trained steps.
 
     Example:
         >>> steps_text(9500.0, 20000), steps_text(math.inf, 20000)
@@ -101,7 +101,7 @@ def steps_text(steps: float, last_step: int) -> str:
 
 
 def estimate_text(estimate: statistics.Estimate, digits: int = 4) -> str:
-    """An estimate with its interval, where it has one, for instance "480 (455 to 497)"."""
+    """Format an estimate with its interval, if it has one, for instance "480 (455 to 497)"."""
     if math.isnan(estimate.value):
         return "–"
     if math.isnan(estimate.low):
@@ -110,7 +110,7 @@ def estimate_text(estimate: statistics.Estimate, digits: int = 4) -> str:
 
 
 def verdict_on_task(view: CurveView) -> str:
-    """The page's heading: who reaches the threshold first, or that nobody does."""
+    """The page's heading: the network that reaches the threshold first, or a sentence that none does."""
     model, networks = view.model, view.networks
     runs = sum(len(n.network.curves) for n in networks)
     if model.threshold is None:

@@ -21,7 +21,7 @@ def render_curves(model: CurveModel) -> str:
         A complete HTML document; it requests nothing.
 
     Raises:
-        ValueError: when `model` has no network: there is nothing to draw.
+        ValueError: `model` has no network, so there is nothing to draw.
 
     Example:
         >>> from symcheck_reports.curve_model import NetworkCurves, SeedCurve

@@ -1,4 +1,4 @@
-"""What a page (or a terminal) says about a search for symmetries: plain data, filled by `symcheck discover`."""
+"""The data of a page (or terminal report) about a search for symmetries, filled by `symcheck discover`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ class DiscoveryCandidate:
     """One map that was tried.
 
     Attributes:
-        observation: how observations move, in words.
-        action: how actions move; "" if it is not known.
-        order: of the element.
-        verdict: "proved", "passed", "failed" or "undecided" by verification, "follows", "refused" or "untried".
+        observation: the map of observations, in words.
+        action: the map of actions, in words; "" if it is not known.
+        order: the order of the element.
+        verdict: "proved", "passed", "failed" or "undecided" from verification; otherwise "follows", "refused" or
+            "untried".
         why: the reason, in a sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
-        kind: the reason without its numbers, by which candidates are grouped; "" for a reason of its own.
+        kind: the reason without its numbers, which groups similar candidates; "" for a reason that no other candidate
+            has.
     """
 
     observation: str
@@ -37,9 +39,9 @@ class DiscoveryForm:
     """One form of maps that was searched.
 
     Attributes:
-        name: what the maps are, in words.
-        decided: how many were accepted or refused.
-        open: how many were not decided; None if not all were listed.
+        name: the form of the maps, in words.
+        decided: the number of accepted or refused maps.
+        open: the number of undecided maps; None if not all were listed.
     """
 
     name: str
@@ -52,11 +54,11 @@ class DiscoveryRotation:
     """A continuous symmetry, found approximately and never claimed.
 
     Attributes:
-        description: what turns, in words.
-        residual: of the dynamics, relative.
-        reward_residual: of the reward, relative.
-        angle: of the finite rotation that was verified, in degrees.
-        verdict: of that verification.
+        description: the rotation, in words.
+        residual: the residual of the dynamics, relative.
+        reward_residual: the residual of the reward, relative.
+        angle: the angle of the finite rotation that was verified, in degrees.
+        verdict: the verdict of that verification.
         why: the reason, in a sentence.
     """
 
@@ -74,26 +76,26 @@ class DiscoveryModel:
 
     Attributes:
         target: the environment.
-        verdict: of the group found; failed where nothing was, undecided where something is open.
-        group: its name, "C1" where nothing was found.
-        order: of the group.
+        verdict: the verdict of the group that was found; failed if there is none, undecided if something is open.
+        group: the name of the group, "C1" if nothing was found.
+        order: the order of the group.
         spec: the SPEC file, "" if nothing was found.
-        narrowing: how the search narrowed: (count in words, what was counted), from all maps to the verified ones.
-        how: the route that the search took, in words.
-        candidates: what was tried, accepted first.
+        narrowing: the stages of the search: (count in words, what was counted), from all maps to the verified ones.
+        how: the method of the search, in words.
+        candidates: the tried maps, accepted ones first.
         rotations: continuous symmetries.
-        remarks: what else to know.
-        names: of the coordinates and actions in `effects`.
+        remarks: further remarks.
+        names: the names of the coordinates and actions in `effects`.
         effects: effect of every column on every coordinate, rows scaled to 1; empty if none was measured.
-        alpha: of the whole search.
-        level: alpha of each screening run.
-        seed: of the search.
+        alpha: the alpha of the whole search.
+        level: the alpha of each screening run.
+        seed: the seed of the search.
         duration_s: wall time, seconds.
         command: the command line that repeats it; "" if none exists.
         interrupted: whether it was stopped.
-        orbits: of a table, what the group makes of its states; None otherwise.
-        forms: how many maps of each form were decided, and how many not.
-        exhaustive: whether the group holds all symmetries there are: a table, searched completely.
+        orbits: for a table, the orbits of its states under the group; None otherwise.
+        forms: the number of decided and undecided maps of each form.
+        exhaustive: whether the group contains all symmetries, because a table was searched completely.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""The page of `symcheck discover`: what was found, what was refused and why, and what pruned the search."""
+"""The page of `symcheck discover`: the group, rejected candidates with reasons, and the pruning of the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terminal output of `symcheck discover`: how the search narrowed, each candidate's verdict, the SPEC file."""
+"""Terminal output of `symcheck discover`: the stages of the search, each candidate's verdict, the SPEC file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
     Args:
         model: the search.
         console: where to print.
-        show_spec: print the SPEC file too, where one was found.
+        show_spec: whether to print the SPEC file too, if there is one.
 
     Example:
         >>> tried = DiscoveryCandidate("(o0) -> (-o0)", "0 <-> 1", 2, "passed", "holds on 500 rewards", 0.0)
@@ -44,7 +44,7 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
 
 
 def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
-    """All lines, one `rich.text.Text` each: the answer, how the search went, what was tried, the file."""
+    """All lines, one `rich.text.Text` each: the result, the stages of the search, the candidates, the file."""
     answer = _verdict(model.verdict if model.order > 1 else _nothing(model))
     facts = f"{seconds(model.duration_s)}, seed {model.seed}, {words.budget_sentence(model)}"
     made = [Text.assemble(answer, words.found_sentence(model)), Text(f"{_GAP}{facts}", style="dim"), Text()]

@@ -11,7 +11,7 @@ REFUSALS = ("failed", "refused")
 
 
 def found_sentence(model: DiscoveryModel) -> str:
-    """What was found, no stronger than its evidence.
+    """A sentence on the result, no stronger than its evidence.
 
     Args:
         model: the search.
@@ -37,14 +37,14 @@ def found_sentence(model: DiscoveryModel) -> str:
 
 
 def budget_sentence(model: DiscoveryModel) -> str:
-    """How the error budget was used: whole by what is accepted, shared by what screens."""
+    """The error budget in words: alpha for the accepted group, and the part of it for each screened candidate."""
     if model.level == model.alpha:
         return f"alpha {model.alpha:g}"
     return f"alpha {model.alpha:g} for the group as a whole, {model.level:.2g} for each candidate screened"
 
 
 def form_lines(model: DiscoveryModel) -> list[str]:
-    """How far the search went, one line a form of maps."""
+    """The completeness of the search, one line per form of maps."""
     return [_form_line(form) for form in model.forms]
 
 
@@ -54,7 +54,7 @@ def _form_line(form: DiscoveryForm) -> str:
 
 
 def rotation_sentence(rotation: DiscoveryRotation) -> str:
-    """A continuous symmetry with its residuals and what verification says about a generic angle, or a finite one."""
+    """A sentence on a continuous symmetry: its residuals, and the verification at a generic or a finite angle."""
     reward = scientific(rotation.reward_residual)
     residuals = f"residual {scientific(rotation.residual)} in the dynamics, {reward} in the reward"
     turned = (
@@ -69,19 +69,19 @@ def rotation_sentence(rotation: DiscoveryRotation) -> str:
 
 
 def narrowing_lines(model: DiscoveryModel) -> list[str]:
-    """How the search narrowed, one line a stage."""
+    """The stages of the search, one line each."""
     return [f"{number} {what}" for number, what in model.narrowing]
 
 
 def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[DiscoveryCandidate, int]]:
-    """Candidates as reports list them: those of one verdict and one kind of reason stand for each other.
+    """Group candidates for reports: one candidate represents others with the same verdict and kind of reason.
 
     Args:
         candidates: in order, accepted ones first.
-        most: so many of a kind are listed one by one before the rest is counted.
+        most: the number of candidates of one kind that are listed; the rest is counted.
 
     Returns:
-        (candidate, how many more are like it); 0 for one that stands for itself.
+        (candidate, number of similar ones that it represents).
 
     Example:
         >>> one = DiscoveryCandidate("(o0) -> (-o0)", "", 2, "refused", "it moves nothing", None, "it moves nothing")
@@ -99,15 +99,15 @@ def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[Di
 
 
 def more_of_a_kind(candidate: DiscoveryCandidate, more: int) -> str:
-    """The line that stands for candidates like one that is listed; "" if there are none."""
+    """The line for candidates similar to a listed one; "" if there are none."""
     return f"and {plural(more, 'more map')} {candidate.verdict}: {one_line(candidate.kind, 300)}" if more else ""
 
 
 def left_out(rest: Sequence[tuple[DiscoveryCandidate, int]]) -> str:
-    """How many candidates a short report leaves out; "" if it shows all.
+    """A sentence on the number of candidates that a short report leaves out; "" if it shows all.
 
     Args:
-        rest: what `gather` lists beyond what is shown.
+        rest: the groups from `gather` that are not shown.
     """
     missing = sum(1 + more for _, more in rest)
     if not missing:

@@ -1,4 +1,4 @@
-"""What a run's properties say beyond a verdict: common evidence, precisions, decisions, and bounds on lost value."""
+"""Details of a run beyond its verdict: common evidence, precisions, decisions, and bounds on lost value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PrecisionView:
     Attributes:
         name: the precision, for instance "float32 as deployed".
         residual: largest residual over the output's scale, as text.
-        tolerance: what it is compared with, as text.
+        tolerance: the tolerance, as text.
         noise: the network's own rounding noise over the output's scale, as text.
     """
 
@@ -34,13 +34,13 @@ class PrecisionView:
 
 @dataclass(frozen=True)
 class GapView:
-    """How much value an approximate symmetry can cost.
+    """The largest loss of value under an approximate symmetry.
 
     Attributes:
-        names: the properties that state it, all with the same figures.
+        names: the properties with this bound, all with the same figures.
         value: the gap, as text.
-        is_exact: whether the values are known; else the gap is an estimate from what was seen.
-        parts: (name, text) of what it is computed from.
+        is_exact: whether the gap is computed from known values; otherwise it is an estimate from samples.
+        parts: the quantities from which it is computed, as (name, text).
     """
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class GapView:
 
 
 def precisions(run: RunResult) -> tuple[PrecisionView, ...]:
-    """The residuals of a network's outputs at each precision, where the engine gives them."""
+    """The residuals of a network's outputs at each precision, if the engine provides them."""
     return tuple(
         PrecisionView(
             str(entry.get("name", "")),
@@ -63,7 +63,7 @@ def precisions(run: RunResult) -> tuple[PrecisionView, ...]:
 
 
 def decisions(run: RunResult) -> tuple[int, int] | None:
-    """(decisions compared, decisions that flip) of a network's largest output; None if it decides nothing."""
+    """(decisions compared, decisions that flip) for the largest output; None if outputs are not decisions."""
     for entry in _entries(run, "decisions"):
         checked = entry.get("checked")
         if isinstance(checked, int) and checked > 0:
@@ -76,7 +76,7 @@ def _entries(run: RunResult, kind: str) -> list[dict[str, Any]]:
 
 
 def coordinates(result: PropertyResult) -> list[dict[str, Any]]:
-    """The entries of `per_coordinate` that are coordinates, with a residual of their own."""
+    """The entries of `per_coordinate` that are coordinates with their own residual."""
     return [entry for entry in result.per_coordinate if "kind" not in entry]
 
 
@@ -93,7 +93,7 @@ _GAP_STATED_APART = frozenset(("kind", "value", "estimate", "confidence", "excee
 
 
 def gaps(run: RunResult) -> tuple[GapView, ...]:
-    """What an approximate symmetry can cost in value; empty if none is stated, the same figures stated once."""
+    """Bounds on the loss of value under an approximate symmetry; equal figures are listed once."""
     by_view: dict[GapView, list[str]] = {}
     for p in run.properties:
         if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None:
@@ -120,7 +120,7 @@ def _size_text(value: Any) -> str:
 def share_notes(
     noted: Sequence[tuple[str, Sequence[Statement]]],
 ) -> tuple[tuple[tuple[tuple[str, ...], str], ...], list[list[Statement]]]:
-    """Split the notes that several properties share from those that each has alone.
+    """Separate notes that several properties share from the notes of each single property.
 
     Args:
         noted: (property, its notes) of each.
@@ -152,7 +152,7 @@ def share_notes(
 
 
 def is_in_a_table(note: Statement) -> bool:
-    """Whether the page has a table of what the note says: the outputs at each precision."""
+    """Whether the page already has a table with the content of the note: the outputs at each precision."""
     return _placement(note) == "table"
 
 

@@ -1,7 +1,7 @@
-"""Numbers and outside text as people read them: the same in every writer.
+"""Formats numbers and external text, in the same way for every writer.
 
-Names, paths and messages come from outside and may hold anything. `clean` makes every character visible and harmless
-to a terminal, to XML and to the direction of the text; escaping for HTML is done once more, where HTML is written.
+Names, paths and messages are external and may contain any character. `clean` makes every character visible and harmless
+to a terminal, to XML and to the direction of the text; HTML is escaped separately where it is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
     r"""The text with control, direction and unpaired surrogate characters written as visible escapes.
 
     Args:
-        text: any text from outside.
+        text: any external text.
 
     Returns:
         Text that is valid in UTF-8 and XML 1.0; newlines and tabs are kept.
@@ -49,7 +49,7 @@ def _escape(character: str) -> str:
 
 
 def one_line(text: str, limit: int = 160) -> str:
-    """The cleaned text on one line, its middle left out where it is longer than `limit` characters.
+    """The cleaned text on one line, without its middle if it is longer than `limit` characters.
 
     Example:
         >>> one_line("a" * 50, limit=11)
@@ -115,7 +115,7 @@ def number(value: Any, digits: int = 6) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A small fraction in percent, to two significant digits.
+    """Format a small fraction in percent, to two significant digits.
 
     Example:
         >>> percent(0.0003), percent(0.5), percent(0.99)
@@ -125,7 +125,7 @@ def percent(fraction: float) -> str:
 
 
 def seconds(duration: float) -> str:
-    """A wall time with the unit that fits.
+    """Format a wall time with a suitable unit.
 
     Example:
         >>> seconds(0.0021), seconds(3.14), seconds(75.0), seconds(7300.0)
@@ -155,14 +155,14 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every single entry of nested lists and mappings with its place.
+    """Every entry of nested lists and mappings, with its place.
 
     Args:
         value: JSON types, as `to_json_value` returns them.
         path: the place of `value` itself.
 
     Yields:
-        (place, entry): the place written as Python indexes it.
+        (place, entry); the place is written in Python's indexing syntax.
 
     Example:
         >>> list(leaves({"goal": [1.0, 2.0]}))
@@ -182,11 +182,11 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def compact(value: Any, limit: int = MAX_ENTRIES, digits: int = 6) -> str:
-    """A whole observation or action on one line; long ones by their size and their non-zero entries.
+    """Format an observation or action on one line; long ones are described by their size and nonzero entries.
 
     Args:
-        value: numbers, arrays, mappings and sequences, nested at will.
-        limit: largest number of entries that is written out.
+        value: numbers, arrays, mappings and sequences, with any nesting.
+        limit: the largest number of entries that are written out.
         digits: significant digits of each entry.
 
     Returns:
@@ -225,7 +225,7 @@ def _written(plain: Any, digits: int) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """A learning rate as pages write it; a dash where another trainer did not say.
+    """Format a learning rate; a dash if another trainer did not record it.
 
     Example:
         >>> rate_text(0.001), rate_text(float("nan"))

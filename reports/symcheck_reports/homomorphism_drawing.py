@@ -1,8 +1,8 @@
 """Drawings of a homomorphism: states coloured by block, and the abstract MDP on one state of each block.
 
-Where states are cells of a map, both drawings are the map. Up to forty states without a place stand on a circle, block
-after block; more are laid out in rows by number. Eight hues in three strengths tell neighbouring blocks apart; numbers
-say which is which, so that nothing hangs on colour alone.
+If states are cells of a map, both drawings show the map. Up to forty states without a position are arranged around a
+circle, block after block; more are laid out in rows by number. Eight hues in three strengths distinguish neighbouring
+blocks; blocks are also numbered, so nothing depends on colour alone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Pair:
-    """Original and abstract MDP, drawn.
+    """The drawings of the original and the abstract MDP.
 
     Attributes:
         original: every state, coloured by block.
         abstract: one state of each block, with the transitions between them.
-        caption: what stands below the original.
-        abstract_caption: what stands below the abstract MDP.
+        caption: the caption of the original.
+        abstract_caption: the caption of the abstract MDP.
     """
 
     original: Markup
@@ -47,7 +47,7 @@ class Pair:
 
 
 def draw(model: HomomorphismModel) -> Pair | None:
-    """Both drawings; None if there are too many states to draw.
+    """Draw both MDPs; None if there are too many states.
 
     Args:
         model: the page's data.

@@ -1,4 +1,4 @@
-"""What a page of an MDP homomorphism is made of: plain data, filled by `symcheck.mdp.pictures`."""
+"""The data of a page of an MDP homomorphism, filled by `symcheck.mdp.pictures`."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ class Matching:
 
 @dataclass(frozen=True)
 class HomomorphismModel:
-    """One page: an MDP beside its abstract MDP.
+    """One page: an MDP and its abstract MDP.
 
     Attributes:
-        target: what the MDP is called.
-        origin: how the maps were found, in words.
+        target: the name of the MDP.
+        origin: how the maps were computed, in words.
         block: the abstract state of each state.
-        pairs: (state, action) of the original.
-        abstract_pairs: of the abstract MDP.
+        pairs: the number of (state, action) pairs of the original.
+        abstract_pairs: the number of pairs of the abstract MDP.
         idle: for each state, whether no episode acts in it.
         edges: (block, block, probability) of abstract transitions, the largest over actions; between different blocks.
-        state_edges: the same between states of the original; only for those few enough to be drawn as a graph.
-        matchings: how actions are matched, for the blocks worth showing.
+        state_edges: the same between states of the original; only if there are few enough states to draw a graph.
+        matchings: the matching of actions, for the blocks shown.
         place: (row, column) of each state; None if states have no place.
         labels: a name of each state; None if its number is the name.
         values: optimal value of each block; None if they were not computed.
         exact: whether rewards and distributions agree up to rounding.
         reward_error: largest difference of rewards within a block, from their mean.
         transition_error: largest L1 distance of distributions within a block, from their mean.
-        loss_bound: the lifted optimal policy is worse than optimal by at most this; None if exact or not known.
-        group: the group's name, where the blocks are orbits.
+        loss_bound: a bound on the loss of the lifted optimal policy; None if the homomorphism is exact or the bound
+            unknown.
+        group: the group's name, if the blocks are orbits.
         order: its order, in words.
-        command: what repeats it; "" if nothing does.
+        command: the command that repeats it; "" if there is none.
         versions: package name and version.
     """
 

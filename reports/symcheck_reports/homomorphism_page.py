@@ -1,4 +1,4 @@
-"""The page of an MDP homomorphism: original coloured by block, abstract MDP beside it, blocks in a table."""
+"""The page of an MDP homomorphism: the original coloured by block, the abstract MDP, and a table of blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def render_homomorphism(model: HomomorphismModel) -> str:
         A complete HTML document; it requests nothing.
 
     Raises:
-        ValueError: when `model` has no state.
+        ValueError: `model` has no state.
 
     Example:
         >>> model = HomomorphismModel("two rooms", "coarsest partition", [0, 0, 1], 6, 4, [False, False, False])

@@ -1,8 +1,8 @@
 """HTML pages: one self-contained file per report, verdict first.
 
-`render_run` builds views of the results (`symcheck_reports.model`), asks each section for its part, and puts them into
-the page. A page of many checks stays within a budget: failures and undecided properties are always shown in full,
-passes beyond the budget are counted and left to the JSON report, and the page says so.
+`render_run` builds views of the results (`symcheck_reports.model`), builds each section, and combines them into the
+page. A page with many checks has a size budget: failures and undecided properties are always shown in full; passes
+beyond the budget are counted, and the page refers to the JSON report for them.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def render_run(results: Sequence[RunResult] | RunResult) -> str:
         results: the runs, in order.
 
     Returns:
-        A complete HTML document, at most `BUDGET_BYTES` long unless failures alone need more.
+        A complete HTML document, at most `BUDGET_BYTES` long unless failures alone are longer.
 
     Raises:
-        ValueError: when `results` is empty.
+        ValueError: `results` is empty.
 
     Example:
         >>> run = RunResult("env", "CartPole-v1", "mirror", {"name": "C2", "order": 2}, (), 0.01, 0)
@@ -72,17 +72,17 @@ def render_run(results: Sequence[RunResult] | RunResult) -> str:
 
 
 def render_counterexamples(run: RunResult, name: str | None = None) -> str:
-    """A page of nothing but the counterexamples: state and image drawn side by side, expected and measured.
+    """A page with the counterexamples only: state and image side by side, with expected and measured values.
 
     Args:
         run: the run.
-        name: the property to show; None shows all that failed with an input.
+        name: the property to show; None shows all failed properties with a counterexample.
 
     Returns:
         A complete HTML document.
 
     Raises:
-        ValueError: when there is no such counterexample.
+        ValueError: there is no such counterexample.
     """
     chosen = [p for p in run.properties if p.counterexample is not None and name in (None, p.name)]
     if not chosen:
@@ -95,11 +95,11 @@ def render_counterexamples(run: RunResult, name: str | None = None) -> str:
 
 
 def notebook(results: Sequence[RunResult] | RunResult, height: int = 720) -> str:
-    """The page inside a frame, for `_repr_html_`: its style does not touch the notebook's.
+    """The page inside a frame, for `_repr_html_`; its style does not affect the notebook.
 
     Args:
         results: the runs.
-        height: of the frame, in pixels.
+        height: the height of the frame, in pixels.
 
     Returns:
         One `iframe` element.
@@ -108,11 +108,11 @@ def notebook(results: Sequence[RunResult] | RunResult, height: int = 720) -> str
 
 
 def frame(page: str, height: int = 720) -> str:
-    """Any page of ours inside a frame that only its own script may run in.
+    """A symcheck page inside a sandboxed frame, in which only its own script may run.
 
     Args:
         page: a complete HTML document.
-        height: of the frame, in pixels.
+        height: the height of the frame, in pixels.
     """
     return (
         f'<iframe title="symcheck report" sandbox="allow-scripts" width="100%" height="{int(height)}" '

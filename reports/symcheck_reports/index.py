@@ -1,9 +1,8 @@
 """The index page over a folder of reports: every verdict in one table, each linked to its page.
 
-`read_folder` collects the JSON reports below a folder, `render_index` turns them into a page to be written into that
-folder. A page without a JSON report counts with the verdict that it states itself, so that the index never looks better
-than a page below it. A file that is not a report is passed over; one that looks like a report and cannot be read is
-listed as such.
+`read_folder` collects the JSON reports below a folder, and `render_index` converts them to a page for that folder. A
+page without a JSON report is counted by its own verdict, so the index never looks better than a page below it. A file
+that is not a report is ignored; a file that looks like a report but cannot be read is listed as unreadable.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class IndexEntry:
         target: the environment or network.
         symmetry: the symmetry's name.
         verdict: the run's verdict.
-        approximate: whether a property that did not fail holds approximately only.
+        approximate: whether a property that did not fail holds only approximately.
         kind: "env", "net", "mirror", "policy" or "game".
         failing: the properties that failed.
         properties: number of properties.
@@ -56,12 +55,12 @@ class IndexEntry:
 
 @dataclass(frozen=True)
 class SearchEntry:
-    """One search for symmetries found in a folder: it claims nothing, so it is counted with no verdict.
+    """One search for symmetries found in a folder; a search makes no claim, so its verdict is not counted.
 
     Attributes:
         target: the environment.
-        found: the group, or how far the search says that there is none.
-        verdict: of the group found, or "undecided"; "" if nothing was found and nothing is open.
+        found: the group, or a phrase that says for which maps there is none.
+        verdict: the verdict of the group found, or "undecided"; "" if nothing was found and nothing is open.
         json_link: address of the JSON file, relative to the folder.
         page_link: address of its page; "" if there is none.
     """
@@ -75,12 +74,12 @@ class SearchEntry:
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page of a verification that no JSON report stands for.
+    """A page of a verification without a JSON report.
 
     Attributes:
         name: the file, relative to the folder.
-        title: what the page calls itself.
-        verdict: as the page states it.
+        title: the title of the page.
+        verdict: the verdict stated on the page.
     """
 
     name: str
@@ -90,7 +89,7 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class FolderIndex:
-    """What a folder holds.
+    """The contents of a folder.
 
     Attributes:
         name: the folder's name.
@@ -99,7 +98,7 @@ class FolderIndex:
         searches: the searches for symmetries.
         other_pages: (file, title) of HTML files that verify nothing, for instance learning curves.
         pages: pages of verifications without a JSON report, failed ones first.
-        not_counted: how many of the other pages may hold a verdict that cannot be read.
+        not_counted: the number of other pages that may contain an unreadable verdict.
     """
 
     name: str
@@ -228,7 +227,7 @@ def render_index(index: FolderIndex) -> str:
     """The page.
 
     Args:
-        index: what `read_folder` found.
+        index: the result of `read_folder`.
 
     Returns:
         A complete HTML document whose links are relative to the folder.

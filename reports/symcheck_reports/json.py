@@ -1,7 +1,7 @@
 """JSON reports, schema `symcheck/2`: the run as data, for programs, and for `symcheck replay`.
 
-One run is one object; several runs stand under `reports`, below their overall verdict. The published JSON Schema lies
-beside this module, and `schema()` returns it.
+One run is one object; several runs are listed under `reports`, with their overall verdict. The published JSON Schema is
+in the folder of this module, and `schema()` returns it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from symcheck.engine.results import SCHEMA, RunResult, overall_verdict
 def render(results: Sequence[RunResult] | RunResult) -> str:
     """The report as JSON text that ends with a newline.
 
-    NaN and infinities are strings, and everything outside ASCII is escaped, so that any tool can read the file.
+    NaN and infinities are strings, and non-ASCII characters are escaped, so any tool can read the file.
 
     Args:
         results: one or more runs, in the order they were made.
@@ -26,7 +26,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
         One object for one run; `{"schema", "verdict", "reports"}` for several.
 
     Raises:
-        ValueError: when `results` is empty: nothing tested leaves no report.
+        ValueError: `results` is empty; without a test there is no report.
 
     Example:
         >>> run = RunResult("env", "CartPole-v1", "mirror", {"name": "C2", "order": 2}, (), 0.01, 0)
@@ -40,7 +40,7 @@ def to_object(results: Sequence[RunResult] | RunResult) -> dict[str, Any]:
     """The same as nested dictionaries of JSON types.
 
     Raises:
-        ValueError: when `results` is empty.
+        ValueError: `results` is empty.
     """
     runs = [results] if isinstance(results, RunResult) else list(results)
     if not runs:
@@ -52,7 +52,7 @@ def to_object(results: Sequence[RunResult] | RunResult) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12) of what `render` writes.
+    """The published JSON Schema (draft 2020-12) of the output of `render`.
 
     Example:
         >>> schema()["title"]

@@ -1,7 +1,7 @@
 """JUnit XML: a test suite per run, a test case per property, for the test pages of CI systems.
 
-`failed` is a failure and `undecided` an error, so that both stop a build that reads nothing else; `passed` and
-`proved` succeed and say on what evidence in `system-out`.
+`failed` is a failure and `undecided` an error, so both stop a build that reads only JUnit; `passed` and `proved`
+succeed and give their evidence in `system-out`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
         results: one or more runs.
 
     Returns:
-        One `testsuites` element; well-formed whatever characters the names hold.
+        One `testsuites` element; well-formed for any characters in names.
 
     Example:
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)

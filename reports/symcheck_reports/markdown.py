@@ -1,7 +1,7 @@
-"""Markdown for pull requests and step summaries: the verdicts in a table, failures in full below it.
+"""Markdown for pull requests and step summaries: a table of verdicts, then failures in full.
 
-Text from outside stands in code spans or is escaped, so that it can neither format the comment nor mention anybody.
-The report stays below the limit at which GitHub drops a step summary whole.
+External text is in code spans or escaped, so it can neither format the comment nor mention users. The report stays
+below the size at which GitHub drops a whole step summary.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def render(results: Sequence[RunResult] | RunResult, *, budget: int = BUDGET_BYT
 
     Args:
         results: one or more runs.
-        budget: how many bytes may be written; less than `BUDGET_BYTES` where a summary is appended to.
+        budget: the largest number of bytes; less than `BUDGET_BYTES` if text is appended to a summary.
 
     Returns:
-        At most `budget` bytes of UTF-8 (a verdict and a note at least): passes are left out first, then the ends of
-        long failures; what is left out is counted.
+        At most `budget` bytes of UTF-8 (at least a verdict and a note). Passes are left out first, then the ends of
+        long failures; omissions are counted.
 
     Example:
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
@@ -128,7 +128,7 @@ def _code(text: str, limit: int) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text that Markdown shows as it is.
+    r"""Escape text so that Markdown shows it literally.
 
     Example:
         >>> print(escaped("a_b <b> @me"))

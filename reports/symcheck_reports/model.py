@@ -1,7 +1,7 @@
-"""From results to what a page shows (`symcheck_reports.views`).
+"""Builds the views of a page (`symcheck_reports.views`) from results.
 
-The model decides what is said and in which order; sections and templates only decide how it looks. Building it
-computes no statistics and invents no figure: everything comes from `symcheck.engine.results`.
+The model determines content and order; sections and templates only determine the appearance. It computes no statistics:
+all figures come from `symcheck.engine.results`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
 
     Args:
         run: the result.
-        index: its place among several, for anchors.
-        max_passing: show at most this many properties that hold; the others are counted in `left_out`.
+        index: its position among several runs, for anchors.
+        max_passing: the largest number of passing properties to show; the others are counted in `left_out`.
 
     Returns:
         The view; failed and undecided properties are always in it.

@@ -1,7 +1,7 @@
-"""What an HTML page says of itself: its title, its kind and its verdict, read without running it.
+"""Reads the title, kind and verdict of an HTML page without running it.
 
-Pages carry kind and verdict as `<meta name="symcheck:kind">` and `<meta name="symcheck:verdict">` in their head. Older
-pages have the verdict as a class of their header, below the words that say what kind of page it is.
+Pages carry kind and verdict as `<meta name="symcheck:kind">` and `<meta name="symcheck:verdict">` in their head. In
+older pages the verdict is a class of the header, below the words that give the kind of page.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _KIND_BY_EYEBROW: dict[str, PageKind] = {
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What a page says of itself.
+    """The facts that a page states.
 
     Attributes:
         title: "" if it has none.
-        kind: what kind of page of ours it is; None for a page that says nothing of the sort.
-        verdict: of a verification, a search or an index; None if the page has none.
+        kind: the kind of symcheck page; None for other pages.
+        verdict: the verdict of a verification, a search or an index; None if the page has none.
     """
 
     title: str = ""
@@ -50,10 +50,10 @@ def read_page(path: Path) -> PageFacts:
     """Read the beginning of a page.
 
     Args:
-        path: an HTML file, ours or anybody's.
+        path: an HTML file, written by symcheck or not.
 
     Returns:
-        What it says; nothing if it cannot be opened.
+        Its facts; empty if it cannot be opened.
     """
     parser = _HeadParser()
     try:

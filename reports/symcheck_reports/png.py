@@ -1,4 +1,4 @@
-"""A minimal PNG writer: a grid of numbers as a small data URI, for observations that are images."""
+"""A minimal PNG writer for image observations: a grid of numbers becomes a small data URI."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def data_uri(png: bytes) -> str:
 
 
 def brightness(value: Any, low: float, high: float) -> int:
-    """A value as 0 to 255 between `low` and `high`; what is not a finite number is drawn black.
+    """Scale a value between `low` and `high` to 0..255; values that are not finite become 0 (black).
 
     Example:
         >>> brightness(0.5, 0.0, 1.0), brightness("NaN", 0.0, 1.0)

@@ -1,8 +1,8 @@
-"""Drawings of the classic-control environments, so that a counterexample can be seen: the state and its mirror image.
+"""Draws counterexamples of classic-control environments: the state and its mirror image.
 
-Each drawing takes one observation as the environment returns it and is to scale; geometry and directions follow
-Gymnasium's own `render`. To add an environment: write a function from its observation to SVG elements, and list it in
-`_SKETCHES` with the pattern of its ids and the length of its observation.
+Each drawing is made from one observation and is to scale; geometry and directions follow Gymnasium's `render`. To add
+an environment: write a function from its observation to SVG elements, and list it in `_SKETCHES` with the pattern of
+its ids and the length of its observation.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def knows(target: str) -> bool:
 
 
 def scenes(target: str, view: CounterexampleView) -> list[Scene]:
-    """The counterexample drawn: given, its image under g, and both next states where they are known.
+    """Draw a counterexample: the state, its image under g, and both next states if they are known.
 
     Args:
         target: the environment's id.
         view: the counterexample.
 
     Returns:
-        Two to four scenes; none for an environment that has no sketch, or values it cannot draw.
+        Two to four scenes; none if there is no sketch for the environment or its values cannot be drawn.
     """
     sketch = next((s for s in _SKETCHES if s.pattern.search(target)), None)
     given, moved = (_vector(value, sketch) for value in (view.observation, view.image_observation))
@@ -73,7 +73,8 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")
-        asked, came = "expected next state: g T(s, a)", "measured next state: T(g s, g a); the expected one pale"
+        asked = "expected next state: g T(s, a)"
+        came = "measured next state: T(g s, g a), over the expected state (pale)"
         scenes.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
         scenes.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
     return scenes

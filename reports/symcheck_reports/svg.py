@@ -1,7 +1,7 @@
-"""Hand-made SVG: elements, a framed figure with title and description, linear and logarithmic scales.
+"""Writes SVG: elements, a framed figure with title and description, linear and logarithmic scales.
 
-Colour, stroke and font come from CSS classes of the page, so that a figure follows light, dark and print. No inline
-style is written: the page's security policy would ignore it.
+Colour, stroke and font come from CSS classes of the page, so a figure adapts to light mode, dark mode and print. There
+are no inline styles, because the page's content security policy would block them.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ def figure(
     height: float,
     pixels: float | None = None,
 ) -> Markup:
-    """An `svg` element that scales with its column and is named for people who do not see it.
+    """An `svg` element that scales with its column and has an accessible name and description.
 
     Args:
         children: the drawing, in user units.
         name: an id that is unique on the page.
-        title: what it is.
-        description: what it shows, in a sentence or two.
-        width: user units across.
-        height: user units down.
-        pixels: per user unit, for a figure of fixed size; None fits it to its column.
+        title: the accessible name.
+        description: the accessible description, one or two sentences.
+        width: the width, in user units.
+        height: the height, in user units.
+        pixels: pixels per user unit, for a figure of fixed size; None fits it to its column.
     """
     return element(
         "svg",
@@ -107,9 +107,9 @@ class Scale:
     Attributes:
         low: the data value at `start`.
         high: the data value at `end`.
-        start: user units.
-        end: user units.
-        log: whether equal factors take equal lengths.
+        start: the position of `low`, in user units.
+        end: the position of `high`, in user units.
+        log: whether the scale is logarithmic.
 
     Example:
         >>> Scale(1, 100, 0, 200, log=True)(10)
@@ -149,7 +149,7 @@ def ticks(low: float, high: float, target: int = 5) -> list[float]:
 
 
 def decades(low: int, high: int, target: int = 5) -> list[int]:
-    """Exponents between `low` and `high` to label, at most about `target` of them, zero included where it is inside.
+    """Exponents between `low` and `high` to label, at most about `target` of them, including zero if it is inside.
 
     Example:
         >>> decades(-9, 3)

@@ -1,4 +1,4 @@
-"""Templates: Jinja2 with escaping always on, every outside text cleaned once, and a page shell that requests nothing.
+"""Jinja2 templates with autoescaping, cleaned external text, and a page shell without network requests.
 
 `section` renders one template of `templates/` to markup; `document` puts sections into a page whose content security
 policy allows its own style and script by their hash, images from `data:` addresses, and nothing else.
@@ -40,15 +40,15 @@ class Section:
 
 @dataclass(frozen=True)
 class PageHead:
-    """What stands above the sections.
+    """The part of a page above its sections.
 
     Attributes:
         eyebrow: the kind of report, in small type.
-        sentence: the heading: the verdict in a sentence.
-        lead: a sentence or two below it; "" leaves it out.
-        verdict: drawn as a coloured word; None leaves it out.
-        facts: (name, value) pairs in a strip.
-        kind: what kind of page it is, for `symcheck report`.
+        sentence: the heading, which states the verdict in a sentence.
+        lead: one or two sentences below it; "" for none.
+        verdict: shown as a coloured word; None for none.
+        facts: (name, value) pairs, shown in one row.
+        kind: the kind of page, for `symcheck report`.
     """
 
     eyebrow: str
@@ -65,10 +65,10 @@ def document(head: PageHead, sections: Sequence[Section], footer: str = "") -> s
     Args:
         head: verdict and facts.
         sections: the parts, in order.
-        footer: a closing sentence, for instance what was left out.
+        footer: a closing sentence, for instance on what was left out.
 
     Returns:
-        The page as text; UTF-8, no reference to anything outside itself.
+        The page as text, in UTF-8, without external references.
     """
     style, script = _asset("page.css"), _asset("page.js")
     policy = (
@@ -93,7 +93,7 @@ def section(template: str, anchor: str, title: str, **values: Any) -> Section:
         template: the template's name without its ending.
         anchor: the section's id.
         title: its heading.
-        **values: what the template uses; a missing name raises.
+        **values: the variables of the template; a missing one raises.
     """
     return Section(anchor, title, Markup(_template(f"{template}.html.j2").render(anchor=anchor, **values)))
 
@@ -143,7 +143,7 @@ def _hash(text: str) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A name that may break after its underscores, points and slashes, and before an index.
+    """A name with line-break opportunities after underscores, points and slashes, and before an index.
 
     Example:
         >>> breakable("reward_invariance")
@@ -159,7 +159,7 @@ _JOINT = re.compile(r"(?<=[_./:])(?=\w)")
 
 
 def breaking(text: str) -> Markup:
-    """A text whose long words, paths above all, may break after their joints rather than anywhere.
+    """A text whose long words, mainly paths, may break after their separators.
 
     Example:
         >>> breaking("examples/policies.py:make holds")
@@ -176,7 +176,7 @@ _NUMBER = re.compile(r"\d[\d.]*e[+-]\d+")
 
 
 def prose(text: str) -> Markup:
-    """A sentence whose numbers do not break at the sign of their exponent.
+    """A sentence without line breaks at the sign of an exponent.
 
     Example:
         >>> prose("at most 1.0e-12 < x")
@@ -189,7 +189,7 @@ _LEAD = 170  # characters: two or three lines of a table cell
 
 
 def folded(text: str) -> tuple[str, str]:
-    """The sentences that fit a table cell, at least one, and the rest.
+    """The sentences that fit into a table cell (at least one), and the remaining ones.
 
     Example:
         >>> folded("One. Two.")
@@ -230,13 +230,13 @@ _MINUS = re.compile(r"(?<![\w.])-(?=[\w(<ρ ])")
 
 
 def formula(text: str) -> Markup:
-    """A formula as the engine writes it, with arrows, minus signs and subscripts.
+    """Typeset a formula of the engine, with arrows, minus signs and subscripts.
 
     Args:
         text: for instance "(o0, o1) -> (-o0, o1)".
 
     Returns:
-        Markup; anything that looks like markup in `text` stays text.
+        Markup; markup characters in `text` are escaped.
 
     Example:
         >>> formula("(o0) -> (-o0)")

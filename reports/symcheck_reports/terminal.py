@@ -1,7 +1,7 @@
-"""Terminal output: the verdict of each property on a line, failures in full, the summary last.
+"""Terminal output: one line per property with its verdict, failures in full, and the summary last.
 
-The words are those of the page (`symcheck_reports.words`). Text from outside is never read as markup, and its control
-characters are shown instead of obeyed. Lines are not wrapped, so that a log can be searched.
+The words are those of the page (`symcheck_reports.words`). External text is never interpreted as markup, and its
+control characters are shown as escapes. Lines are not wrapped, so a log can be searched.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def print_run(results: Sequence[RunResult] | RunResult, console: Console, *, qui
 
     Args:
         results: the runs, in order.
-        console: where to print; colour and its absence are the console's business.
-        quiet: print failures and the one-line summary of each run only.
+        console: the console, which also decides about colour.
+        quiet: whether to print only failures and the one-line summary of each run.
 
     Example:
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
@@ -62,7 +62,7 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
 
     Args:
         run: the run.
-        quiet: leave out the properties that hold and the header.
+        quiet: whether to leave out the header and the properties that hold.
 
     Returns:
         One `rich.text.Text` per line.
@@ -112,15 +112,15 @@ def _shares_reason(result: PropertyResult, following: PropertyResult) -> bool:
 
 
 def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool = True) -> list[Text]:
-    """The line of a property that holds or is undecided: verdict, name, evidence, residual, bound.
+    """The line of a passing or undecided property: verdict, name, evidence, residual, bound.
 
     Args:
         result: the property.
-        width: of the column of names.
-        with_reason: whether the reason of an undecided property follows.
+        width: the width of the column of names.
+        with_reason: whether to append the reason of an undecided property.
 
     Returns:
-        One line, and its reason and likely causes below it.
+        One line, followed by its reason and likely causes.
     """
     parts = [words.evidence(result)]
     if (largest := words.largest_residual(result)) is not None:
@@ -138,7 +138,7 @@ def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool 
 
 
 def failure_lines(result: PropertyResult, run: RunResult) -> list[Text]:
-    """The block of a failed property: place, claim, residual, likely causes, how to see it again."""
+    """The block of a failed property: place, claim, residual, likely causes, how to reproduce it."""
     group = one_line(str(run.group.get("name", "the group")), 40)
     name = (one_line(result.name, 60), "bold")
     beside = f" ({', '.join(qualified)})" if (qualified := words.qualifications(result)) else ""

@@ -1,8 +1,8 @@
-"""What the coordinates of well-known environments are called, and their units, so that tables need no looking up.
+"""Names and units of the coordinates of well-known environments.
 
-An observation is a row of numbers to a program; a reader wants to know that the third one is an angle in radians. The
-names and units are those of Gymnasium's documentation. To add an environment: list the pattern of its ids with one
-(name, unit) per coordinate, "" if the number has no unit.
+Tables show them, so a reader sees that the third component is an angle in radians. The names and units are those of
+Gymnasium's documentation. To add an environment: list the pattern of its ids with one (name, unit) per coordinate, ""
+if the number has no unit.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _PLACE = re.compile(r"(?:s|obs|observation|next s)\[(\d+)\]")
 
 
 def label(target: str, place: str) -> str:
-    """What a coordinate is called, with its unit.
+    """The name of a coordinate, with its unit.
 
     Args:
         target: the environment's id.
-        place: the coordinate as reports write it, for instance "observation[2]" or "s[2]".
+        place: the coordinate as in reports, for instance "observation[2]" or "s[2]".
 
     Returns:
-        Name and unit; "" for an environment or a place that is not known.
+        Name and unit; "" for an unknown environment or place.
 
     Example:
         >>> label("CartPole-v1", "observation[2]"), label("CartPole-v1", "reward"), label("Mine-v0", "s[0]")
@@ -65,7 +65,7 @@ def label(target: str, place: str) -> str:
 
 
 def labelled(target: str, place: str) -> str:
-    """The coordinate with what it is called in brackets, where that is known.
+    """The coordinate with its name in brackets, if that is known.
 
     Example:
         >>> labelled("CartPole-v1", "s[0]"), labelled("CartPole-v1", "a")

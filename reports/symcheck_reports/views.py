@@ -1,7 +1,7 @@
-"""What a page shows of a run: small dataclasses of text and numbers, ready to be rendered.
+"""The views of a run: small dataclasses of text and numbers that templates render.
 
 `symcheck_reports.model` and `symcheck_reports.counterexample_view` build them from results; sections and templates only
-decide how they look.
+determine their appearance.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class NumberTable:
     """A table of numbers: one row per entry, in the order to show.
 
     Attributes:
-        caption: what the table holds.
-        columns: the headings, the first one for the row's name.
+        caption: the caption of the table.
+        columns: the headings; the first one is that of the row names.
         rows: the cells of each row as text.
         marked: indices of rows to emphasise, for instance where expected and actual differ most.
-        left_out: number of entries that the table does not show.
+        left_out: the number of entries that the table does not show.
     """
 
     caption: str
@@ -37,10 +37,10 @@ class Picture:
     """A grid of values to draw as an image.
 
     Attributes:
-        caption: what it shows.
+        caption: the caption of the picture.
         values: nested lists, (height, width), or (channels, height, width), or (height, width, 3).
         shape: the shape of `values`.
-        low: the value drawn darkest, the same for all pictures that are compared.
+        low: the value drawn darkest, the same for all compared pictures.
         high: the value drawn brightest.
     """
 
@@ -58,24 +58,25 @@ class CounterexampleView:
     Attributes:
         anchor: the id that links point to.
         property_name: the property it refutes.
-        equation: what the property claims.
+        equation: the claim of the property.
         place: g, s and a in words.
         residual: residual, place, unit and tolerance in words.
-        tables: the input and its image; what was expected and what was measured.
-        pictures: the same drawn, where they are grids; empty otherwise.
-        renders: drawn by the environment itself, as (caption, address); empty if it cannot.
-        undrawn: why the environment drew nothing; "" if it did, or where the page draws it otherwise.
-        boards: of games, as (caption, drawing).
-        next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
-        verdict: the property's: a violation that is accepted does not fail.
+        tables: the input and its image, and the expected and measured values.
+        pictures: the same as pictures if they are grids; empty otherwise.
+        renders: images rendered by the environment, as (caption, address); empty if it cannot render.
+        undrawn: why the environment rendered nothing; "" if it did, or if the page has another drawing.
+        boards: the boards of games, as (caption, drawing).
+        next_observations: the observations of the next states, as (caption, raw observation), for drawings of known
+            environments.
+        verdict: the verdict of the property; an accepted violation does not fail.
         observation: the raw observation, for drawings of known environments.
         image_observation: the raw image of the observation, or None.
         action: the raw action, or None.
         image_action: the raw image of the action, or None.
-        expected: the raw value that the claim asks for.
-        actual: the raw value measured.
+        expected: the raw value that the claim requires.
+        actual: the raw measured value.
         causes: likely causes, most likely first.
-        reproduce: the command that shows it again; "" if none exists.
+        reproduce: the command that reproduces it; "" if there is none.
         detail: on what evidence.
         evidence: number of checks and violations.
     """
@@ -112,16 +113,16 @@ class PropertyView:
     Attributes:
         name: the property's name.
         verdict: its verdict.
-        qualifications: words beside the verdict: "approximate", and what accepts the violation.
-        equation: what it claims.
+        qualifications: words next to the verdict: "approximate", and what accepts the violation.
+        equation: its claim.
         meaning: the same in words.
         evidence: number of checks and violations.
-        bound: what the evidence excludes; "" if nothing is stated.
-        region: where the evidence was gathered; "" if nothing is stated.
+        bound: what the evidence excludes; "" if there is no bound.
+        region: the region of the evidence; "" if it is not stated.
         residual: the largest residual as text.
-        tolerance: what it is compared with, as text.
+        tolerance: the tolerance, as text.
         unit: norm, unit and place of the residual.
-        detail: on what evidence, over which region, where the tolerance comes from.
+        detail: the evidence, its region, and the origin of the tolerance.
         location: the layer's name, "" for environments.
         anchor: id of its counterexample; "" without one.
         residuals: (name, residual, tolerance) of the property and then of each coordinate.
@@ -150,12 +151,12 @@ class LayerView:
     """One link of a network's chain of layers.
 
     Attributes:
-        name: as in `named_modules()`.
+        name: the name, as in `named_modules()`.
         type: the module's class.
         representation: how the group acts on its output.
-        residual: as text.
+        residual: the residual, as text.
         verdict: one of the verdicts, or another word of the engine's.
-        notes: where in the layer the residual is, and why it does not carry the action; empty if it does.
+        notes: the place of the residual in the layer, and why the layer breaks the action; empty if it does not.
     """
 
     name: str
@@ -180,21 +181,21 @@ class RunView:
         sentence: the verdict in a sentence.
         claims: (part, one text per generator), for instance ("observation", ("...",)).
         properties: the rows to show.
-        left_out: number of passing properties that are not shown.
+        left_out: the number of passing properties that are not shown.
         counterexamples: all of them.
         layers: the chain of layers; empty for environments.
         method_reason: why the method was chosen.
         facts: (name, value) pairs: seed, alpha, duration, versions.
         command: the command that repeats the run.
         interrupted: whether it was stopped early.
-        shared: (properties, text) of evidence that several properties have in common, to be said once.
-        noted_regions: the regions that some note names, so that they need no line of their own.
+        shared: (properties, text) of evidence that several properties share, which is stated once.
+        noted_regions: the regions that some note names; they need no line of their own.
         precisions: the outputs at each precision, for networks.
         decisions: (decisions compared, decisions that flip), for networks that choose by the largest output; or None.
         gaps: bounds on the loss of value, for approximate symmetries.
         columns: wrong columns of a mirror function, as (place, term, name, expected, found, code).
-        columns_left_out: how many more there are.
-        differences: numbers of a model that differ from their images, as (text, relative size).
+        columns_left_out: the number of wrong columns that are not shown.
+        differences: parameters of a model that differ from their images, as (text, relative size).
         poses: drawings of a robot, as (caption, drawing).
     """
 

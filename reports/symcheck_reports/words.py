@@ -1,4 +1,4 @@
-"""The sentences of a report, written once: the page, the terminal, Markdown and JUnit say the same with the same words.
+"""The sentences of a report, shared by page, terminal, Markdown and JUnit.
 
 A sentence is never stronger than its evidence. `passed` names the number of checks and what could have been missed;
 `proved` is used only where every property is proved; an interrupted run is undecided.
@@ -49,14 +49,14 @@ _ACCEPTED: dict[AcceptedBy, str] = {"baseline": "accepted by baseline", "accept_
 
 @dataclass(frozen=True)
 class PropertyWords:
-    """What a property claims: `equation` for those who know the mathematics, `meaning` for those who know the RL."""
+    """The claim of a property: `equation` for mathematicians, `meaning` for RL practitioners."""
 
     equation: str
     meaning: str
 
 
 def property_words(result: PropertyResult) -> PropertyWords:
-    """Equation and meaning of a property: its own, else those of the table of equations, else its name with spaces.
+    """Equation and meaning of a property: its own, else those in the table of equations, else its name with spaces.
 
     Example:
         >>> property_words(PropertyResult("reward_invariance", "passed", "paired", 9)).equation
@@ -80,7 +80,7 @@ def claim_name(result: RunResult) -> str:
 
 
 def verdict_sentence(result: RunResult) -> str:
-    """The whole verdict in a sentence that claims no more than the evidence.
+    """The verdict in a sentence that claims no more than the evidence.
 
     Args:
         result: one run.
@@ -173,7 +173,7 @@ def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
 
 
 def summary_sentence(results: Sequence[RunResult]) -> str:
-    """Several runs in a sentence, for instance "3 symmetries checked: 2 passed, 1 failed."."""
+    """A sentence on several runs, for instance "3 symmetries checked: 2 passed, 1 failed."."""
     tally = count_verdicts(results)
     parts = ", ".join(f"{count(n)} {verdict}" for verdict, n in tally.items() if n)
     return f"{_subjects(results)} checked: {parts}." if results else "Nothing was checked."
@@ -190,7 +190,7 @@ def _subjects(results: Sequence[RunResult]) -> str:
 
 
 def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dict[Verdict, int]:
-    """How many items have each verdict, the worst first."""
+    """The number of items with each verdict, the worst first."""
     tally: dict[Verdict, int] = {"failed": 0, "undecided": 0, "passed": 0, "proved": 0}
     for item in items:
         tally[item.verdict] += 1
@@ -198,7 +198,7 @@ def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dic
 
 
 def qualifications(result: PropertyResult) -> list[str]:
-    """What stands beside the verdict's word: "approximate", and what accepts the violation.
+    """The words next to the verdict: "approximate", and what accepts the violation.
 
     Example:
         >>> qualifications(PropertyResult("r", "passed", "paired", 9, approximate=True, accepted_by="baseline"))
@@ -209,25 +209,25 @@ def qualifications(result: PropertyResult) -> list[str]:
 
 
 def remark(result: PropertyResult) -> str:
-    """Why a property that holds is not a plain pass, for instance a reward that is constant; "" if it is plain."""
+    """Why a passing property is not a plain pass, for instance a constant reward; "" for a plain pass."""
     if result.reason is None or result.verdict in ("failed", "undecided"):
         return ""
     return one_line(result.reason.text, 300)
 
 
 def reason_text(result: PropertyResult) -> str:
-    """The reason of the verdict as a sentence; where none is given, all that is said of the evidence."""
+    """The reason of the verdict as a sentence; without a reason, the whole text on the evidence."""
     return as_sentence(result.reason.text) if result.reason is not None else result.detail
 
 
 def evidence(result: PropertyResult) -> str:
-    """On how much evidence a verdict stands, and what it showed.
+    """The amount of evidence for a verdict, and its result.
 
     Args:
         result: any property.
 
     Returns:
-        For instance "20,000 paired checks, no violation"; of a statistical test whether it rejects, with its p-value.
+        For instance "20,000 paired checks, no violation"; for a statistical test, whether it rejects, and its p-value.
 
     Example:
         >>> evidence(PropertyResult("initial_invariance", "failed", "distribution", 63, violations=1, p_value=0.0022))
@@ -248,13 +248,13 @@ def _outcome(result: PropertyResult) -> str:
 
 
 def largest_residual(result: PropertyResult) -> float | None:
-    """The largest residual, where a reader can compare it with something.
+    """The largest residual, if it can be compared with a tolerance.
 
     Args:
         result: any property.
 
     Returns:
-        None for a statistical test without a tolerance: its statistic says nothing beside its p-value.
+        None for a statistical test without a tolerance, because its p-value already contains the information.
     """
     return None if result.p_value is not None and result.tolerance is None else result.max_residual
 
@@ -275,7 +275,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 
     Args:
         result: any property.
-        place: what to call the place; "" takes the counterexample's own word.
+        place: the name of the place; "" for the counterexample's own.
     """
     example = result.counterexample
     size = example.residual if example is not None else result.max_residual
@@ -297,7 +297,7 @@ def _over_scale(result: PropertyResult) -> str:
 
 
 def facts(run: RunResult) -> list[tuple[str, str]]:
-    """What repeats a run and what it cost, as (name, text): false-alarm rate, seed, wall time, versions."""
+    """Facts of a run as (name, text): false-alarm rate, seed, wall time, versions."""
     versions = ", ".join(f"{one_line(name, 60)} {one_line(version, 60)}" for name, version in run.versions.items())
     listed = [
         ("false-alarm rate", f"alpha = {run.alpha:g} over the whole run"),
@@ -309,7 +309,7 @@ def facts(run: RunResult) -> list[tuple[str, str]]:
 
 
 def place_sentence(result: PropertyResult) -> str:
-    """Where the counterexample is: "g = mirror, s = [0, 0.5, 0, 0], a = 1"."""
+    """The place of the counterexample: "g = mirror, s = [0, 0.5, 0, 0], a = 1"."""
     example = result.counterexample
     if example is None:
         return f"layer {one_line(result.location, 120)}" if result.location else ""
@@ -326,7 +326,7 @@ def place_sentence(result: PropertyResult) -> str:
 
 
 def has_state_of_its_own(example: Counterexample) -> bool:
-    """Whether the state says more than the observation: other entries, or other values at six digits."""
+    """Whether the state differs from the observation: in its entries, or in their values to six digits."""
     if example.state is None:
         return False
     values = (example.state, example.observation)
@@ -335,7 +335,7 @@ def has_state_of_its_own(example: Counterexample) -> bool:
 
 
 def expectation(result: PropertyResult) -> str:
-    """What the claim asks for: the equation, and the value it asks for where it is short."""
+    """The requirement of the claim: the equation, and the expected value if it is short."""
     equation = property_words(result).equation
     example = result.counterexample
     if example is None or example.expected is None:
@@ -345,7 +345,7 @@ def expectation(result: PropertyResult) -> str:
 
 
 def measurement(result: PropertyResult) -> str:
-    """What was measured instead; "" without a counterexample."""
+    """The measured value; "" without a counterexample."""
     example = result.counterexample
     return "" if example is None or example.actual is None else _entries_apart(result, example.actual)
 
@@ -406,13 +406,13 @@ def _letter(index: int) -> str:
 
 
 def labelled_lines(result: PropertyResult) -> list[tuple[str, str]]:
-    """What there is to say about one property, as (label, text).
+    """The lines of one property, as (label, text).
 
     Args:
-        result: any property; of one that holds, only evidence, bound and reason are said.
+        result: any property; for a passing one, only evidence, bound and reason.
 
     Returns:
-        Labels of at most eight letters; a label of "" continues the one above.
+        Labels have at most eight letters; a label "" continues the line above.
     """
     example = result.counterexample
     failed = result.verdict == "failed"
@@ -436,7 +436,7 @@ def property_lines(result: PropertyResult, run: RunResult) -> list[str]:
 
     Args:
         result: the property.
-        run: the run it belongs to, for its target and group.
+        run: the run to which it belongs, which gives target and group.
     """
     group = one_line(str(run.group.get("name", "the group")), 40)
     verdict = result.verdict.upper() if result.verdict == "failed" else result.verdict

@@ -1,8 +1,8 @@
 """Verify the atlas again: every entry, with several seeds, compared with its file.
 
-An entry is reproduced when each seed gives its verdict and fails its properties, no more and no fewer, with violations
-of the size it gives up to a factor of ten (sizes are maxima over samples, and depend on what was sampled). Properties
-that an entry says to fail `sometimes` may fail or not.
+An entry is reproduced if, for each seed, the verdict is the recorded one, exactly the recorded properties fail, and the
+sizes of violations agree up to a factor of ten (sizes are maxima over samples, so they vary). Properties listed under
+`sometimes` may fail or not.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _FACTOR = 10.0  # sizes are maxima over samples, and a maximum varies that much 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What one seed found about one entry.
+    """The result of one seed for one entry.
 
     Attributes:
-        entry: what was checked.
-        env_id: on which environment.
-        seed: with which seed.
+        entry: the entry that was checked.
+        env_id: the environment.
+        seed: the seed.
         verdict: the verdict reached; "" if the run ended in an error.
         fails: the properties that failed.
         undecided: the properties that stayed undecided.
         size: the largest residual of each property that failed.
         seconds: wall time.
-        problems: how this differs from what the file says; empty if it is reproduced.
+        problems: the differences from the file; empty if the entry is reproduced.
         interrupted: whether it was stopped before it was finished.
     """
 
@@ -58,8 +58,8 @@ def check_entries(
     """Verify entries again, one result after the other.
 
     Args:
-        entries: those whose extra is installed.
-        seeds: of the runs.
+        entries: the entries to verify; their extras must be installed.
+        seeds: the seeds of the runs.
         emit: receives the events of every run.
 
     Yields:
@@ -83,13 +83,13 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
     """Verify one entry on one environment with one seed.
 
     Args:
-        entry: what is claimed, or known to break.
+        entry: a claim, or a symmetry known to be broken.
         env_id: one of its environments.
-        seed: of the run.
+        seed: the seed of the run.
         emit: receives the run's events.
 
     Returns:
-        What was found, and how it differs from the file.
+        The result, and its differences from the file.
     """
     started = time.monotonic()
     try:

@@ -32,7 +32,7 @@ def audit_policy(
     emit: Emit | None = None,
     **options: Unpack[AuditPolicyKeywords],
 ) -> Report:
-    """Check on given states that the policy's action in the transformed state is the transformed action.
+    """Check on given states that a policy is equivariant: in a transformed state it takes the transformed action.
 
     The residual |pi(g s) - g pi(s)| is reported per action, in its unit, and split into the contributions of the
     observation normaliser, the network and the post-processing. Stochastic policies are compared by mean and

@@ -7,9 +7,9 @@
     max_residual = 1e-3
     reason = "the track leans by a degree"
 
-A failed property within its accepted size becomes `passed` and approximate, with both sizes and the reason in a note,
-and keeps its counterexample; a larger one stays failed and says by how much. Nothing is accepted silently, and an entry
-that is no longer needed is mentioned where it applied.
+A failed property within its accepted size becomes `passed` and approximate; it keeps its counterexample, and a note
+gives both sizes and the reason. A larger violation stays failed, and a note says by how much it is too large. Nothing
+is accepted silently, and the report mentions entries that are no longer needed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Accepted:
     Attributes:
         target: the target as reports call it.
         symmetry: the symmetry's name, or the SPEC that names it.
-        property: the property's published name.
+        property: the name of the property.
         max_residual: the accepted size, in the property's own unit; finite, 0 or more.
         reason: why it is acceptable.
     """
@@ -65,7 +65,7 @@ class Baseline:
     """The accepted violations of a project.
 
     Attributes:
-        path: where they are written, for messages.
+        path: the file that they come from, for messages.
         entries: in the order of the file.
     """
 
@@ -73,7 +73,7 @@ class Baseline:
     entries: tuple[Accepted, ...]
 
     def entry_for(self, result: RunResult, item: PropertyResult) -> Accepted | None:
-        """The entry about one property of one run, or None."""
+        """The entry for one property of one run, or None."""
         names = (result.symmetry, _spec_of(result))
         for entry in self.entries:
             if entry.target == result.target and entry.symmetry in names and entry.property == item.name:
@@ -91,7 +91,7 @@ def read_baseline(path: str | Path) -> Baseline:
         The baseline.
 
     Raises:
-        OptionError: no such file, another format, or entries that are missing something; with a template.
+        OptionError: no such file, an unknown format, or entries with missing fields; the message includes a template.
     """
     file = Path(path)
     where = f"--baseline {file}"
@@ -152,7 +152,7 @@ def _malformed(problem: str, where: str) -> OptionError:
 
 
 def as_baseline(given: Baseline | str | Path | None) -> Baseline | None:
-    """The baseline that an argument means: one already read, a file, or none.
+    """Convert an argument to a baseline: one already read, a file, or none.
 
     Raises:
         OptionError: the file cannot be used.
@@ -161,14 +161,14 @@ def as_baseline(given: Baseline | str | Path | None) -> Baseline | None:
 
 
 def with_baseline(result: RunResult, baseline: Baseline | None) -> RunResult:
-    """The result with accepted violations passed, and the others compared with what is accepted.
+    """Apply a baseline to a result: accepted violations pass, and larger ones are compared with their accepted size.
 
     Args:
-        result: what a run found.
-        baseline: what the project accepts; None changes nothing.
+        result: the result of a run.
+        baseline: the accepted violations; None changes nothing.
 
     Returns:
-        The same run. A property without an entry is left as it is.
+        The same run; properties without an entry are unchanged.
 
     Example:
         >>> item = PropertyResult("reward_invariance", "failed", "paired", 9, violations=9, max_residual=0.5)

@@ -12,7 +12,7 @@ def layers_of(symmetry: Symmetry) -> list[LayerRow]:
     """One row per kind of layer that a policy network under this symmetry may use.
 
     Args:
-        symmetry: with linear observation entries, or spatial operators on an image.
+        symmetry: a symmetry with linear observation entries, or with spatial operators on an image.
 
     Returns:
         For vectors, the layers between observation, hidden units, action and value; for images, convolutions of the

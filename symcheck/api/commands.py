@@ -1,4 +1,4 @@
-"""Convert a run to a command line and back, so that a report says how to repeat it.
+"""Convert a run to a command line and back, so that a report can show how to repeat it.
 
 Only options that differ from their defaults are written, so the line stays short enough to read.
 """
@@ -38,7 +38,7 @@ def options_that_differ(options: Any, defaults: Any) -> dict[str, Any]:
         defaults: another of the same class.
 
     Returns:
-        {"max-time": 3.0, ...}, in the order of the fields; what no command line has is left out.
+        {"max-time": 3.0, ...}, in the order of the fields; fields without a command-line option are left out.
     """
     fields = typed_fields(type(options))
     pairs = ((field.setting, getattr(options, field.name), getattr(defaults, field.name)) for field in fields)
@@ -78,7 +78,7 @@ def _as_text(value: Any) -> str:
 
 
 def from_command(line: str, *, where: str) -> RunCommand:
-    """Read what `to_command` wrote.
+    """Parse a command line written by `to_command`.
 
     Args:
         line: a command line of `symcheck`.
@@ -88,7 +88,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
         Its parts.
 
     Raises:
-        SymcheckError: the line is none of ours.
+        SymcheckError: the line is not a symcheck command.
     """
     try:
         words = shlex.split(line)

@@ -1,4 +1,4 @@
-"""`discover`: which symmetries does an environment have?"""
+"""`discover`: search an environment for symmetries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from symcheck_reports.homomorphism_model import HomomorphismModel
 
 @dataclass(frozen=True)
 class Discovered:
-    """What a search found; it saves and shows itself.
+    """The result of a search, with methods to save and display it.
 
     Attributes:
         result: everything, as plain data.
@@ -49,7 +49,7 @@ class Discovered:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the symmetry found; failed where every candidate was refused, undecided where something is open."""
+        """The verdict of the symmetry found; failed if every candidate was rejected, undecided if any is open."""
         return self.result.verdict
 
     @property
@@ -67,7 +67,7 @@ class Discovered:
         """Write the SPEC file that `verify-env --symmetry` takes.
 
         Raises:
-            SymcheckError: nothing was found, or nothing that data can say; or the path cannot be written.
+            SymcheckError: nothing was found, the symmetry cannot be written as data, or the path cannot be written.
         """
         if not self.result.fields:
             raise SymcheckError(
@@ -88,7 +88,7 @@ class Discovered:
         return write_text(path, self.to_json())
 
     def model(self) -> DiscoveryModel:
-        """What terminals and pages show."""
+        """The model that terminal output and pages are made from."""
         return _model(self.result, self.spec)
 
     def to_text(self) -> str:

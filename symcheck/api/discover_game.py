@@ -27,12 +27,12 @@ _UNVERIFIED = "images found"
 
 @dataclass(frozen=True)
 class TriedImage:
-    """One turn or flip of the board, and what became of it.
+    """One rotation or flip of the board, and its verdict.
 
     Attributes:
         name: in words.
-        verdict: of `verify_game` on it alone; "refused" if no moves fit it.
-        why: of a refusal, or the properties that fail.
+        verdict: the verdict of `verify_game` on it alone; "refused" if no moves fit it.
+        why: the reason for a refusal, or the properties that fail.
     """
 
     name: str
@@ -42,13 +42,13 @@ class TriedImage:
 
 @dataclass(frozen=True)
 class DiscoveredGame:
-    """What a search through a game's board found.
+    """The result of a search over the rotations and flips of a board.
 
     Attributes:
-        target: how reports call the game.
-        images: that hold, without the position itself.
-        tried: all that were tried.
-        report: of `verify_game` on all images together; None if none holds.
+        target: the name of the game in reports.
+        images: the images that hold, without the identity.
+        tried: all images that were tried.
+        report: the report of `verify_game` on all images together; None if none holds.
     """
 
     target: str
@@ -58,14 +58,14 @@ class DiscoveredGame:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the images together; failed where all were refused, undecided where something is open."""
+        """The verdict of all images together; failed if all were rejected, undecided if any is open."""
         if self.report is not None:
             return self.report.verdict
         return "undecided" if any(item.verdict == "undecided" for item in self.tried) else "failed"
 
     @property
     def group(self) -> dict[str, Any]:
-        """Name and order of the group; the trivial one where none was verified."""
+        """Name and order of the group; the trivial group if none was verified."""
         holds = self.report is not None and self.verdict in ("passed", "proved")
         return dict(self.report.results[0].group) if self.report and holds else {"name": "trivial", "order": 1}
 
@@ -117,7 +117,7 @@ class DiscoveredGame:
         return write_text(path, self.source)
 
     def to_text(self) -> str:
-        """A line an image, and the group."""
+        """One line per image, and the group."""
         width = max((len(item.name) for item in self.tried), default=0)
         lines = [f"{item.verdict:<10} {item.name.ljust(width)}  {item.why}".rstrip() for item in self.tried]
         end = f"{self.group['name']}, order {self.group['order']}: all images together"

@@ -1,4 +1,4 @@
-"""How the hidden state of a recurrent network moves, read from the layers that a run has shown."""
+"""How the hidden state of a recurrent network transforms, read from the layers of a run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def hidden_representation(net: nn.Module, result: RunResult, group: Group) -> Re
 
     Args:
         net: the network.
-        result: of its run.
-        group: of the claim.
+        result: the result of a run on it.
+        group: the group of the claim.
 
     Returns:
-        It acts on the states of all recurrent modules one after the other, each as torch returns it: layers in order,
-        of each the forward and the backward direction. The cells of an LSTM move alike. None where there is no
-        recurrent module, or the run did not show how one moves.
+        A representation on the concatenated states of all recurrent modules, each as torch returns it: layers in order,
+        and for each layer the forward, then the backward direction. LSTM cell states transform in the same way. None if
+        there is no recurrent module, or if the run did not determine how one transforms.
     """
     if result.verdict not in ("proved", "passed"):
         return None

@@ -1,9 +1,9 @@
 """Run work that may crash its process, such as drawing with OpenGL, in a child process.
 
 A graphics driver that is missing or broken does not always raise: it can abort, crash or hang, and no exception
-handler stops that. In a child it ends a picture, not the verification that was made before. The child is forked, so
-that it has the environment as it is (factories and instances need not be picklable) and gives nothing back but its
-answer: what it did to the environment stays with it.
+handler stops that. In a child process, only the picture is lost, not the verification before it. The child is forked,
+so it has the environment as it is (factories and instances need not be picklable). It returns only its answer; its
+changes to the environment stay in the child.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ANSWER, _FAILURE = b"+", b"-"
 
 
 def draws_with_opengl(env: Any) -> bool:
-    """Whether an environment holds something of a library that draws with OpenGL.
+    """Whether an environment contains objects of a library that draws with OpenGL.
 
     Args:
         env: an unwrapped environment.
@@ -46,7 +46,7 @@ def draws_with_opengl(env: Any) -> bool:
 
 
 def backends(environ: dict[str, str] | None = None) -> tuple[str | None, ...]:
-    """What to draw with, the first that works: the user's choice alone, else the display, else what needs none.
+    """The rendering back ends to try, in order; only the user's choice if there is one.
 
     Args:
         environ: the environment variables; None takes this process's.
@@ -65,15 +65,15 @@ def backends(environ: dict[str, str] | None = None) -> tuple[str | None, ...]:
 
 
 def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_limit: float = TIME_LIMIT) -> T:
-    """The answer of a child process that draws with the first back end under which the work ends well.
+    """Run work in a child process, with the first back end under which it succeeds.
 
     Args:
-        work: what to do; what it returns is pickled.
-        choices: values of `MUJOCO_GL` to try, each in a child of its own.
-        time_limit: for each, in seconds.
+        work: the function to call; its return value is pickled.
+        choices: values of `MUJOCO_GL` to try, each in its own child process.
+        time_limit: the time limit for each, in seconds.
 
     Raises:
-        SymcheckError: it ends well under none; says how each one ended, and what to set.
+        SymcheckError: it fails under all of them; the message gives the outcome of each and the setting to change.
 
     Example:
         >>> import os
@@ -98,15 +98,15 @@ def _name(choice: str | None) -> str:
 
 
 def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: float = TIME_LIMIT) -> T:
-    """The answer of a forked child process.
+    """Run work in a forked child process.
 
     Args:
-        work: what to do there; what it returns is pickled.
+        work: the function to call there; its return value is pickled.
         environ: environment variables to set there first.
-        time_limit: after so many seconds the child is killed.
+        time_limit: seconds after which the child is killed.
 
     Returns:
-        What `work` returned.
+        The return value of `work`.
 
     Raises:
         SymcheckError: it raised, was killed by a signal, took too long, or processes cannot be forked safely here.

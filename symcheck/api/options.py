@@ -1,4 +1,4 @@
-"""The options of `verify_env` and `verify_net`: those of the engine and those that the commands add.
+"""The options of `verify_env` and `verify_net`: the engine's options and those that the commands add.
 
 The command line, `[tool.symcheck]`, the Python signatures and `replay` are derived from these dataclasses. The typed
 dictionaries repeat names and types for static checkers, which cannot derive them; a test holds both together.

@@ -46,7 +46,7 @@ def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> R
     """Attach pictures to the counterexamples of a run, where the environment can draw itself.
 
     Args:
-        result: what the run found.
+        result: the result of the run.
         target: the environment that was checked.
         symmetry: the claim that was checked.
 

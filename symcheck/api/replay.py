@@ -31,17 +31,18 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
-        trust: import code outside the current folder and that of the report too, and load what may run code.
-        announce: called with each command before anything of it is imported.
+        trust: whether to import code outside the current folder and the report's folder, and to load files that may run
+            code.
+        announce: called with each command before any of its code is imported.
 
     Returns:
-        A report whose properties are those that had a counterexample or a certificate, with the verdict found now:
-        `failed` where the counterexample still violates its property, or the certificate no longer holds. Of a mirror
-        function, a robot's model or a policy the properties that had failed, checked again as a whole.
+        A report of the properties that had a counterexample or a certificate, with their current verdict: `failed` if
+        the counterexample still violates its property, or the certificate no longer holds. For a mirror function, a
+        robot's model or a policy, the properties that had failed are checked again as a whole.
 
     Raises:
-        SymcheckError: no such file, not a report, nothing in it failed with a counterexample, header and command
-            disagree, its code lies elsewhere, or its objects cannot be found again.
+        SymcheckError: no such file, not a report, no counterexample or certificate in it, header and command disagree,
+            its code is in another folder, or its objects cannot be found again.
     """
     where = str(path)
     reports = [report for report in _read_reports(Path(path)) if _can_replay(report)]

@@ -1,4 +1,4 @@
-"""Check the mirror functions and policies of a report again as a whole; there is no search to leave out."""
+"""Check the mirror functions and policies of a report again as a whole, because there is no search to skip."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def run_again(report: Mapping[str, Any], command: RunCommand, where: str) -> Run
     """Run the command of a report again.
 
     Args:
-        report: of kind "mirror" or "policy".
-        command: of the report.
+        report: a report of kind "mirror" or "policy".
+        command: the command of the report.
         where: the report's path.
 
     Returns:
-        The properties that had failed, as they are now.
+        The properties that had failed, with their current results.
 
     Raises:
-        SymcheckError: something of it cannot be used any more, or it is about another symmetry now.
+        SymcheckError: an input of the report can no longer be used, or its symmetry has changed.
     """
     again = _mirror(command) if report["kind"] == "mirror" else _policy(command, where)
     check_group(report, again.symmetry, str(again.group["name"]), where)

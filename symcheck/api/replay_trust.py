@@ -1,6 +1,6 @@
-"""Decide whether a report may be replayed: command and header must match, and code must lie near the reader.
+"""Decide whether a report may be replayed: command and header must match, and its code must be in a trusted folder.
 
-A report is a file from somewhere, and replaying it imports what its command names.
+A report may come from an untrusted source, and replaying it imports the code that its command names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WITH_CODE = ("symmetry", "symmetries", "env", "checkpoint")  # options whose fi
 
 
 def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> None:
-    """Refuse a report whose header names another run than its command.
+    """Refuse a report whose header and command name different runs.
 
     Raises:
         SymcheckError: naming both.
@@ -42,7 +42,7 @@ def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> 
 
 
 def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) -> None:
-    """Refuse a report whose symmetry is another one than what its command names now.
+    """Refuse a report whose symmetry differs from the one that its command now names.
 
     Raises:
         SymcheckError: naming both.
@@ -51,7 +51,7 @@ def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) ->
 
 
 def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str) -> None:
-    """The same, of the names of a symmetry and its group.
+    """The same check, given the names of a symmetry and its group.
 
     Raises:
         SymcheckError: naming both.
@@ -71,14 +71,14 @@ def _disagreement(header: str, command: str, where: str) -> SymcheckError:
 
 
 def check_trust(command: RunCommand, where: str) -> None:
-    """Refuse to import what lies neither in the current folder nor in that of the report.
+    """Refuse to import code that is neither in the current folder nor in the report's folder.
 
     Args:
-        command: of the report.
+        command: the command of the report.
         where: the report's path.
 
     Raises:
-        SymcheckError: naming the files, and the option that allows them.
+        SymcheckError: there is such code; the message names the files and the option that allows them.
     """
     folders = (Path.cwd().resolve(), Path(where).resolve().parent)
     places = [place.resolve() for place in _places_of_code(command)]

@@ -29,11 +29,11 @@ class SymmetryFailedError(AssertionError):
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """A page that a notebook shows as it is.
+    """A page that a notebook displays directly.
 
     Attributes:
         html: a complete HTML document.
-        height: in pixels, where it is shown inside another page.
+        height: the height in pixels when the page is embedded in another page.
     """
 
     html: str
@@ -65,10 +65,11 @@ class DrawableCounterexample(Counterexample):
         """The state, its image and both next states side by side, with expected and measured values.
 
         Returns:
-            A page that a notebook shows; drawn where the environment is known or draws itself, in numbers elsewhere.
+            A page that a notebook displays. It shows drawings if the environment is known or can render itself, and
+            numbers otherwise.
 
         Raises:
-            SymcheckError: it was made by hand and belongs to no run.
+            SymcheckError: the counterexample was constructed by hand and belongs to no run.
         """
         from symcheck_reports import html
 
@@ -93,17 +94,17 @@ def _drawable(result: PropertyResult, run: RunResult) -> PropertyResult:
 
 
 class Report:
-    """What a verification found: one `RunResult` per symmetry checked.
+    """The result of a verification: one `RunResult` per symmetry checked.
 
     Args:
         results: at least one.
-        hidden_representation: of a recurrent network whose hidden state is known to move, how it moves.
+        hidden_representation: how the hidden state of a recurrent network transforms, if that is known; otherwise None.
 
     Attributes:
         results: the same, as a tuple.
-        hidden_representation: rho with h(L x) = rho(g) h(x) for the hidden state h, of all recurrent modules one after
-            the other, as torch returns it; the cells of an LSTM move alike. None for other networks and subjects, and
-            where the run did not show it.
+        hidden_representation: rho with h(L x) = rho(g) h(x), where h concatenates the hidden states of all recurrent
+            modules as torch returns them; LSTM cell states transform in the same way. None for other networks and
+            subjects, and if the run did not determine it.
     """
 
     def __init__(self, results: Sequence[RunResult], hidden_representation: Representation | None = None) -> None:

@@ -20,15 +20,15 @@ _MOST_CHARACTERS = 300
 
 
 def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, options: Mapping[str, Any]) -> str:
-    """A line of Python that repeats a run of objects.
+    """A line of Python that repeats a run whose target is a Python object.
 
-    It can be pasted as it stands where all objects are written out, else where the objects have the names that it uses.
+    It can be pasted unchanged if it writes out all objects; otherwise the names that it uses must be defined.
 
     Args:
         function: "verify_env" or "verify_net".
-        subject: what was verified; a text and what can be imported are written out.
-        symmetry: the SPEC that names the symmetry, or the symmetry; one that is data is written out.
-        options: those that differ from their defaults, by command-line name.
+        subject: the verified object; strings and importable objects are written out.
+        symmetry: the SPEC that names the symmetry, or the symmetry itself, which is written out if it is data.
+        options: the options that differ from their defaults, by command-line name.
 
     Example:
         >>> python_call("verify_env", "CartPole-v1", None, {"samples": 500, "seed": 3})
@@ -76,13 +76,13 @@ def with_reproduction(result: RunResult, json_path: Path | None = None, *, call:
     """Write into every counterexample the command that reproduces it.
 
     Args:
-        result: what a run found.
-        json_path: the JSON report that will hold it, if there will be one.
-        call: the line of Python that repeats the run, where no command does.
+        result: the result of a run.
+        json_path: the path of the JSON report, if there will be one.
+        call: the line of Python that repeats the run if no command does.
 
     Returns:
-        The same result; `symcheck replay FILE` where there is a report and the run can be repeated from the command
-        line, else the command of the whole run (its seed finds the same counterexample), else a line of Python.
+        The same result with `symcheck replay FILE` if there is a report and the run can be repeated from the command
+        line; otherwise with the command of the whole run (its seed finds the same counterexample) or a line of Python.
     """
     if json_path is not None and result.command:
         line = shlex.join(["symcheck", "replay", str(json_path)])

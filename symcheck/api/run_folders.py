@@ -1,4 +1,4 @@
-"""A run folder of reference-agents as a target: the names of its trained networks."""
+"""Expands a run folder of reference-agents to the names of its trained networks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILE = "network.py"  # written by reference-agents into every run folder: one f
 
 
 def networks_of_run(target: str) -> list[str]:
-    """The targets that a run folder stands for; anything else stands for itself.
+    """The trained networks of a run folder; any other target is returned unchanged.
 
     Args:
         target: as the user wrote it.

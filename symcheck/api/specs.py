@@ -11,7 +11,7 @@ __all__ = ["THREE_WAYS", "NamedSymmetry", "claimed_symmetries", "resolve_symmetr
 
 
 def symmetry_of_layout(env: Any, layout: Any) -> Symmetry:
-    """The mirror of a robot's environment whose observation a layout describes.
+    """The mirror symmetry of a robot's environment whose observation a layout describes.
 
     Args:
         env: an environment with a MuJoCo model.

@@ -1,4 +1,4 @@
-"""Set an environment to the states of a counterexample, one after another, and render each."""
+"""Puts an environment into the states of a counterexample, one after another, and renders each."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class _Side:
 
 
 class Studio:
-    """Puts an environment into states and photographs it.
+    """Puts an environment into states and renders it.
 
     Args:
-        env: the environment with its wrappers; it is reset, and left in whatever state the last picture needs.
+        env: the environment with its wrappers; it is reset, and its final state is that of the last picture.
         bound: the claim on its spaces.
-        seed: of the first reset.
+        seed: the seed of the first reset.
 
     Raises:
         SymcheckError: its state cannot be set.
@@ -72,7 +72,7 @@ class Studio:
         return list(zip(captions, addresses(images), strict=True))
 
     def next_observations(self, item: PropertyResult) -> list[tuple[str, Any]]:
-        """What both next states show, as (caption, observation)."""
+        """The observations of both next states, as (caption, observation)."""
         found = []
         for side in self._sides(item):
             if side.action is not None:
@@ -179,16 +179,16 @@ def _access(base: Any) -> StateAccess:
 
 
 def addresses(images: Sequence[Any]) -> list[str]:
-    """Rendered images as the `data:` addresses of small PNGs, all of them shrunk alike so that they compare.
+    """Convert rendered images to `data:` URLs of small PNGs, all scaled by the same factor.
 
     Args:
-        images: what `render` returned in mode "rgb_array", each of shape (height, width, 3), uint8.
+        images: images from `render` in mode "rgb_array", each of shape (height, width, 3), uint8.
 
     Returns:
         At most `MAX_BYTES` bytes each, unless even the smallest size needs more.
 
     Raises:
-        SymcheckError: one is no such image.
+        SymcheckError: an entry is not such an image.
 
     Example:
         >>> addresses([np.zeros((300, 600, 3), dtype=np.uint8)])[0][:22]

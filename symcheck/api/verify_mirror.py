@@ -1,4 +1,4 @@
-"""`verify_mirror`: check a robot's mirror function against the mirror that its model has, or the model by itself."""
+"""`verify_mirror`: check a robot's mirror function against its model, or check the symmetry of the model alone."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _command(function: object, model: object, options: VerifyMirrorOptions) -> s
 
 
 def mirror_text(model: Any, layout: Any, form: str) -> str:
-    """A right mirror function for a layout, as source text.
+    """The correct mirror function for a layout, as source text.
 
     Args:
         model: as for `verify_mirror`.

@@ -151,15 +151,15 @@ def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline:
 def replay_net(
     command: RunCommand, items: Sequence[Mapping[str, Any]], layers: Sequence[Mapping[str, Any]] | None = None
 ) -> list[PropertyResult]:
-    """Evaluate counterexamples of a JSON report again, and its certificate.
+    """Evaluate the counterexamples of a JSON report again, and check its certificate.
 
     Args:
-        command: the command that the report holds.
+        command: the command in the report.
         items: its properties that have a counterexample, as JSON objects.
         layers: the chain of layers of a certificate to check again, without the search; None for none.
 
     Returns:
-        Their verdicts now.
+        Their current verdicts.
 
     Raises:
         SymcheckError: the network or the symmetry cannot be found again.

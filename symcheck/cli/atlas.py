@@ -87,7 +87,7 @@ def details(entry: AtlasEntry) -> list[str]:
     """What fails, by how much, where and why, one line each; nothing for what holds everywhere.
 
     Args:
-        entry: of the atlas.
+        entry: an entry of the atlas.
 
     Returns:
         Lines of text.

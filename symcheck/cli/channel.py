@@ -1,7 +1,7 @@
-"""Messages from a supervised command to its parent through a pipe, each a tag, a length and bytes.
+"""Messages from a supervised command to its parent through a pipe; each is a tag, a length and bytes.
 
 The parent understands deadlines, progress and the exit code; events and outputs stay pickled there until the command
-ends without a verdict. Imports nothing: the parent holds this module alone.
+ends without a verdict. The module imports nothing heavy, because the parent loads only it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _begun = False
 
 
 def begin_part() -> float:
-    """When the part of the program that is about to run began: the first with the program, imports included."""
+    """The start time of the part about to run; the first part starts with the program, imports included."""
     global _begun
     before, _begun = _begun, True
     return time.monotonic() if before else started
 
 
 def open_to(handle: int) -> None:
-    """Let messages go to a pipe from now on."""
+    """Send messages to a pipe from now on."""
     global _writing
     _writing = handle
 
@@ -51,7 +51,7 @@ def is_open() -> bool:
 
 
 def send(tag: bytes, content: bytes = b"") -> None:
-    """Tell the parent, if there is one; nothing happens where it is gone or the pipe was closed."""
+    """Send a message to the parent, if there is one; do nothing if the parent or the pipe is gone."""
     if _writing is None:
         return
     rest = memoryview(tag + len(content).to_bytes(_LENGTH, "big") + content)
@@ -64,7 +64,7 @@ def send(tag: bytes, content: bytes = b"") -> None:
 
 
 def split(held: bytes, take: Callable[[bytes, bytes], None]) -> bytes:
-    """Hand on every whole message; what remains is the beginning of the next."""
+    """Split bytes into complete messages; the remainder is the beginning of the next message."""
     while len(held) > _LENGTH:
         end = 1 + _LENGTH + int.from_bytes(held[1 : 1 + _LENGTH], "big")
         if len(held) < end:

@@ -1,6 +1,6 @@
-"""Shell completion for values that have names; if nothing matches, the shell offers files.
+"""Shell completion for named values; if nothing matches, the shell offers files.
 
-Each function takes what is typed so far and returns the values that begin with it. None loads torch.
+Each function takes the text typed so far and returns the values that begin with it. No function loads torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ METHODS = ("auto", "exact", "paired", "distribution", "trajectory")
 
 
 def symmetries(incomplete: str) -> list[str]:
-    """Names of the atlas.
+    """Names of atlas entries.
 
     Example:
         >>> symmetries("cartp")
@@ -38,7 +38,7 @@ def environments(incomplete: str) -> list[str]:
 
 
 def atlas_subjects(incomplete: str) -> list[str]:
-    """What `symcheck atlas` takes: names of entries, and the environments that they are about.
+    """Arguments of `symcheck atlas`: names of entries, and their environments.
 
     Example:
         >>> atlas_subjects("cart"), atlas_subjects("CartPole-v1")
@@ -52,7 +52,7 @@ def atlas_subjects(incomplete: str) -> list[str]:
 
 
 def codes(incomplete: str) -> list[str]:
-    """Codes of causes, in either case, and of reasons.
+    """Codes of causes (in upper or lower case) and of reasons.
 
     Example:
         >>> codes("sym00")[:2]

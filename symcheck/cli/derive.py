@@ -20,7 +20,7 @@ def with_options(*kinds: type[Any], leave_out: Sequence[str] = ()) -> Callable[[
 
     Args:
         kinds: the dataclasses; a field of a later one that has the name of an earlier one is left out.
-        leave_out: names of fields that this command does not have.
+        leave_out: names of fields without an option in this command.
 
     Returns:
         A decorator that returns the command itself, with the signature that typer reads.
@@ -44,7 +44,7 @@ def with_options(*kinds: type[Any], leave_out: Sequence[str] = ()) -> Callable[[
 
 
 def values_of(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What a command line gives of one dataclass, by field, each read from its text.
+    """The values of one dataclass on a command line, by field, parsed from text.
 
     Args:
         kind: the dataclass.

@@ -16,12 +16,12 @@ def discover_board(target: str, adapter: str | None, out: Path | None, given: Ma
 
     Args:
         target: the game.
-        adapter: as of verify-game.
-        out: where the function of the images is written.
+        adapter: as for verify-game.
+        out: the file to which the image function is written.
         given: the options of `discover`.
 
     Returns:
-        What to exit with.
+        The exit code.
 
     Raises:
         SymcheckError: the game, an option or a path cannot be used.

@@ -1,4 +1,4 @@
-"""Exit codes, and the decorator that turns a user's mistake into one message and code 2."""
+"""Exit codes, and the decorator that turns an error in the input into one message and code 2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class ExitCode(enum.IntEnum):
-    """What the process says to a CI."""
+    """The exit codes of the process."""
 
     GOOD = 0
     FAILED = 1
@@ -85,7 +85,7 @@ def code_of(verdict: Verdict, *, interrupted: bool, fail_on: frozenset[FailOn]) 
 
 
 def echo_problem(message: str) -> None:
-    """Print why a command could not do its work; in a GitHub Actions run beside the job as well."""
+    """Print why a command could not do its work; in GitHub Actions also as an annotation."""
     typer.echo(message, err=True)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The report files that were requested, and what exits non-zero."""
+    """The requested report files, and the verdicts that exit non-zero."""
 
     fail_on: str = option(
         "failed,undecided",
@@ -51,7 +51,7 @@ class Outputs:
         return parse_fail_on(self.fail_on)
 
     def finish(self, report: Report, fail_on: frozenset[FailOn]) -> None:
-        """Write what was requested, print the verdict and leave with the exit code.
+        """Write the requested files, print the verdict and exit with the exit code.
 
         Raises:
             typer.Exit: with the run's code.
@@ -61,11 +61,11 @@ class Outputs:
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def publish(self, report: Report, *, is_shown: bool = True) -> None:
-        """Write what was requested and print the verdict.
+        """Write the requested files and print the verdict.
 
         Args:
-            report: of one or more runs.
-            is_shown: whether the terminal gets it too.
+            report: the report of one or more runs.
+            is_shown: whether to print the report on the terminal too.
 
         Raises:
             SymcheckError: a file could not be written; the others are.
@@ -99,7 +99,7 @@ class Outputs:
             raise SymcheckError(" ".join(str(problem) for problem in problems))
 
     def show(self, report: Report) -> None:
-        """Print the verdict of each property, or the run's alone where it is to be quiet."""
+        """Print the verdict of each property, or only the verdict of the run if the command is quiet."""
         from rich.console import Console
 
         from symcheck_reports import annotations, terminal

@@ -1,4 +1,4 @@
-"""A progress line on the terminal while a run works; silent in pipes and CI logs."""
+"""A progress line on the terminal during a run; silent in pipes and CI logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Emit | None]:
-    """Show what a run is doing on standard error, if that is a terminal.
+    """Show the progress of a run on standard error, if that is a terminal.
 
     Args:
         quiet: show nothing.

@@ -73,7 +73,7 @@ _PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a project says about its checks.
+    """The settings of a project.
 
     Attributes:
         path: the file; None if none was found.
@@ -159,9 +159,9 @@ def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> Non
 
 
 def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The settings as defaults of the commands that check, by parameter name; others take those that they have.
+    """The settings as defaults of commands, by parameter name; each command takes those that it supports.
 
-    Paths are relative to the file that they stand in.
+    Paths are relative to the settings file.
 
     Example:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]

@@ -1,9 +1,9 @@
 """A light parent process that supervises commands that run third-party code.
 
-An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded nothing
-but this module: it forks before the command line is imported, passes signals on, keeps what the child reports, ends a
-step that outlasts `--max-time`, and if the child ends without a verdict it reports what was finished, with exit code 4.
-On systems without a safe fork (all but Linux) commands run unsupervised.
+An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded only
+this module. It forks before the command line is imported, forwards signals, keeps the child's messages, and ends a step
+that exceeds `--max-time`. If the child ends without a verdict, the parent reports the finished results, with exit code
+4. On systems without a safe fork (all but Linux) commands run unsupervised.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 @dataclass
 class Heard:
-    """What the child has said.
+    """The messages received from the child.
 
     Attributes:
-        events: pickled, in order; read only where the child ends without a verdict.
-        progress: what it is doing, in words.
+        events: pickled events, in order; read only if the child ends without a verdict.
+        progress: the progress of the child, in words.
         deadline: on the clock of `time.monotonic`; None for none.
         code: the exit code that it announced.
     """
@@ -50,7 +50,7 @@ class Heard:
     code: int | None = None
 
     def take(self, tag: bytes, content: bytes) -> None:
-        """Keep one message."""
+        """Store one message."""
         if tag == Tag.PROGRESS:
             self.progress = content.decode()
         elif tag == Tag.DEADLINE:
@@ -62,10 +62,10 @@ class Heard:
 
 
 def supervise(words: Sequence[str], program: Callable[[], None]) -> None:
-    """Run a console script, in a child process where its command runs somebody else's code.
+    """Run a console script, in a child process if its command runs third-party code.
 
     Args:
-        words: of the command line, without the program's name.
+        words: the arguments of the command line, without the program's name.
         program: the script; it ends by SystemExit.
     """
     asks_for_help = any(word in ("--help", "-h") for word in words)

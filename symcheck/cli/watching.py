@@ -1,7 +1,7 @@
 """Watch a command while third-party code runs: collect events, enforce the time limit, and keep finished results.
 
-If a run ends early (an environment that raises, the time limit, Ctrl-C, a fault of this program), this module
-reports what was finished, prints one message and sets the exit code.
+If a run ends early (an environment raises, the time limit, Ctrl-C, an internal error), this module reports the finished
+results, prints one message and sets the exit code.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def watched(
 
     Args:
         outputs: where its reports go.
-        max_time: its time limit in seconds; None for none, or where `time_limit` is entered for each part.
-        reports: whether what was finished can be reported: events are those of a verification.
-        baseline: the violations that the project accepts, in what was finished too.
+        max_time: its time limit in seconds; None for no limit, or if `time_limit` is entered for each part.
+        reports: whether finished results can be reported, because the events are those of a verification.
+        baseline: the accepted violations; they also apply to the results finished before an early end.
 
     Yields:
         The listener to hand to the run.
 
     Raises:
-        typer.Exit: the run ended early: what was finished is reported.
+        typer.Exit: the run ended early; its finished results are reported.
         SymcheckError: the input cannot be used, and nothing was tested.
     """
     from symcheck.cli.progress import progress
@@ -101,9 +101,9 @@ def watched(
 def publish(
     outputs: Outputs, ledger: Ledger, baseline: Path | None, *, time_up: bool = False, interrupted: bool = False
 ) -> bool:
-    """Report what was finished, where a run had begun; whether some property had failed that nobody accepts.
+    """Report finished results if a run had begun; returns whether a property failed outside the baseline.
 
-    Where nothing was checked there is nothing to print: files are written, and the caller's message says why.
+    If nothing was checked, nothing is printed; files are written, and the caller's message gives the reason.
     """
     from symcheck.api.baseline import as_baseline, with_baseline
     from symcheck.api.report import Report
@@ -119,10 +119,10 @@ def publish(
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """End a running step when time is up, where the command is supervised.
+    """End a running step at the time limit, if the command is supervised.
 
     Args:
-        seconds: since the program began, for one part of several since now; None for no limit.
+        seconds: counted from the start of the program, or from now for one part of several; None for no limit.
     """
     from symcheck.engine import clock
 

@@ -34,7 +34,7 @@ class ActionValues:
         space: Discrete, MultiDiscrete or MultiBinary.
 
     Attributes:
-        space: as given.
+        space: the given space.
         counts: number of values of each component.
         starts: the smallest value of each component.
 

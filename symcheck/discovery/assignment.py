@@ -16,7 +16,7 @@ def assign(cost: Floats) -> npt.NDArray[np.intp]:
     """The permutation with the smallest total cost.
 
     Args:
-        cost: of every row with every column, shape (n, n).
+        cost: the cost of assigning each row to each column, shape (n, n).
 
     Returns:
         The column of each row.

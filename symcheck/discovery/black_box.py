@@ -16,17 +16,18 @@ from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
 from symcheck.discovery.automorphisms import automorphisms
 from symcheck.discovery.blocks import blocks_of
-from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
+from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.matching import match_effects
 from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.pictures import propose_pictures
+from symcheck.discovery.products import Products
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
 from symcheck.discovery.structure import Structure, both_signs, probe_sizes
 from symcheck.discovery.witnesses import Witnesses
-from symcheck.errors import TargetError
+from symcheck.errors import SymcheckError, TargetError
 
 MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
@@ -34,12 +35,12 @@ _ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episo
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
-_MOST_HEARD = 48  # candidates that episodes are asked about
+_MOST_HEARD = 2_000  # candidates that episodes are asked about
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
 _LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
-_FORM = "signed permutations of the observation that keep its regression on the step before"
+_FORM = "signed permutations of the observation that preserve its regression on the previous step"
 _SAME = 1e-6  # of a coordinate's spread: the same number, perhaps in float32
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
@@ -196,7 +197,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
                 Trial(moves, "", state_map.order, "refused", why, candidate.residual, kind=kind, form=_FORM)
             )
     _hear_witnesses(lab, fitting, proposals)
-    _keep_best(proposals)
+    _keep_best(proposals, identity_on(lab))
     return proposals
 
 
@@ -211,6 +212,7 @@ def _hear_witnesses(lab: Laboratory, fitting: list[Candidate], proposals: Propos
             proposals.complete = proposals.forms[_FORM] = False
             break
         witnesses.hear(candidate, state_text(candidate.state, "o"), candidate.state.apply, proposals)
+    witnesses.conclude(proposals)
 
 
 def _list_action_maps(
@@ -254,11 +256,18 @@ class _QuadraticModel:
         return float(np.median((np.abs(expected - actual) / scale).max(axis=1)))
 
 
-def _keep_best(found: Proposals) -> None:
+def _keep_best(found: Proposals, identity: Candidate) -> None:
+    """The candidates, if they are a group, which one run decides on; else the best of them."""
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
-    if len(found.candidates) > _MOST_CANDIDATES:
-        found.remarks.append(
-            f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified"
-        )
-        found.candidates = found.candidates[:_MOST_CANDIDATES]
-        found.complete = False
+    if len(found.candidates) <= _MOST_CANDIDATES or _are_group(found.candidates, identity):
+        return
+    found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified")
+    found.candidates = found.candidates[:_MOST_CANDIDATES]
+    found.complete = False
+
+
+def _are_group(candidates: list[Candidate], identity: Candidate) -> bool:
+    try:
+        return Products(candidates, identity).order == len(candidates) + 1
+    except SymcheckError:
+        return False

@@ -210,9 +210,9 @@ def lift_picture(name: str, block: Block, size: int) -> SignedMap:
     """An element of the symmetry group of the square on one image, as a map of the whole flattened observation.
 
     Args:
-        name: of the element.
+        name: the name of the element.
         block: the image.
-        size: of the flattened observation.
+        size: the size of the flattened observation.
 
     Returns:
         A permutation; other components are unchanged.

@@ -36,9 +36,9 @@ class Court:
         where: the spaces for which entries are written.
         samples: number of pairs in the accepting run.
         screened: number of pairs in a screening run.
-        alpha: of the accepting run.
+        alpha: the alpha of the accepting run.
         level: alpha of a screening run.
-        seed: of the accepting run; screening uses another one.
+        seed: the seed of the accepting run; screening uses another one.
         seconds_left: seconds left of a share of the budget; returns None for no limit.
         emit: receives events.
         least: samples per generator below which nothing is accepted; 0 if states can be set.
@@ -60,7 +60,7 @@ class Court:
         """The run that decides whether a group is claimed.
 
         Args:
-            name: of the symmetry.
+            name: the name of the symmetry.
             group: with its generators.
 
         Raises:
@@ -81,7 +81,7 @@ class Court:
         """A screening run, which rejects a candidate or lets it pass.
 
         Args:
-            name: of the symmetry.
+            name: the name of the symmetry.
             group: with its generators.
             samples: number of pairs, if fewer than usual suffice.
 

@@ -25,10 +25,10 @@ class Recognised:
     """A group with generators that fit the catalogue's presentation.
 
     Attributes:
-        name: in reports, "C2", "D4", "C2 x C2".
-        written: in SPEC files, "cyclic(2)".
+        name: the name in reports, "C2", "D4", "C2 x C2".
+        written: the name in SPEC files, "cyclic(2)".
         order: number of elements.
-        generators: in the order that the catalogue requires.
+        generators: the generators, in the order that the catalogue requires.
     """
 
     name: str

@@ -34,7 +34,7 @@ class Family:
     """A claim of a continuous group.
 
     Attributes:
-        fields: of the SPEC file.
+        fields: the fields of the SPEC file.
         claim: the symmetry.
     """
 
@@ -173,7 +173,7 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
     """Larger claims: the family with a verified mirror, or with verified elements that commute with it.
 
     Args:
-        family: of SO(2).
+        family: the family of rotations, SO(2).
         group: the verified finite group; None if there is none.
         where: the spaces for which entries are written.
 

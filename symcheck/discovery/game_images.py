@@ -32,10 +32,10 @@ class BoardMap:
     """A rotation or reflection of the cells of a board.
 
     Attributes:
-        name: in words.
+        name: the name, in words.
         turns: quarter turns.
         flipped: the axis reversed after the rotation; None if there is none.
-        axes: of rows and columns.
+        axes: the array axes of rows and columns.
     """
 
     name: str
@@ -65,7 +65,7 @@ class FoundImage:
     """A rotation or reflection with its permutation of the policy.
 
     Attributes:
-        board_map: of the cells.
+        board_map: the map of the cells.
         places: entry a of the policy moves to places[a].
         seen: whether each action was legal at some position, (actions,); the images of the others are a guess.
     """
@@ -114,7 +114,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
 
     Args:
         game: the game.
-        board_map: of the cells.
+        board_map: the map of the cells.
         rng: plays the games.
 
     Returns:
@@ -195,7 +195,7 @@ def tried_images(game: Game, seed: int) -> list[tuple[BoardMap, FoundImage | str
 
     Args:
         game: the game.
-        seed: of the games played, the same games for every map.
+        seed: the seed of the games played, the same games for every map.
 
     Returns:
         (map, image or reason), in a fixed order.

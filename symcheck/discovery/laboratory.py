@@ -70,7 +70,7 @@ class Laboratory:
         emit: receives progress.
 
     Attributes:
-        alpha: of the whole search.
+        alpha: the alpha of the whole search.
         values: the literals of whole-number actions; None for other action spaces.
         stepper: steps the environment.
         pool: the visited states.

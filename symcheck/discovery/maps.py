@@ -186,9 +186,9 @@ class Candidate:
     """One possible symmetry: its maps of states, actions and observations.
 
     Attributes:
-        state: on state vectors, or on the flattened observation if there are none.
-        action: on action vectors, or on the values of a discrete action space.
-        observation: on the flattened observation.
+        state: the map of state vectors, or of the flattened observation if there are none.
+        action: the map of action vectors, or of the values of a discrete action space.
+        observation: the map of the flattened observation.
         residual: median misfit of its transitions on the screening states, relative to a typical step.
         reward_agrees: whether rewards agreed on the screening states.
         reward_gap: median difference of rewards there.

@@ -20,7 +20,7 @@ def match_effects(
     Args:
         moved: L applied to the effect of every literal of the actions (or +component, -component, ...), shape (k, dim).
         effects: the effects themselves, shape (k, dim).
-        scale: per coordinate, shape (dim,) or broadcastable.
+        scale: the scale of each coordinate, shape (dim,) or broadcastable.
         values: the literals of whole-number actions, None if rows are components up and down.
         space: the action space.
 

@@ -28,7 +28,7 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
 
     Args:
         lab: the environment.
-        structure: measured at the centre.
+        structure: the structure measured at the centre.
 
     Returns:
         The structure with `mixed`; None if steps are random, states are whole numbers, or these are too many.

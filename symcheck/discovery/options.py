@@ -20,7 +20,7 @@ class DiscoverOptions(RunOptions):
     level.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> DiscoverOptions(alpha=2.0)  # doctest: +ELLIPSIS

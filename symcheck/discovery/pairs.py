@@ -27,7 +27,7 @@ _FEW_REWARDS = 8  # different ones: rewards of real numbers differ by rounding
 _GLANCES, _LOOKS = 6, 33
 _LOOKING = 0.3  # of the time budget
 _UNKNOWN = -1
-"""The entry of a pair that was not probed, or whose outcomes are random: it may go to any other."""
+"""The entry of a pair that was not probed, or whose outcomes are random; a map may exchange it with any other entry."""
 
 Outcome = tuple[float, bool]
 
@@ -64,7 +64,7 @@ def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
 
 
 def keeps_pairs(structure: Structure, state_map: SignedMap) -> bool:
-    """Whether a map takes every two literals to two with the same joint effect, as far as that was measured.
+    """Whether a map preserves the joint effect of every two literals, as far as the effects were measured.
 
     Args:
         structure: measured at the centre.

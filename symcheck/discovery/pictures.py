@@ -84,6 +84,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             kind = "no action map was found for it"
             trial = Trial(moves, "", whole.order, "undecided", why, fitting[0][1], kind=kind, form=form)
             proposals.refused.append(trial)
+    witnesses.conclude(proposals)
     return proposals
 
 

@@ -42,7 +42,7 @@ class Products:
         identity: the identity on the same spaces.
 
     Attributes:
-        generators: as given.
+        generators: the given generators.
         identity: as given.
         listed: the elements by their keys, the identity first; None if there are too many to list.
 

@@ -24,8 +24,8 @@ class Trial:
     Attributes:
         moves: the observation map, in one line.
         actions: the action map; "" if it was never determined.
-        order: of the element.
-        verdict: of verification, or "refused" by the search, or "follows" from the accepted group, or "untried".
+        order: the order of the element.
+        verdict: the verdict of verification; "refused" by the search, "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         result: the verification, if there was one.
@@ -75,10 +75,10 @@ class Rotation:
     Attributes:
         description: the coordinates that rotate, in words.
         residual: relative residual of its equations, for dynamics and reward together.
-        reward_residual: of the reward alone.
-        angle: of the finite rotation that was verified, in degrees; 0 if a generic angle was verified, so that all
-            hold.
-        verdict: of the verification of the finite rotation; "undecided" if it could not be verified.
+        reward_residual: the residual of the reward alone.
+        angle: the angle of the finite rotation that was verified, in degrees; 0 if a generic angle was verified, so
+            that all hold.
+        verdict: the verdict of verification for the finite rotation; "undecided" if it could not be verified.
         why: the reason in one sentence.
         result: the verification, if there was one.
     """
@@ -97,7 +97,7 @@ class Sensitivities:
     """The table of effects that pruned the search, for pages.
 
     Attributes:
-        names: of the coordinates, then of the actions' columns.
+        names: the names of the coordinates, then of the actions' columns.
         rows: effect of every column on every coordinate, each row scaled to its largest entry.
         centre: the point at which it was measured.
     """
@@ -115,11 +115,11 @@ class Discovery:
         target: the environment.
         route: how states were explored: set, only reached by rollouts, or enumerated from a table.
         how: the route, in words.
-        narrowing: how the search narrowed: (count in words, what was counted).
+        narrowing: the stages of the search: (count in words, the counted things).
         tried: number of candidates compared with the environment; the error budget counts each.
-        alpha: of the whole search.
+        alpha: the alpha of the whole search.
         level: alpha of each screening run; the claim is accepted at the full alpha.
-        seed: of the search.
+        seed: the seed of the search.
         trials: the candidates, accepted first.
         group: {"name", "order"} of the verified group, order 1 if nothing was found.
         claim: the verified symmetry; None if nothing was found.
@@ -166,7 +166,7 @@ class Discovery:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the group found; failed if every candidate was rejected, undecided if some were not decided."""
+        """The verdict on the group found: failed if all candidates were rejected, undecided if some were undecided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
         unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
@@ -226,7 +226,7 @@ def is_accepted(result: RunResult) -> bool:
 
 
 def fails_whatever_the_actions(result: RunResult) -> bool:
-    """Whether a run refutes the observation map with any action map: the start distribution differs."""
+    """Whether a run refutes the observation map for every action map: the start distribution differs."""
     return any(each.name == "initial_invariance" and each.verdict == "failed" for each in result.properties)
 
 

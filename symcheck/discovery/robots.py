@@ -22,7 +22,7 @@ class NamedMirror:
 
     Attributes:
         label: its name in reports, "mirror in the plane xz".
-        state: on (qpos, qvel).
+        state: the map of (qpos, qvel).
         differences: numbers of the model that break it, in words.
     """
 
@@ -47,7 +47,7 @@ def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
         lab: the environment.
 
     Returns:
-        Those whose state map is a signed permutation, without offset, of the state vector that is set.
+        The mirrors whose state map is a signed permutation of the state vector, without an offset.
     """
     base = lab.stepper.base
     if not hasattr(base, "init_qpos") or not hasattr(base, "model"):

@@ -41,7 +41,7 @@ class Generator:
         state: A, antisymmetric, shape (dim, dim); scaled so that its fastest plane rotates once in 2 pi.
         shift: b, shape (dim,): shifts of angles.
         action: B, antisymmetric, shape (components, components).
-        residual: of the equations of the dynamics, relative to their size without cancellation.
+        residual: the residual of the equations of the dynamics, relative to their size without cancellation.
         reward_residual: the same for the reward.
     """
 

@@ -31,7 +31,7 @@ class TableFindings:
     """The results from the table.
 
     Attributes:
-        summary: order, orbits and what was enumerated, in a sentence.
+        summary: the order, the orbits and the extent of the enumeration, in a sentence.
         states: number of states.
         actions: number of actions.
         claim: the symmetry; None if there is none.
@@ -61,7 +61,7 @@ def search_table(
     Args:
         make_env: builds an environment with a table `P`.
         label: its name in messages.
-        options: of the verification.
+        options: the options of the verification.
         emit: receives its events.
 
     Returns:

@@ -2,10 +2,10 @@
 
 Every statistical test of a run (a property under one generator) submits its p-value before any of them is judged. The
 smallest is compared with alpha / k, the next with alpha / (k - 1), and so on until one does not reject: uniformly at
-least as powerful as dividing alpha evenly, and the probability that any true claim is rejected stays below alpha,
-whatever the dependence between the tests. k counts the tests that could have rejected: a test whose two sides never
-differed has p-value 1 under every pattern of swaps, so excluding it depends only on quantities that swaps do not change
-(Tarone 1990).
+least as powerful as dividing alpha evenly, and the probability that any true claim is rejected stays below alpha under
+any dependence between the tests. k counts the tests that could have rejected: a test whose two sides never differed has
+p-value 1 under every pattern of swaps, so excluding it depends only on quantities that swaps do not change (Tarone
+1990).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Budget:
         """Announce the tests of one property.
 
         Args:
-            name: of the property.
+            name: the name of the property.
             source: runs the tests and returns their p-values by group element. It is called once, when the first test
                 of the run is judged. Elements that it omits are not tested and never fail.
             planned: the maximum number of tests; it fixes the number of swaps before any data is seen.
@@ -78,7 +78,7 @@ class Budget:
         The first call runs all tests of the run.
 
         Args:
-            name: of the property.
+            name: the name of the property.
             word: the group element.
 
         Returns:

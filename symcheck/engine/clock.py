@@ -22,7 +22,7 @@ class TimeUp(KeyboardInterrupt):
 
 @contextmanager
 def not_after(end: float) -> Iterator[None]:
-    """Make every run that begins in this block end by a given time, whatever its own limit.
+    """Make every run that begins in this block end by a given time, even if its own limit is later.
 
     Args:
         end: on the clock of `time.monotonic`.

@@ -58,7 +58,7 @@ def measure_effect(
 
     Args:
         feature: the most significant feature.
-        names: of the coordinates.
+        names: the names of the coordinates.
         sides: expected and actual values, shape (n, dim), for means.
         centred: the same after regression on (s, a), for all other statistics.
         weights: named weights of the pairs, shape (n,); positive inside the region.

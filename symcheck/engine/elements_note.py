@@ -12,7 +12,7 @@ def with_elements(result: PropertyResult, note: Statement | None) -> PropertyRes
     """The result with a note on the tested elements, which also extends the region of its bound, if it has one.
 
     Args:
-        result: of one property.
+        result: the result of one property.
         note: the tested elements; None for finite groups, for which all generators are tested.
     """
     if note is None:

@@ -77,7 +77,7 @@ class EpisodeFeatures:
         episodes: plain ones, then mapped ones.
         starts: row at which each episode begins.
         covariates: (s, a) of every transition, shape (transitions, columns).
-        scores: of the outcomes, shape (transitions, targets).
+        scores: the scores of the outcomes, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
         described: names of these.
         means: how many of the first features are means, the simplest ones.
@@ -161,7 +161,7 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Fl
 
     Args:
         targets: outcomes, shape (transitions, targets).
-        names: of the targets.
+        names: the names of the targets.
         epsilon: rounding unit of each column.
         design: terms of (s, a), simple ones first, shape (transitions, columns).
 
@@ -235,7 +235,7 @@ def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
     """Named 0/1 indicators of two coordinates jointly, which reveal a reward near a goal.
 
     Args:
-        names: of the coordinates.
+        names: the names of the coordinates.
         columns: standardised, shape (n, coordinates); only the first ones if there are many.
     """
     pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
@@ -275,7 +275,7 @@ def named_features(
 
     Args:
         scores: normal scores of the outcomes, shape (n, targets).
-        names: of the targets.
+        names: the names of the targets.
         sides: only the first ones if there are too many.
         design: terms of (s, a), shape (n, columns), on which all moments except the mean are regressed; otherwise the
             moments of a constant value would reveal the visited states.
@@ -319,7 +319,7 @@ def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp]
     """Differences of one feature on the second half of the pairs, learned from the first half; shape (n, 1).
 
     The difference of the two groups given (s, a) is learned by regression on the first half and tested on the second.
-    Swaps of the second half are independent of the first, so the test keeps its level whatever was learned.
+    Swaps of the second half are independent of the first, so the test keeps its level for any learned feature.
     """
     lengths = np.diff([*starts, len(scores)])
     episode = np.repeat(np.arange(2 * pairs), lengths)

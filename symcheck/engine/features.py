@@ -106,7 +106,7 @@ def hermite_features(
 
     Args:
         scores: normal scores, shape (n, dim).
-        names: of the coordinates.
+        names: the names of the coordinates.
         widest: with more coordinates than this, products are omitted.
 
     Returns:
@@ -147,7 +147,7 @@ def weigh_features(
     """Features by region: means and spreads with every weight first, then products, skews and tails.
 
     Args:
-        differences: of features, shape (n, count).
+        differences: the differences of features, shape (n, count).
         described: their descriptions.
         weights: named weights of the rows, shape (n,); only the first ones if there are too many features.
 

@@ -44,7 +44,7 @@ class EnvOptions(RunOptions):
     pairs would not fit into memory.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> EnvOptions(samples=0)  # doctest: +ELLIPSIS
@@ -134,7 +134,7 @@ def check_limits(max_time: object, alpha: object) -> None:
         alpha: a probability strictly between 0 and 1.
 
     Raises:
-        OptionError: naming the option and what was given.
+        OptionError: an option is invalid; the message names it and its value.
 
     Example:
         >>> check_limits("10", 0.01)  # doctest: +ELLIPSIS
@@ -160,7 +160,7 @@ def check_whole(value: object, where: str, least: int) -> None:
     """Reject anything but a whole number of at least `least`.
 
     Raises:
-        OptionError: naming the option and what was given.
+        OptionError: an option is invalid; the message names it and its value.
 
     Example:
         >>> check_whole(3, "--seed", 0)
@@ -186,7 +186,7 @@ def check_samples(samples: object, least: int = 1) -> None:
     """Reject anything but a number of samples that fits into memory.
 
     Raises:
-        OptionError: saying what was given.
+        OptionError: the number is invalid; the message contains it.
 
     Example:
         >>> check_samples(10**15)  # doctest: +ELLIPSIS

@@ -109,7 +109,7 @@ def describe(result: PropertyResult, entry: Property) -> PropertyResult:
     Runners call it for every result, so that a user's own property is printed with its own equation everywhere.
 
     Args:
-        result: of the property's check.
+        result: the result of the property's check.
         entry: the property.
 
     Returns:

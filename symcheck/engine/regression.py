@@ -108,11 +108,11 @@ def fitted(design: Floats, targets: Floats) -> Floats:
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:
-    """Whole-number columns with few values, extended by one indicator per value; their order may be meaningless.
+    """Add an indicator for each value of whole-number columns with few values, because their order may be meaningless.
 
     Args:
         columns: shape (n, count).
-        names: of the columns.
+        names: the names of the columns.
         whole: shape (count,): True for columns of whole numbers.
 
     Returns:

@@ -178,7 +178,7 @@ class TypicalMovement:
     case is judged by its own nudge.
 
     Args:
-        sizes: of the cases' outcomes, shape (cases, dim).
+        sizes: the sizes of the cases' outcomes, shape (cases, dim).
         moved: by a nudge, shape (cases, dim).
     """
 

@@ -101,7 +101,7 @@ class Looked:
 
         Args:
             key: names the test.
-            p_value: of this look, valid on its own.
+            p_value: the p-value of this look, valid on its own.
             look: the look.
 
         Returns:

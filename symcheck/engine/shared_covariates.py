@@ -39,7 +39,7 @@ def swap_test_given(
     Args:
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
-        names: of the coordinates.
+        names: the names of the coordinates.
         epsilon: rounding units, shape (dim,); 0 for whole numbers.
         covariates: shared by both members, shape (n, columns).
         weights: named weights of the pairs; see `side_weights`.

@@ -83,7 +83,7 @@ def holm(p_values: Sequence[float], alpha: float) -> list[float]:
     that does not, and all above it, are compared with the level at which the procedure stopped.
 
     Args:
-        p_values: of k tests, each valid on its own; they may depend on each other in any way.
+        p_values: the p-values of k tests, each valid on its own; the tests may depend on each other in any way.
         alpha: probability of a false rejection among all of them.
 
     Returns:
@@ -111,7 +111,7 @@ class SignFlipTest:
     """Result of a sign-flip test on whole rows.
 
     Attributes:
-        p_value: of the largest statistic over all features; valid at every number of rows.
+        p_value: the p-value of the largest statistic over all features; valid at every number of rows.
         statistics: |sum| / sqrt(sum of squares) of every feature, shape (features,); 0 if a feature is constantly 0.
         critical: the value that the largest statistic exceeds with probability `level`.
     """
@@ -243,7 +243,7 @@ def swap_test(
     Args:
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
-        names: of the coordinates.
+        names: the names of the coordinates.
         level: the level at which the test will be used; it determines the number of swaps before any data is seen.
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not

@@ -24,9 +24,9 @@ def run_started(
         kind: the kind of subject.
         target: its name in reports.
         symmetry: the claim's name.
-        group: of the claim; a mapping of "name" and "order" where it is not known yet.
+        group: the group of the claim; a mapping of "name" and "order" where it is not known yet.
         properties: in the order of the report.
-        options: of the run: `alpha` and `seed`.
+        options: the options of the run: `alpha` and `seed`.
         command: the command line that repeats it, or "".
     """
     facts = Facts(checked=0, interrupted=True)

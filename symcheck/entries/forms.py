@@ -2,14 +2,14 @@
 
 An entry says how one generator acts on an observation, an action or a state, before any space is known:
 
-* `AffineEntry`: x -> M x + offset on the flattened vector, M a signed permutation wherever it is one;
+* `AffineEntry`: x -> M x + offset on the flattened vector; signed permutations M are recognised;
 * `SpatialEntry`: a named operator on the last two axes of an image;
-* `FunctionEntry`: anybody's callable;
+* `FunctionEntry`: a user's callable;
 * `TreeEntry`: one entry per sub-space of a `Dict` or `Tuple` space;
-* `IdentityEntry`: the map that changes nothing, whatever the space.
+* `IdentityEntry`: the identity, on any space.
 
-Forms are distinguished by their shape alone: a permutation is a rearrangement of 0..n-1, signs are never 0, and
-signed images are strings and one-based, so each has a sign.
+Forms are distinguished by their content alone: a permutation contains each of 0..n-1 once, signs are never 0, and
+signed images are one-based strings, so each has a sign.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class AffineEntry:
 
     @property
     def dim(self) -> int:
-        """Length of the vector that it acts on."""
+        """The length of the vector on which it acts."""
         basis = self.matrix if self.index is None else self.index
         return 0 if basis is None else len(basis)
 
@@ -150,7 +150,7 @@ class SpatialEntry:
 
 @dataclass(frozen=True)
 class FunctionEntry:
-    """Anybody's callable: `f(obs)`, `f(state)` or `f(action, obs)`, on one unbatched value."""
+    """A user's callable: `f(obs)`, `f(state)` or `f(action, obs)`, on one unbatched value."""
 
     function: Callable[..., Any]
 
@@ -164,7 +164,7 @@ class TreeEntry:
 
 @dataclass(frozen=True)
 class IdentityEntry:
-    """The map that changes nothing, whatever the space."""
+    """The identity, on any space."""
 
 
 Entry: TypeAlias = AffineEntry | SpatialEntry | FunctionEntry | TreeEntry | IdentityEntry
@@ -174,7 +174,7 @@ def parse_entry(written: Any, where: str) -> Entry:
     """Read one generator's entry, distinguished by its form.
 
     Args:
-        written: any of the forms listed in the module's first paragraph.
+        written: any of the forms listed in the module's docstring.
         where: names the place in messages, for instance "observation[0]".
 
     Returns:
@@ -330,7 +330,7 @@ def _matrix(matrix: Floats, where: str) -> AffineEntry:
 
 
 def read_numbers(written: Any, where: str) -> Floats:
-    """Finite numbers in any container, sparse ones and tensors included, as float64.
+    """Read finite numbers in any container, including sparse matrices and tensors, as float64.
 
     Raises:
         SpecError: something that is not a number, or not finite.

@@ -1,9 +1,9 @@
 """Parse the entry that a user writes for one Lie generator into one of four forms.
 
 * `LieEntry`: x -> exp(t A) x + ..., from planes that rotate, a shift, or the matrix A with an optional shift;
-* `LieFunctionEntry`: anybody's callable f(value, t), of actions f(action, observation, t);
+* `LieFunctionEntry`: a user's callable f(value, t), or f(action, observation, t) for actions;
 * `TreeEntry`: one entry per sub-space;
-* `IdentityEntry`: the map that changes nothing.
+* `IdentityEntry`: the identity.
 
     { rotate = [[0, 1], [2, 3]], frequency = [1, 2] }     e_0 turns towards e_1 by t, e_2 towards e_3 by 2 t
     { shift = [1, 0] }                                    component 0 moves by t
@@ -45,7 +45,7 @@ class LieEntry:
     """A one-parameter group of affine maps, d/dt x = A x + b.
 
     Attributes:
-        planes: (i, j, frequency): e_i turns towards e_j by frequency * t; components that are not named stay.
+        planes: (i, j, frequency): e_i rotates towards e_j by frequency * t; components that are not named are fixed.
         matrix: A where it was written out, (dim, dim); None otherwise.
         shift: b, (dim,); None for none.
 
@@ -60,7 +60,7 @@ class LieEntry:
 
     @property
     def size(self) -> int | None:
-        """The number of components where it is written; None if any number from `least` on fits."""
+        """The number of components if it is determined; None if any number from `least` on fits."""
         given = self.matrix if self.matrix is not None else self.shift
         return None if given is None else len(given)
 
@@ -86,7 +86,7 @@ class LieEntry:
         return whole
 
     def at(self, t: float, dim: int) -> AffineEntry:
-        """The map at one amount, as an affine map of so many components."""
+        """The map at one amount, as an affine map on the given number of components."""
         return affine_of(self.homogeneous_at(t, dim))
 
     def homogeneous_at(self, t: float, dim: int) -> Floats:
@@ -123,7 +123,7 @@ class LieEntry:
         return _Spectrum(self)
 
     def describe(self, symbol: str) -> str:
-        """As a formula in t, for instance "(o0, o1) turns by t"."""
+        """The entry as a formula in t, for instance "(o0, o1) turns by t"."""
         words = [f"({symbol}{i}, {symbol}{j}) turns by {'' if f == 1 else f'{f:g} '}t" for i, j, f in self.planes]
         if self.matrix is not None:
             words.append(f"exp(tA) with a {len(self.matrix)}x{len(self.matrix)} matrix A")
@@ -164,7 +164,7 @@ class _Spectrum:
 
 @dataclass(frozen=True)
 class LieFunctionEntry:
-    """Anybody's callable: f(value, t), of actions f(action, observation, t), on one unbatched value."""
+    """A user's callable on one unbatched value: f(value, t), or f(action, observation, t) for actions."""
 
     function: Callable[..., Any]
 
@@ -178,7 +178,7 @@ class LieFunctionEntry:
 
 @dataclass(frozen=True, eq=False)
 class ElementEntry:
-    """A product exp(t_1 A_1) exp(t_2 A_2) ... on a vector whose length is known when one is seen.
+    """A product exp(t_1 A_1) exp(t_2 A_2) ... on a vector whose length is determined by the first value.
 
     Attributes:
         factors: the one-parameter groups with their amounts; the last acts first.
@@ -192,7 +192,7 @@ class ElementEntry:
         return max(lie.least for lie, _ in self.factors)
 
     def sized(self, dim: int) -> AffineEntry:
-        """The affine map of so many components."""
+        """The affine map on the given number of components."""
         return _sized(self, dim)
 
 
@@ -218,7 +218,7 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
     """Read the entry of one Lie generator, distinguished by its form.
 
     Args:
-        written: any of the forms of the module's first paragraph.
+        written: any of the forms listed in the module's docstring.
         where: names the place in messages.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Numbers as expressions, such as "-pi/3" and "sqrt(3)/2", in data files, to avoid literals rounded by hand."""
+"""Reads numbers written as expressions, such as "-pi/3" and "sqrt(3)/2", so data files need no rounded literals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FUNCTIONS: dict[str, Callable[[float], float]] = {"sqrt": math.sqrt, "cos": mat
 
 
 def number(written: Any, where: str) -> float:
-    """Evaluate a number, or an expression of numbers, pi, + - * /, sqrt, cos and sin; nothing else is ever run.
+    """Evaluate a number, or an expression of numbers, pi, + - * /, sqrt, cos and sin; nothing else is evaluated.
 
     Args:
         written: a number or a string.

@@ -1,26 +1,26 @@
-"""The atlas: what is known about the symmetries of known environments, as data.
+"""The atlas: data on the symmetries of well-known environments.
 
-One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, beside them,
+One TOML file per entry, under `atlas_data/`, with the fields of a SPEC file and
 
 | field | is |
 |---|---|
-| `env` | the Gymnasium ids it is about |
-| `claim` | whether it is claimed to hold, so that `verify-env ID` checks it |
+| `env` | the Gymnasium ids to which it applies |
+| `claim` | whether the symmetry is claimed to hold; `verify-env ID` checks claimed symmetries |
 | `kind` | "exact", "approximate" (holds up to a size), "partial" (some equations, or some region) or "apparent" (no) |
-| `verdict` | what verification finds |
+| `verdict` | the verdict of verification |
 | `why` | one sentence: why it holds, or what breaks it |
-| `fails` | the properties that fail; none where left out |
-| `sometimes` | properties that fail with some seeds only: at an edge, or by about as little as the samples can show |
-| `size` | how large the violation is, per failing property, in the property's own unit |
+| `fails` | the properties that fail; none by default |
+| `sometimes` | properties that fail with some seeds only: near an edge, or by about the smallest detectable effect |
+| `size` | the size of the violation, per failing property, in the property's own unit |
 | `region` | where it holds, or where it breaks |
-| `breaks` | what in the model or the code breaks it, one element a line |
-| `subgroup` | what does hold of a group that does not |
+| `breaks` | what in the model or the code breaks it, one element per line |
+| `subgroup` | the subgroup that holds if the group does not |
 | `needs` | the extra that its environments need |
-| `samples` | pairs per property for `atlas --check`, where the default would miss a rare region or take minutes |
-| `max_time` | seconds per run of `atlas --check`, for environments that step slowly; what is then left is undecided |
+| `samples` | pairs per property for `atlas --check`, if the default would miss a rare region or take minutes |
+| `max_time` | seconds per run of `atlas --check`, for slow environments; unfinished properties are undecided |
 
-A symmetry that data cannot write (a turn of an angle) is a reference, `symmetry = "module:function"`. Adding an entry
-is adding a file.
+A symmetry that cannot be written as data (a rotation of an angle) is a reference, `symmetry = "module:function"`. To
+add an entry, add a file.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class AtlasEntry:
 
     Attributes:
         name: for instance "cartpole/mirror".
-        environments: the Gymnasium ids it is about.
+        environments: the Gymnasium ids to which it applies.
         claim: whether it is claimed to hold.
-        verdict: the verdict that verification reaches.
+        verdict: the verdict of verification.
         why: one sentence that says why it holds, or what breaks it.
         data: the fields of a SPEC file.
         kind: "exact", "approximate", "partial" or "apparent".
@@ -74,11 +74,11 @@ class AtlasEntry:
         size: the size of the violation, per failing property.
         region: where it holds, or where it breaks; "" if that is everywhere.
         breaks: elements of the model, or lines of the code, that break it.
-        subgroup: what does hold of a group that does not; "" if nothing is known to.
-        needs: the extra that its environments need; "" for none.
-        samples: pairs per property for checking it again; None for the default.
+        subgroup: the subgroup that holds if the group does not; "" if none is known.
+        needs: the extra that its environments require; "" for none.
+        samples: the number of pairs per property when it is checked again; None for the default.
         max_time: seconds for one run of checking it again; None for no limit.
-        reference: "module:function" where data cannot write the symmetry; else "".
+        reference: "module:function" if the symmetry cannot be written as data; otherwise "".
     """
 
     name: str
@@ -100,7 +100,7 @@ class AtlasEntry:
     reference: str = ""
 
     def symmetry(self) -> Symmetry:
-        """The symmetry, built again."""
+        """The symmetry, built anew."""
         if not self.reference:
             return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
         # A reference names a factory, so that every call gives a symmetry of its own.
@@ -111,18 +111,18 @@ class AtlasEntry:
 
     @property
     def group(self) -> str:
-        """The group's name as the file writes it, or the built symmetry's."""
+        """The group's name as in the file, or that of the built symmetry."""
         return str(self.data.get("group") or self.symmetry().group.name)
 
     @property
     def installed(self) -> bool:
-        """Whether the extra that its environments need is installed here."""
+        """Whether the extra that its environments require is installed."""
         # `find_spec` looks for the module without importing it.
         return not self.needs or importlib.util.find_spec(_EXTRAS[self.needs]) is not None
 
     @property
     def install_line(self) -> str:
-        """How the extra is installed; "" if none is needed."""
+        """The command that installs the extra; "" if none is required."""
         return f"pip install 'symcheck[{self.needs}]'" if self.needs else ""
 
 
@@ -148,7 +148,7 @@ def entry(name: str) -> AtlasEntry:
         The entry.
 
     Raises:
-        SpecError: there is none; the nearest name is suggested.
+        SpecError: there is no such entry; the message suggests the nearest name.
 
     Example:
         >>> entry("pendulum/mirror").environments
@@ -165,13 +165,13 @@ def entry(name: str) -> AtlasEntry:
 
 
 def entries_for(env_id: str) -> tuple[AtlasEntry, ...]:
-    """The entries about one Gymnasium id, claimed or not.
+    """The entries for one Gymnasium id, claimed or not.
 
     Args:
         env_id: for instance "CartPole-v1".
 
     Returns:
-        The entries, by name; empty if the atlas knows nothing.
+        The entries, by name; empty if the atlas has none.
 
     Example:
         >>> [(found.name, found.claim) for found in entries_for("MountainCar-v0")]
@@ -190,7 +190,7 @@ def select_entries(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
         The entries, by name.
 
     Raises:
-        SpecError: a name that is neither; the nearest is suggested.
+        SpecError: a name that is neither; the message suggests the nearest one.
 
     Example:
         >>> [found.name for found in select_entries(("Acrobot-v1", "pendulum/mirror"))]
@@ -213,7 +213,7 @@ def read_entry(path: Path) -> AtlasEntry:
         The entry; its symmetry is built when it is requested.
 
     Raises:
-        SpecError: a field that is missing or has a value that it cannot have.
+        SpecError: a field is missing or has an invalid value.
     """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     where = f"atlas file {path.name}"

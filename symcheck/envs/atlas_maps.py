@@ -1,4 +1,4 @@
-"""Symmetries of the atlas that data cannot write, because a turn of an angle is not a linear map of the angle."""
+"""Symmetries of the atlas that cannot be written as data, because a rotation shifts an angle."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def render_page(entries: Iterable[AtlasEntry]) -> str:
     """The page as Markdown.
 
     Args:
-        entries: of the atlas, in any order.
+        entries: entries of the atlas, in any order.
 
     Returns:
         The text, the same for the same entries.
@@ -66,7 +66,7 @@ def family_of(entry: AtlasEntry) -> str:
     """The family of environments that an entry belongs to.
 
     Args:
-        entry: of the atlas.
+        entry: an entry of the atlas.
 
     Returns:
         One of the page's headings.

@@ -1,8 +1,8 @@
-"""An ordinary environment made of Gymnasium's functional form (`FuncEnv`), with NumPy's random numbers.
+"""Converts Gymnasium's functional environments (`FuncEnv`) to stateful ones, with NumPy's random numbers.
 
 A `FuncEnv` is a set of functions (initial state, transition, observation, reward, termination) without a state of its
-own. `FunctionalEnv` keeps the state between them and draws from `np_random`, which it hands to those functions as
-`rng`. Functions that need JAX's random keys belong into Gymnasium's own `FunctionalJaxEnv`.
+own. `FunctionalEnv` keeps the state between calls and passes `np_random` to those functions as `rng`. For functions
+that need JAX's random keys, use Gymnasium's `FunctionalJaxEnv`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FunctionalEnv(gym.Env[Any, Any]):
         return self.func_env.observation(self.state, self.np_random), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Apply the functions to the state that is kept."""
+        """Apply the functions to the current state."""
         state, rng = self.state, self.np_random
         # All four functions see the state before the step is kept.
         following = self.func_env.transition(state, action, rng)

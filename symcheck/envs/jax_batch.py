@@ -1,7 +1,7 @@
-"""Pure JAX environments as a batch: all slots are stepped by one compiled `vmap`.
+"""Batches of pure JAX environments; one compiled `vmap` steps all slots.
 
-The state is read and set as one vector a slot: the arrays that determine it, flattened; the leaves of its pytree in
-JAX's order unless the library says less.
+The state of each slot is read and set as one vector of the flattened arrays that determine it: all leaves of its pytree
+in JAX's order, unless fewer determine the state in that library.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SLOTS = 500
 
 
 class JaxBatch(VectorEnv[Any, Any, Any]):
-    """Many copies of one pure environment; slots that are over wait for `reset` with a mask.
+    """Many copies of one pure environment; finished slots wait for `reset` with a mask.
 
     Args:
         env: an environment of gymnax, Brax, jumanji or Pgx.
-        slots: how many copies; 500 when left out.
+        slots: the number of copies; 500 by default.
 
     Attributes:
         pure: the environment.
-        is_pure: True: slots neither differ nor know of each other, so many may explore at once.
+        is_pure: True, because slots are identical and independent, so they may explore in parallel.
     """
 
     is_pure = True
@@ -58,7 +58,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
             return jax.vmap(functions.reset)(_keys(seed))
 
         def refresh(seed: Any, states: Any, mask: Any) -> tuple[Any, Any]:
-            """Fresh states where the mask says so, the others as they are."""
+            """New initial states where the mask is true; the other states are unchanged."""
             observations, fresh = reset(seed)
             chosen = jax.tree.map(
                 lambda new, old: numpy.where(mask.reshape((-1,) + (1,) * (new.ndim - 1)), new, old), fresh, states
@@ -118,7 +118,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
             self.state = self._jax.tree.unflatten(self._jax.tree.structure(self.state), placed)
 
     def batched_form(self) -> BatchModel | None:
-        """The same functions on any number of states; None if a state does not say what it shows."""
+        """The same functions on any number of states; None if the observation cannot be computed from a state."""
         if self._observe is None or not self._shows_what_it_says(self._observe):
             return None
         return BatchModel(

@@ -1,7 +1,7 @@
 """Environments of JAX libraries as pure functions of a key, a state and an action.
 
-gymnax, Brax, jumanji and Pgx say the same in different words: what is in their names is read here, once, and nothing of
-them is imported before one of their environments is named.
+gymnax, Brax, jumanji and Pgx have different interfaces, which this module converts to one. A library is imported only
+when one of its environments is named.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _LAST = 2  # dm_env's step type of a step that ends an episode
 
 @dataclass(frozen=True)
 class PureEnvironment:
-    """One environment, in functions that `vmap` takes.
+    """One environment, as functions that can be passed to `vmap`.
 
     Attributes:
-        observation_space: Gymnasium's.
-        action_space: Gymnasium's.
+        observation_space: a Gymnasium space.
+        action_space: a Gymnasium space.
         reset: key -> (observation, state).
         step: (key, state, action) -> (observation, state, reward, terminated, truncated).
         parts: state -> the arrays that determine it; None for all leaves of its pytree.
-        put: (state, parts) -> the state with these parts; None if `parts` is.
-        observe: state -> the observation that it shows, an array; None if the library does not say.
+        put: (state, parts) -> the state with these parts; None if `parts` is None.
+        observe: state -> its observation, an array; None if the library has no such function.
     """
 
     observation_space: spaces.Space[Any]
@@ -55,7 +55,7 @@ class _Library:
 
 
 def library_of(value: Any) -> str | None:
-    """The library whose words an environment speaks; None for any other value. Imports nothing to ask.
+    """The library that an environment belongs to; None for any other value. Imports nothing.
 
     Example:
         >>> library_of(3) is None
@@ -78,7 +78,7 @@ def library_named(text: str) -> str | None:
 
 
 def make_named(text: str) -> Any:
-    """The library's environment of that name.
+    """Make the library's environment of that name.
 
     Raises:
         MissingExtraError: the library is not installed.
@@ -97,10 +97,10 @@ def make_named(text: str) -> Any:
 
 
 def read_environment(env: Any) -> PureEnvironment:
-    """An environment of one of the libraries, in functions of one form.
+    """Convert an environment of one of the libraries to the common functional form.
 
     Raises:
-        TargetError: of its spaces or its rewards nothing can be compared.
+        TargetError: its spaces or rewards cannot be compared.
     """
     library = library_of(env)
     if library is None:

@@ -14,18 +14,18 @@ from symcheck.errors import TargetError
 
 
 def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed: int) -> npt.NDArray[Any]:
-    """Roll out a uniform policy and stack what it sees.
+    """Roll out a uniform policy and stack its observations.
 
     Args:
         make: builds the environment.
-        count: number of observations, at least 1.
+        count: the number of observations, at least 1.
         seed: seeds the environment and the policy.
 
     Returns:
         Observations, shape (count, *observation_space.shape), in the space's dtype.
 
     Raises:
-        TargetError: observations are not arrays of one shape, so that they cannot be stacked.
+        TargetError: observations are not arrays of one shape, so they cannot be stacked.
 
     Example:
         >>> collect_observations(lambda: gym.make("CartPole-v1"), 3, seed=0).shape

@@ -1,9 +1,9 @@
 """Several agents as one environment: PettingZoo's parallel form, one joint observation and one joint action.
 
 Rewards and terminations belong to agents, and the image of a step assigns them to the images of the agents. Every
-episode therefore observes one agent, drawn at the start: its reward and its termination are those of the episode,
-and the observation says which agent it is. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim
-that the reward is invariant.
+episode therefore watches one agent, drawn at the start: the reward and termination of the episode are those of this
+agent, and the observation identifies it. The claim r_h(i)(g s, g a) = r_i(s, a) for every agent is then ordinary reward
+invariance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FUNCTIONS = ("observation_space", "action_space", "reset", "step")
 
 
 def is_parallel(value: Any) -> bool:
-    """Whether a value is an environment of several agents that act at once; imports nothing to ask.
+    """Whether a value is an environment of several agents that act at once; imports nothing.
 
     Example:
         >>> is_parallel(3)
@@ -41,7 +41,7 @@ def is_parallel(value: Any) -> bool:
 
 
 class ParallelEnvironment(gym.Env[Any, Any]):
-    """All agents of a parallel environment as one, with one agent watched in each episode.
+    """All agents of a parallel environment as one agent; each episode watches one of them.
 
     Args:
         parallel: the environment.
@@ -68,7 +68,7 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         self._seen: Mapping[Any, Any] = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all agents, and draw the one that is watched."""
+        """Reset all agents, and draw the watched agent."""
         super().reset(seed=seed)
         given = self.parallel.reset(seed=seed, options=options)
         # Older versions return observations alone.
@@ -77,7 +77,7 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step all agents that are alive; reward and end are those of the watched one."""
+        """Step all agents that are alive; reward and termination are those of the watched agent."""
         actions = {name: action[a] for a, name in self._names.items() if name in self.parallel.agents}
         seen, rewards, terminations, truncations, _ = self.parallel.step(actions)
         self._seen = _of_those_there(seen)
@@ -104,7 +104,7 @@ class ParallelEnvironment(gym.Env[Any, Any]):
 
 
 def remedy_of_agents(value: Any) -> str | None:
-    """What to do with agents that do not act at once; None for values without agents.
+    """The remedy for agents that do not act at once; None for values without agents.
 
     Example:
         >>> remedy_of_agents(3) is None
@@ -122,7 +122,7 @@ def remedy_of_agents(value: Any) -> str | None:
 
 
 class SettableParallelEnvironment(ParallelEnvironment):
-    """The same of an environment that has `get_state` and `set_state`: its state, then who is watched."""
+    """The same for an environment with `get_state` and `set_state`; flags for the watched agent follow the state."""
 
     def get_state(self) -> Floats:
         """The environment's state as a vector, followed by a flag for each agent."""
@@ -144,7 +144,7 @@ def as_one(parallel: Any) -> ParallelEnvironment:
         parallel: an environment in PettingZoo's parallel form, or one of Gymnasium with a list of rewards.
 
     Raises:
-        TargetError: it has no agents.
+        TargetError: the environment has no agents.
     """
     if isinstance(parallel, gym.Env):
         parallel = Team(parallel)
@@ -155,14 +155,14 @@ def as_one(parallel: Any) -> ParallelEnvironment:
 
 
 def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
-    """A claim as it is about an environment: of one agent and its permutations, a claim of all agents together.
+    """Convert a claim about one agent, with permutations of agents, to a claim about all agents together.
 
     Args:
-        env: what is checked, or None if it has one agent.
-        symmetry: as the user wrote it.
+        env: the environment of all agents, or None if there is one agent.
+        symmetry: the claim as written.
 
     Raises:
-        SpecError: agents are permuted of an environment that has one.
+        SpecError: the claim permutes agents, but the environment has one agent.
     """
     if isinstance(env, ParallelEnvironment):
         return joint_symmetry(symmetry, env.agents, env.observation_spaces, env.action_spaces)
@@ -176,7 +176,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
 
 
 def blank(space: spaces.Space[Any]) -> Any:
-    """What stands for the observation of an agent that is gone: zeros.
+    """Zeros, in place of the observation of an agent that is gone.
 
     Example:
         >>> blank(spaces.Box(-1, 1, (2,))).tolist(), blank(spaces.Discrete(3))

@@ -1,8 +1,8 @@
 """The grid world of the paper: a predator chases a prey on a 7 x 7 torus and sees itself in the centre.
 
 The agent moves first (0 stays; 1, 2, 3, 4 are row + 1, column + 1, row - 1, column - 1), then the prey moves to one of
-its four neighbours with probability 0.15 and otherwise stays. Both on the same cell after that: reward 1 and the
-episode terminates; otherwise the reward is -0.1. It is truncated after 100 steps.
+its four neighbours with probability 0.15 and otherwise stays. If both are on the same cell after that, the reward is 1
+and the episode terminates; otherwise the reward is -0.1. Episodes are truncated after 100 steps.
 
 Only the displacement agent - prey matters, taken as the shortest on the torus, so each component lies in -3..3. The
 image is 1 x 21 x 21 of zeros and ones, each cell 3 x 3 pixels: a plus where the prey is, at centre + displacement, and

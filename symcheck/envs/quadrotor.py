@@ -1,10 +1,10 @@
-"""A quadrotor that hovers at a target: symmetric under turns about the vertical and a vertical mirror, O(2).
+"""A quadrotor that hovers at a target, symmetric under O(2): rotations about the vertical and a vertical mirror.
 
 The observation is the state: position and velocity relative to the target in the world's frame, the three body axes
 as columns of the rotation matrix, one after the other, and the angular velocity in the body's frame. Actions are
-collective thrust and three torques in the body's frame, each in -1..1. A turn about the vertical turns every world
-vector and leaves body quantities alone, so that no action leaves its box. The mirror of the world's x axis, with the
-body mirrored in its own y axis, reverses roll and yaw.
+collective thrust and three torques in the body's frame, each in -1..1. A rotation about the vertical rotates every
+world vector and leaves body quantities unchanged, so no action leaves its box. The mirror of the world's x axis, with
+the body mirrored in its own y axis, reverses roll and yaw.
 
     m dv/dt = thrust b3 - m g e3 - drag v        J dw/dt = torque - w x J w - damping w        dR/dt = R [w]
 
@@ -140,7 +140,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
     """Many quadrotors in one array: `gymnasium.make_vec("symcheck/Quadrotor-v0", n)`; resets at the next step.
 
     Args:
-        num_envs: how many.
+        num_envs: the number of quadrotors.
         max_episode_steps: the time limit.
         render_mode: None.
 
@@ -177,7 +177,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
     def step(
         self, actions: npt.NDArray[np.float32]
     ) -> tuple[npt.NDArray[np.float32], Floats, Bools, Bools, dict[str, Any]]:
-        """Fly for 0.02 seconds; those whose episode is over start again instead."""
+        """Fly for 0.02 seconds; quadrotors whose episode is over restart instead."""
         fresh = self._over
         states, rewards, ended = step_many(self._states, np.clip(np.array(actions, dtype=np.float64), -1.0, 1.0))
         if fresh.any():

@@ -1,7 +1,7 @@
-"""Our environments in Gymnasium's registry, whichever of the two packages is imported first.
+"""Registers symcheck's environments with Gymnasium, in either order of import.
 
-Gymnasium has no entry point for packages of environments, and `import symcheck` must not import Gymnasium. So where
-Gymnasium is not there yet, its own import is followed by our registration.
+Gymnasium has no entry point for packages of environments, and `import symcheck` must not import Gymnasium. If Gymnasium
+is not imported yet, its import triggers the registration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 
 
 def register() -> None:
-    """Put every environment of ours into Gymnasium's registry, once; an id that is there already is left alone."""
+    """Register every environment of symcheck once; an id that is already registered is kept."""
     import gymnasium
 
     for env_id, options in ENVIRONMENTS.items():
@@ -50,7 +50,7 @@ def register() -> None:
 
 
 def register_with_gymnasium() -> None:
-    """Register now where Gymnasium is imported, else as soon as it is."""
+    """Register now if Gymnasium is imported, otherwise when it is."""
     if "gymnasium" in sys.modules:
         register()
     elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):

@@ -1,4 +1,4 @@
-"""An environment that is begun from copies of its starts, and put into states by playing their actions again."""
+"""Sets the state of an environment without a setter: copies of start states, and replayed actions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LONGEST = 40  # actions of a state: each is played again for every pair
 
 @dataclass(frozen=True)
 class History:
-    """A state as the way to it.
+    """A state, given by the start and the actions that lead to it.
 
     Attributes:
         start: the flattened observation of the start, shape (dim,).
-        actions: what was done since.
+        actions: the actions since the start.
         seen: observations before each action.
     """
 
@@ -35,7 +35,7 @@ class History:
         return self
 
     def tolist(self) -> dict[str, Any]:
-        """As reports show it."""
+        """The form used in reports."""
         return {"start": self.start.tolist(), "actions": list(self.actions)}
 
 
@@ -44,7 +44,7 @@ class Starts:
     """The starts that can be replayed.
 
     Attributes:
-        copies: environments right after a reset, by what they show.
+        copies: environments right after a reset, by their observation.
         shown: the observation of each.
     """
 
@@ -53,17 +53,17 @@ class Starts:
 
 
 def start_key(flat: Floats) -> bytes:
-    """What names a start: its observation, to float32."""
+    """The key of a start: its observation, rounded to float32."""
     return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
 
 
 class ReplayedEnv(gym.Env[Any, Any]):
-    """The user's environment, begun from copies of its starts and put into states by playing them again.
+    """The user's environment, reset to copies of its starts and put into states by replaying actions.
 
     Args:
         starts: copies of the environment, wrappers included.
-        rng: picks starts and copies, so that whatever the copies hide differs between repetitions.
-        flatten: of observations.
+        rng: picks starts and copies, so that hidden state of the copies differs between repetitions.
+        flatten: the function that flattens observations.
     """
 
     def __init__(self, starts: Starts, rng: np.random.Generator, flatten: Any) -> None:
@@ -87,7 +87,7 @@ class ReplayedEnv(gym.Env[Any, Any]):
         self.history = History(self._flatten(self.shown))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the copy; an episode is cut where replaying it would become slow."""
+        """Step the copy; an episode is truncated when replaying it would become slow."""
         past = self.history
         self.history = History(past.start, (*past.actions, copy.deepcopy(action)), (*past.seen, self.shown))
         obs, reward, terminated, truncated, info = self._inner.step(action)
@@ -95,14 +95,14 @@ class ReplayedEnv(gym.Env[Any, Any]):
         return obs, reward, terminated, truncated or len(self.history.actions) >= LONGEST, info
 
     def play(self, history: History) -> Any:
-        """Put the environment into a state by playing its actions; returns what it shows."""
+        """Put the environment into a state by replaying its actions; returns its observation."""
         self._begin(start_key(history.start))
         for action in history.actions:
             self.step(copy.deepcopy(action))
         return self.shown
 
     def read_history(self, value: Any) -> History:
-        """The history of a report, with what was seen on the way."""
+        """Read the history in a report, with the observations along it."""
         start = np.array(value["start"], dtype=np.float64)
         discrete = isinstance(self.action_space, gym.spaces.Discrete)
         actions: tuple[Any, ...] = tuple(
@@ -114,11 +114,11 @@ class ReplayedEnv(gym.Env[Any, Any]):
 
 
 class ReplayedSymmetry:
-    """A bound symmetry that maps histories: the start to its image, and each action to its image.
+    """A bound symmetry that maps histories: the start and each action go to their images.
 
     Args:
         bound: the user's symmetry.
-        flatten: of observations.
+        flatten: the function that flattens observations.
     """
 
     has_state = True

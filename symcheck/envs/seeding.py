@@ -10,14 +10,14 @@ _RESETS = 2  # a stream of its own; zero would not be: NumPy pads entropy with z
 def reset_seed(seed: int) -> int:
     """The seed of an environment's first reset, for a run with this seed.
 
-    Not the seed itself: Gymnasium makes the generators of environments and of action spaces alike, so that with one
-    seed for both the noise of the dynamics would repeat the draws of the actions.
+    It differs from the run's seed, because Gymnasium constructs the generators of environments and action spaces in the
+    same way: with one seed for both, the noise of the dynamics would repeat the draws of the actions.
 
     Args:
-        seed: the run's, at least 0.
+        seed: the seed of the run, at least 0.
 
     Returns:
-        A whole number below 2**31: some environments take no larger seed.
+        An integer below 2**31, because some environments accept no larger seed.
 
     Example:
         >>> reset_seed(0) == 0, reset_seed(0) == reset_seed(1)

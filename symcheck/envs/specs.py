@@ -27,7 +27,7 @@ THREE_WAYS = (
 
 @dataclass(frozen=True)
 class NamedSymmetry:
-    """A symmetry and the SPEC that names it; `spec` is None for an object built in Python."""
+    """A symmetry and its SPEC; `spec` is None for an object built in Python."""
 
     symmetry: Symmetry
     spec: str | None
@@ -41,10 +41,10 @@ def resolve_symmetry(given: Symmetry | str, *, where: str = "--symmetry") -> Nam
         where: names the option in messages.
 
     Returns:
-        The symmetry with the SPEC that names it.
+        The symmetry with its SPEC.
 
     Raises:
-        SpecError: the SPEC names nothing, or not a symmetry.
+        SpecError: the SPEC does not name a symmetry.
     """
     if isinstance(given, Symmetry):
         return NamedSymmetry(given, None)
@@ -119,7 +119,7 @@ def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:
         At least one.
 
     Raises:
-        SpecError: the atlas claims none; the message gives the three ways to give one.
+        SpecError: the atlas claims none; the message lists the three ways to provide one.
     """
     entries = atlas.entries_for(env_id)
     claimed = [NamedSymmetry(entry.symmetry(), entry.name) for entry in entries if entry.claim]

@@ -1,7 +1,7 @@
 """Gymnasium's transition tables, `P[s][a] = [(probability, next state, reward, terminated), ...]`, through wrappers.
 
-A wrapper that changes rewards or observations makes the table tell another story than the environment. Only wrappers
-that change neither are looked through.
+If a wrapper changes rewards or observations, the table no longer describes the environment. Only wrappers that change
+neither are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Table = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]
 
 
 def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
-    """The outermost wrapper that may change what a table says, by its name; None if there is none.
+    """The name of the outermost wrapper that may invalidate the table; None if there is none.
 
     Args:
         env: with the user's wrappers.
@@ -30,7 +30,7 @@ def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
 
 
 def table_of(env: gym.Env[Any, Any]) -> Table | None:
-    """The table of an environment that is all of it: `P`, states and actions in `Discrete` spaces; None otherwise.
+    """The table `P` of an environment with states and actions in `Discrete` spaces; None for other environments.
 
     Args:
         env: with the user's wrappers.

@@ -1,10 +1,10 @@
-"""What a user may name as an environment: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
+"""Resolves environment targets: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
 
-Gymnasium's functional environments (`FuncEnv`) are given a state first, see `functional`; several agents become one
-environment, see `parallel`; vector environments of Stable-Baselines3 become Gymnasium's, see `vec_env`.
+Gymnasium's functional environments (`FuncEnv`) are made stateful, see `functional`; several agents become one
+environment, see `parallel`; vector environments of Stable-Baselines3 are converted to Gymnasium's, see `vec_env`.
 
-All of them become an `EnvTarget`: a label for reports and a function that returns an environment with the wrapper
-stack that the user trains on. An instance that the user holds is never stepped itself where it can be copied.
+Every target becomes an `EnvTarget`: a label for reports, and a function that builds the environment with the wrapper
+stack that you train on. An instance is never stepped itself if it can be copied.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class EnvTarget:
     """An environment to check.
 
     Attributes:
-        label: how reports call it.
+        label: its name in reports.
         make: builds the environment, with the user's wrappers.
-        env_id: the Gymnasium id where there is one, which the atlas is looked up by; else None.
-        several: where it has several agents, the environment of all of them; else None.
+        env_id: the Gymnasium id, under which the atlas is searched; None if there is none.
+        several: the environment of all agents, if there are several; otherwise None.
     """
 
     label: str
@@ -62,7 +62,7 @@ class EnvTarget:
     several: ParallelEnvironment | None = None
 
     def single(self) -> gym.Env[Any, Any]:
-        """Build it, where one environment at a time is what is needed.
+        """Build it where a single environment is required.
 
         Raises:
             TargetError: it is a vector environment.
@@ -80,7 +80,7 @@ class EnvTarget:
 def resolve_environment(
     target: Any, *, env_kwargs: Mapping[str, Any] | None = None, where: str = "TARGET"
 ) -> EnvTarget:
-    """Find the environment that a user named, and build it once to see that it works.
+    """Resolve a target to an environment, and build it once to check that it works.
 
     Args:
         target: a Gymnasium id (also "module:Id-v0"), an environment or `FuncEnv`, a zero-argument factory or class of
@@ -93,7 +93,7 @@ def resolve_environment(
         The target.
 
     Raises:
-        TargetError: nothing is found under that name, it cannot be called, or it builds no environment.
+        TargetError: there is nothing under that name, it cannot be called, or it does not build an environment.
 
     Example:
         >>> resolve_environment("CartPole-v1").env_id

@@ -1,7 +1,7 @@
 """Gymnasium environments of several agents in PettingZoo's parallel form: tuples of observations, actions and rewards.
 
-Libraries such as rware and lbforaging have this form: one space an agent in two `Tuple` spaces, `n_agents`, a list of
-rewards. Agents are called `agent_0`, `agent_1`, ... in the order of the tuples; all are there until the episode ends.
+Libraries such as rware and lbforaging use this form: two `Tuple` spaces with one space per agent, `n_agents`, and a
+list of rewards. Agents are named `agent_0`, `agent_1`, ... in the order of the tuples; all act until the episode ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 
 def is_team(value: Any) -> bool:
-    """Whether an environment gives a list of rewards, one for each part of its actions.
+    """Whether an environment returns a list of rewards, one for each part of its actions.
 
     Example:
         >>> is_team(gym.make("CartPole-v1"))
@@ -46,14 +46,14 @@ def _gives_rewards(env: gym.Env[Any, Any], count: int) -> bool:
 
 
 class Team:
-    """One such environment in the parallel form.
+    """An environment of several agents in PettingZoo's parallel form.
 
     Args:
-        env: with `Tuple` spaces and a list of rewards.
+        env: an environment with `Tuple` spaces and a list of rewards.
 
     Attributes:
         possible_agents: `agent_0`, `agent_1`, ...
-        agents: those that act; none once the episode is over.
+        agents: the acting agents; empty after the end of the episode.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -81,7 +81,7 @@ class Team:
         return self._by_agent(observations), {}
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
-        """Observations, rewards and ends by agent."""
+        """Observations, rewards and terminations by agent."""
         acting = [actions[agent] for agent in self.possible_agents]
         rewards: Any  # one for each agent, where Gymnasium has a number
         observations, rewards, ended, truncated, _ = self.env.step(tuple(acting))

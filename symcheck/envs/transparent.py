@@ -1,6 +1,6 @@
-"""Gymnasium's wrappers that leave what an environment does as it is, by the place where they are defined.
+"""Gymnasium's wrappers that do not change an environment's behaviour, identified by where they are defined.
 
-A subclass, or a class of the same name from elsewhere, may do anything and is none of them.
+A subclass, or a class of the same name from elsewhere, may change anything and does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEEPS_LAWS = KEEPS_STEPS | {"gymnasium.wrappers.common:Autoreset", "gymnasium.wr
 
 
 def defined_at(layer: Any) -> str:
-    """Where the class of an environment or wrapper is defined, `module:name`.
+    """The place where the class of an environment or wrapper is defined, `module:name`.
 
     Example:
         >>> defined_at(gym.make("CartPole-v1").unwrapped)
@@ -30,7 +30,7 @@ def defined_at(layer: Any) -> str:
 
 
 def wrappers(env: gym.Env[Any, Any]) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:
-    """The wrappers of a stack, from the outermost on.
+    """The wrappers of a stack, outermost first.
 
     Example:
         >>> [type(layer).__name__ for layer in wrappers(gym.make("CartPole-v1"))]

@@ -1,7 +1,7 @@
-"""Vector environments of Stable-Baselines3, with their wrappers, as vector environments of Gymnasium.
+"""Converts vector environments of Stable-Baselines3, with their wrappers, to those of Gymnasium.
 
-The two differ in how they say what ended: Stable-Baselines3 returns one flag, marks a time limit in the info of the
-slot, and keeps the last observation there. Nothing is imported for this: what a VecEnv is, its class says.
+The two report the end of an episode differently: Stable-Baselines3 returns one flag, marks a time limit in the info of
+the slot, and stores the last observation there. A VecEnv is recognised by its class, without an import.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def is_vec_env(candidate: object) -> bool:
 
 
 class VecEnvBatch(VectorEnv[Any, Any, Any]):
-    """A vector environment of Stable-Baselines3 as one of Gymnasium that resets a slot in the step that ends it.
+    """A vector environment of Stable-Baselines3 as one of Gymnasium with autoreset in the same step.
 
     Args:
-        venv: with its wrappers, of which `VecNormalize` keeps its statistics.
+        venv: the vector environment with its wrappers; `VecNormalize` keeps its statistics.
     """
 
     def __init__(self, venv: Any) -> None:
@@ -47,13 +47,13 @@ class VecEnvBatch(VectorEnv[Any, Any, Any]):
         return VecEnvBatch(_copy_layers(self.venv))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all slots, under consecutive seeds."""
+        """Reset all slots with consecutive seeds."""
         if seed is not None:
             self.venv.seed(seed)
         return self.venv.reset(), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all slots; `final_obs` holds the last observations of those that ended."""
+        """Step all slots; `final_obs` contains the last observations of finished slots."""
         observations, rewards, over, infos = self.venv.step(actions)
         over = np.array(over, dtype=np.bool_)
         cut = over & np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos])

@@ -1,4 +1,4 @@
-"""Games as AlphaZero's implementations have them: `getNextState`, `getValidMoves`, `getSymmetries` and their like.
+"""Games with the interface of AlphaZero implementations: `getNextState`, `getValidMoves`, `getSymmetries` and others.
 
 States are canonical boards: the player to move is always player 1, as in the tree search that plays the game.
 """
@@ -30,13 +30,13 @@ REQUIRED = ("getInitBoard", "getActionSize", "getNextState", "getValidMoves", "g
 
 
 class AlphaZeroGame:
-    """One game, its boards copied before every call.
+    """One game; boards are copied before every call.
 
     Args:
         game: an object with the functions in `REQUIRED`.
-        symmetries: the function of the images; None takes the game's own `getSymmetries`.
-        label: how reports call the game.
-        symmetries_label: how reports call the function.
+        symmetries: the function that returns the images; None for the game's own `getSymmetries`.
+        label: the name of the game in reports.
+        symmetries_label: the name of the function in reports.
 
     Raises:
         TargetError: a function is missing, or the game cannot be started.
@@ -121,19 +121,19 @@ class AlphaZeroGame:
         return state
 
     def state_of(self, board: Any) -> Any:
-        """The board itself, in the form that the game's own boards have."""
+        """The board itself, in the container and dtype of the game's own boards."""
         return in_form_of(self._first, board)
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
-        """`getSymmetries`, the policy as a list."""
+        """The images of the board and the policy by `getSymmetries`."""
         return ask_for_images(self.symmetries_label, self._symmetries, board, policy)
 
     def key(self, state: Any) -> bytes:
-        """Of the board."""
+        """The key of the board."""
         return self.board_key(state)
 
     def board_key(self, board: Any) -> bytes:
-        """Its numbers; of an object, the text by which the tree search tells it from others."""
+        """The numbers of a board; for an object, the string that identifies it in the tree search."""
         text = getattr(self._game, "stringRepresentation", None)
         if is_plain(board) or not callable(text):
             return board_key(board)
@@ -156,7 +156,7 @@ class AlphaZeroGame:
 
 
 def no_symmetries(label: str) -> TargetError:
-    """The refusal of a game without images."""
+    """The error for a game without images."""
     return TargetError(
         f"{label} claims no symmetries: it has no getSymmetries, and none were given.",
         where="TARGET",

@@ -1,8 +1,8 @@
-"""What the engine asks of a game, whichever library it is from.
+"""The interface of games from all libraries that the engine uses.
 
-A *state* is the game's own; a *board* is what images act on, numbers in any shape. Where a board is the whole state
-(AlphaZero's canonical form), an image is a state by itself. Elsewhere the image of a state is reached by playing the
-moved moves from the start.
+A *state* belongs to the game; a *board* is an array of numbers, of any shape, to which images apply. If the board is
+the whole state (AlphaZero's canonical form), an image is itself a state. Otherwise the image of a state is reached by
+playing the images of the moves from the start.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Game(Protocol):
     """A deterministic game of perfect information, with the images of its positions.
 
     Attributes:
-        label: how reports call it.
+        label: its name in reports.
         actions: length of the policy vector.
-        is_whole: whether a board determines what follows, so that equal boards are equal states.
-        symmetries_label: how reports call the function of the images.
+        is_whole: whether a board determines the rest of the game, so that equal boards are equal states.
+        symmetries_label: the name in reports of the function that returns the images.
     """
 
     label: str
@@ -48,13 +48,13 @@ class Game(Protocol):
         """The next state, seen by the player who is to move in it."""
 
     def outcome(self, state: Any) -> Outcome | None:
-        """The result, seen likewise; None while the game continues."""
+        """The result, seen by the player who is to move; None while the game continues."""
 
     def board(self, state: Any) -> Any:
-        """What images act on."""
+        """The board of a state."""
 
     def state_of(self, board: Any) -> Any:
-        """The state that a board is; None if boards cannot be set."""
+        """The state with this board; None if boards cannot be set."""
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
         """All images of a board and a policy vector, as the user's function lists them."""
@@ -70,7 +70,7 @@ class Game(Protocol):
 
 
 def numbers(board: Any) -> Array | None:
-    """A board as an array of numbers; None if it is none.
+    """A board as an array of numbers; None if it is not numeric.
 
     Example:
         >>> numbers([[0, 1], [1, 0]]).shape, numbers({"a": 1}) is None
@@ -84,7 +84,7 @@ def numbers(board: Any) -> Array | None:
 
 
 def board_key(board: Any) -> bytes:
-    """Equal boards have equal keys, whatever the types of their numbers, the order of a mapping or a memory layout.
+    """A key of a board, independent of number types, the order of a mapping and the memory layout.
 
     Example:
         >>> board_key(np.array([[0, 1]], dtype=np.int8)) == board_key([[-0.0, 1.0]])
@@ -144,7 +144,7 @@ def _exceeds_doubles(array: Array) -> bool:
 
 
 def in_form_of(board: Any, image: Any) -> Any:
-    """An image in the container and dtype of a board, where that changes no number: games call methods of theirs.
+    """An image in the container and dtype of a board, for games that call their methods, if that changes no number.
 
     Example:
         >>> in_form_of(np.zeros((1, 2), dtype=np.int8), [[0.0, 1.0]])
@@ -172,12 +172,12 @@ def _nest(values: Any, board: Any) -> Any:
 
 
 def copy_of(board: Any) -> Any:
-    """A board that others may change."""
+    """A copy of a board, which may be changed."""
     return board.copy() if isinstance(board, np.ndarray) else copy.deepcopy(board)
 
 
 def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a game's function; what it raises names it.
+    """Call a function of a game; an error names the function.
 
     Raises:
         TargetError: it raised.
@@ -189,13 +189,13 @@ def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
-    """What a function of images returns, as pairs of a board and a flat policy.
+    """The images that a function returns, as pairs of a board and a flat policy.
 
     Args:
-        name: of the function, for messages.
-        function: (board, pi) -> [(board, pi), ...]; a generator will do.
-        board: a copy of it is given.
-        policy: given as a list, or as an array where the function needs one.
+        name: the name of the function, for messages.
+        function: (board, pi) -> [(board, pi), ...], or a generator of the pairs.
+        board: the function receives a copy.
+        policy: passed as a list, or as an array if the function needs one.
 
     Raises:
         TargetError: it raised, or it returns no pairs.

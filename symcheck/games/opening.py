@@ -1,4 +1,4 @@
-"""From what a user names to a game: a class, a factory, an instance, or a library's name for it."""
+"""Opening the game that a user names: a class, a factory, an instance, or the name of a library's game."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from symcheck.loading import is_reference, load_attribute
 Adapter = Literal["alphazero", "openspiel", "pgx", "pettingzoo"]
 ADAPTERS: tuple[str, ...] = get_args(Adapter)
 _TELLING = {"alphazero": "getNextState", "openspiel": "new_initial_state", "pgx": "init", "pettingzoo": "agent_iter"}
-"""By adapter, a function that its games have; libraries are modules of this package under the same names."""
+"""By adapter, a function that identifies its games; the module of each library in this package has the same name."""
 
 
 def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries | str | None = None) -> Game:
-    """The game that is checked.
+    """Open the game to be checked.
 
     Args:
         target: "module:attr", "file.py:attr", the name of a library's game, a class, a factory or an instance.
-        adapter: of which library it is; None looks at what functions it has.
-        symmetries: a function (board, pi) -> [(board, pi), ...], or a reference to one; None takes the game's own.
+        adapter: the library of the game; None to recognise it by its functions.
+        symmetries: a function (board, pi) -> [(board, pi), ...], or a reference to one; None for the game's own.
 
     Returns:
-        The game behind one interface.
+        The game, with the common interface.
 
     Raises:
-        SymcheckError: nothing of that name, no game, or no symmetries.
+        SymcheckError: the name is unknown, the target is not a game, or there are no symmetries.
     """
     if adapter is not None and adapter not in ADAPTERS:
         raise OptionError(
@@ -46,7 +46,7 @@ def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries
 
 
 def is_game(target: str) -> bool:
-    """Whether a reference names a board game, or a class of one; imports nothing for other names.
+    """Whether a reference names a board game, or a class of one; other names are not imported.
 
     Example:
         >>> is_game("CartPole-v1")

@@ -35,11 +35,11 @@ def load(name: str) -> Any:
 
 
 def rules_of(game: Any, label: str) -> LibraryRules:
-    """The answers of one game; a board is the tensor that the player to move observes, in the game's own shape.
+    """The rules of one game; a board is the observation tensor of the player to move, in the game's own shape.
 
     Args:
         game: a `pyspiel.Game`.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         TargetError: the game has chance or hidden information, or no observations.

@@ -22,7 +22,7 @@ def load(name: str) -> Any:
     """A game of `pettingzoo.classic` by its module's name, "tictactoe_v3".
 
     Raises:
-        MissingExtraError: PettingZoo, or what this game needs, is not installed.
+        MissingExtraError: PettingZoo, or a package that the game needs, is not installed.
         TargetError: it has no such game.
     """
     try:
@@ -41,11 +41,11 @@ def load(name: str) -> Any:
 
 
 def rules_of(env: Any, label: str) -> LibraryRules:
-    """The answers of one game; a state is a copy of the environment.
+    """The rules of one game; a state is a copy of the environment.
 
     Args:
         env: an environment of PettingZoo whose agents move in turn.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         TargetError: observations have no board with its legal moves, or the game has chance.
@@ -108,7 +108,7 @@ def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
 
 
 def _look(state: Any, key: str, label: str) -> Array:
-    """What the agent to move observes."""
+    """The observation of the agent to move."""
     seen = call("observe", state.observe, state.agent_selection)
     if not isinstance(seen, dict) or key not in seen:
         raise TargetError(
@@ -127,7 +127,7 @@ def _play_on(state: Any, action: int) -> Any:
 
 
 def _rewards_at_end(state: Any) -> Outcome | None:
-    """The rewards of all agents, once one of them is at its end."""
+    """The rewards of all agents, once one of them has terminated."""
     if not any(state.terminations.values()) and not any(state.truncations.values()):
         return None
     return tuple(float(state.rewards.get(agent, 0.0)) for agent in state.possible_agents)

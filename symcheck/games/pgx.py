@@ -31,11 +31,11 @@ def load(name: str) -> Any:
 
 
 def rules_of(env: Any, label: str) -> LibraryRules:
-    """The answers of one game; its functions are compiled once, and who is the first player is the same each time.
+    """The rules of one game; its functions are compiled once, and the first player is always the same.
 
     Args:
         env: a `pgx.Env`.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         MissingExtraError: JAX is not installed.

@@ -1,4 +1,4 @@
-"""Games of libraries, whose boards cannot be set: their images are reached by playing the moved moves."""
+"""Games of libraries, whose boards cannot be set: images are reached by playing the images of the moves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from symcheck.games.game import Outcome, Symmetries, ask_for_images, board_key
 
 @dataclass(frozen=True)
 class LibraryRules:
-    """What a library's game answers, as functions of its own states.
+    """The rules of a library's game, as functions of its own states.
 
     Attributes:
         actions: length of the policy vector.
         start: () -> the initial state, the same each time.
         legal: state -> which actions are legal, (actions,).
-        step: (state, action) -> the next state; the given one stays as it is.
-        outcome: state -> the result for all players; None while the game continues.
-        board: state -> what the player to move observes.
+        step: (state, action) -> the next state; the given one is not modified.
+        outcome: state -> the result of all players; None while the game continues.
+        board: state -> the observation of the player to move.
     """
 
     actions: int
@@ -33,13 +33,13 @@ class LibraryRules:
 
 
 class PlayedGame:
-    """A game of a library, with a function of images that the user gives.
+    """A game of a library, with a function for its images from the user.
 
     Args:
-        rules: the library's answers.
+        rules: the rules of the game.
         symmetries: (board, pi) -> [(board, pi), ...], where a board is an observation.
-        label: how reports call the game.
-        symmetries_label: how reports call the function.
+        label: the name of the game in reports.
+        symmetries_label: the name of the function in reports.
 
     Raises:
         TargetError: no function was given.
@@ -69,13 +69,13 @@ class PlayedGame:
         return None
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
-        """The user's function, the policy as a list."""
+        """The images of the board and the policy by the user's function."""
         return ask_for_images(self.symmetries_label, self._symmetries, board, policy)
 
     def key(self, state: Any) -> bytes:
-        """Of the board."""
+        """The key of the board."""
         return board_key(self.board(state))
 
     def board_key(self, board: Any) -> bytes:
-        """Of what the player to move observes."""
+        """The key of an observation."""
         return board_key(board)

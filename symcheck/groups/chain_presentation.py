@@ -1,13 +1,13 @@
 """A presentation of a group too large to list, read off a stabilizer chain.
 
 A base b_1, b_2, ... gives subgroups G = G_1 > G_2 > ... where G_i fixes the base points before b_i, and G_i acts on the
-orbit of b_i with stabilizer G_(i+1). Let S_i be letters that generate G_i, those of G_(i+1) among them, and u_p a
-word that takes b_i to the point p. Then s u_p = u_(s p) h with h in G_(i+1), and h is a word in S_(i+1). The relations
-that say so, one for every point and letter, present G: by them the cosets of <S_(i+1)> in the presented group are at
-most as many as the orbit has points, so that the presented group is at most as large as G.
+orbit of b_i with stabilizer G_(i+1). Let the letters S_i generate G_i and include S_(i+1), and let the word u_p take
+b_i to the point p. Then s u_p = u_(s p) h with h in G_(i+1), and h is a word in S_(i+1). These relations, one for every
+point and letter, present G: they imply that the cosets of <S_(i+1)> in the presented group are no more than the points
+of the orbit, so the presented group is no larger than G.
 
-Most of these relations follow from the others. As in `presentation`, an edge (p, s) is known when it is the only
-unknown one on some relator's way round; only edges that stay unknown get a relator of their own.
+Most of these relations follow from the others. As in `presentation`, an edge (p, s) becomes known when it is the only
+unknown edge of some relator's loop; only edges that stay unknown get their own relator.
 
 Source: derived above; for short words of coset representatives, T. Minkwitz, "An algorithm for solving the
 factorization problem in permutation groups", J. Symbolic Computation 26 (1998).
@@ -40,8 +40,9 @@ class Level:
 
     Attributes:
         base: the point whose stabilizer the next level is.
-        size: how many points its orbit has.
-        table: per point of the orbit, an element of this level's group that takes the base point there, with a word.
+        size: the number of points in its orbit.
+        table: for each point of the orbit, an element of this level's group that maps the base point to it, with a
+            word.
     """
 
     base: int
@@ -50,13 +51,13 @@ class Level:
 
 
 def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[int], name: str) -> tuple[Word, ...]:
-    """Relators, positive powers only, that present a group given by its stabilizer chain.
+    """Relators with positive powers only that present a group given by its stabilizer chain.
 
     Args:
         generators: elements on the same points.
-        base: points, of which only the identity fixes all.
-        sizes: of the orbit of each base point under the elements that fix those before it.
-        name: of the group, for messages.
+        base: points that only the identity fixes all at once.
+        sizes: for each base point, the size of its orbit under the elements that fix the base points before it.
+        name: the group's name, for messages.
 
     Returns:
         Words over the generators' indices.

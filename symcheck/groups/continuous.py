@@ -126,7 +126,7 @@ class ContinuousGroup(Group):
         return True
 
     def element_name(self, g: Element) -> str:
-        """The element as its matrices."""
+        """The element, written as its matrices."""
         return repr(g)
 
     @property
@@ -247,7 +247,7 @@ class ContinuousGroup(Group):
 
     @cached_property
     def relators(self) -> tuple[Word, ...]:
-        """Words of discrete generators that equal the identity and present the discrete part."""
+        """Words in the discrete generators that equal the identity and present the discrete part."""
         words: list[Word] = []
         start = 0
         for factor in self.factors:

@@ -40,8 +40,8 @@ class Group:
         name: the group's name in reports, for instance "D4".
         generator_names: one readable name per generator; "g1", "g2", ... by default.
         order: |G| if it is known; computed on demand otherwise.
-        relators: words over generator indices (positive powers only) that present the group, if known. They are
-            checked immediately; a function is called when they are first needed.
+        relators: words over generator indices (positive powers only) that present the group, if known, or a function
+            that returns them. Words are checked immediately; a function is called when the words are first needed.
         family: catalogue name and parameter, for instance ("dihedral", 4); None for groups given by the user.
 
     Raises:
@@ -221,7 +221,7 @@ class Group:
 
     @property
     def has_relators(self) -> bool:
-        """Whether `relators` is known or short to derive; signed images are checked without them otherwise."""
+        """Whether `relators` are known or short enough to derive; otherwise signed images are checked without them."""
         return self._presentation is not None or self.order <= presentation.LIMIT
 
     @cached_property
@@ -236,7 +236,7 @@ class Group:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.generators))
 
     def conjugacy_classes(self) -> tuple[tuple[Element, ...], ...]:
-        """The classes {h g h^-1}, in the order of `elements()`; the identity's first. Only for groups that list."""
+        """The classes {h g h^-1}, in the order of `elements()`, the identity's first. The group must be listable."""
         classified: set[Element] = set()
         classes = []
         for g in self.elements():

@@ -1,7 +1,7 @@
 """Orders, membership and words of groups too large to list, through sympy's Schreier-Sims.
 
 A base and strong generating set describes S_30 in a few hundred permutations. sympy multiplies left to right, so its
-words are reversed on the way out. Loaded only when a group needs it.
+words are reversed before they are returned. The module is loaded only when a group needs it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
 
 
 def word(generators: Sequence[Element], g: Element) -> Word | None:
-    """A word of g in the generators, positive powers only; None if g is not in the group.
+    """A word of g in the generators, with positive powers only; None if g is not in the group.
 
     Args:
         generators: elements on the same points as g.
@@ -114,7 +114,8 @@ def chain(generators: Sequence[Element]) -> tuple[list[int], list[int]]:
         generators: elements on the same points.
 
     Returns:
-        Points of which only the identity fixes all, and per point the size of its orbit under what fixes those before.
+        Points that only the identity fixes all at once, and for each point the size of its orbit under the elements
+        that fix the points before it.
 
     Example:
         >>> chain([Element((1, 0, 2, 3)), Element((1, 2, 3, 0))])

@@ -1,7 +1,7 @@
 """Elements of continuous groups: one component per factor, multiplied component by component.
 
-A factor's component is a matrix in its defining representation (rotations as they are, rigid motions and translations
-as homogeneous matrices), or an `Element` of a finite factor.
+The component of a continuous factor is a matrix in its defining representation (a rotation matrix, or a homogeneous
+matrix for rigid motions and translations); that of a finite factor is an `Element`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LieElement(Element):
 
     @property
     def order(self) -> int:
-        """Not known of elements of continuous groups.
+        """Not computed for elements of continuous groups.
 
         Raises:
             GroupError: always; most have infinite order.

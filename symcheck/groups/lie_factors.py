@@ -1,7 +1,7 @@
-"""The factors of a continuous group: rotations, rigid motions, translations, and finite groups beside them.
+"""The factors of a continuous group: rotations, rigid motions, translations and finite groups.
 
-Each factor says what its Lie generators and discrete generators are as matrices of its defining representation
-(homogeneous ones where it translates), how an element is sampled and how it is written as exponentials.
+Each factor gives its Lie generators and discrete generators as matrices of its defining representation (homogeneous
+matrices if it contains translations), samples an element, and writes an element as exponentials.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Factor:
     """One factor of a product.
 
     Attributes:
-        kind: which family; "t" are translations, "finite" a finite group.
-        n: the dimension of the space that is turned or shifted; 0 for finite groups.
+        kind: the family; "t" for translations, "finite" for a finite group.
+        n: the dimension of the space that it rotates or translates; 0 for finite groups.
         finite: the finite group; None for the others.
 
     Example:
@@ -50,12 +50,12 @@ class Factor:
 
     @property
     def translates(self) -> bool:
-        """Whether it holds translations, so that it is not compact."""
+        """Whether it contains translations and is therefore not compact."""
         return self.kind in ("se", "e", "t")
 
     @property
     def turns(self) -> bool:
-        """Whether it holds rotations, of which there are none in one dimension."""
+        """Whether it contains rotations; in one dimension there are none."""
         return self.kind in ("so", "o", "se", "e") and self.n > 1
 
     @property
@@ -65,12 +65,12 @@ class Factor:
 
     @property
     def size(self) -> int:
-        """Rows of the defining matrices; homogeneous where the factor translates."""
+        """The number of rows of the defining matrices, which are homogeneous if the factor contains translations."""
         return self.n + 1 if self.translates else self.n
 
     @cached_property
     def planes(self) -> tuple[tuple[int, int], ...]:
-        """The planes that turn, (i, j) turning e_i towards e_j: about x, y, z in space, else in the order of pairs."""
+        """The planes of rotation; (i, j) rotates e_i towards e_j. In three dimensions: about x, y, z."""
         if not self.turns:
             return ()
         if self.n == 3:
@@ -79,7 +79,7 @@ class Factor:
 
     @property
     def shifts(self) -> int:
-        """How many translations it has; they come before its turns."""
+        """The number of its translations, which come before its rotations."""
         return self.n if self.translates else 0
 
     @cached_property
@@ -167,7 +167,7 @@ class Factor:
         """A Haar element.
 
         Raises:
-            GroupError: the factor translates, so that there is no uniform element.
+            GroupError: the factor contains translations, so it has no uniform distribution.
         """
         if self.finite is not None:
             elements = self.finite.elements()
@@ -184,7 +184,7 @@ class Factor:
         """Coefficient vectors over the Lie generators and a word: the element is exp(c_0) exp(c_1) ... h.
 
         Raises:
-            GroupError: no element of this factor.
+            GroupError: the matrix is not an element of this factor.
         """
         if self.finite is not None:
             if not isinstance(component, Element):
@@ -221,7 +221,7 @@ def haar(n: int, rng: np.random.Generator, *, special: bool) -> Floats:
     """A uniformly distributed orthogonal matrix; a rotation where `special`.
 
     Source: F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): QR of a Gaussian
-    matrix, with the signs of R's diagonal taken out.
+    matrix, with the signs of R's diagonal moved into Q.
     """
     q, r = np.linalg.qr(rng.standard_normal((n, n)))
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0)
@@ -260,6 +260,6 @@ def rotation_logarithm(rotation: Floats) -> Floats:
 
 
 def coordinates_in(matrix: Floats, basis: Sequence[Floats]) -> Floats:
-    """The coefficients of a matrix in a basis of matrices that contains it."""
+    """The coefficients of a matrix in a basis of matrices whose span contains it."""
     stacked = np.array([element.reshape(-1) for element in basis]).T
     return np.asarray(np.linalg.lstsq(stacked, matrix.reshape(-1), rcond=None)[0], dtype=np.float64)

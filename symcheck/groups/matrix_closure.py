@@ -1,7 +1,7 @@
 """From matrices to permutations: the orbit of the standard basis vectors.
 
-Matrices g_1, ..., g_k generate a finite group exactly when the vectors e_1, ..., e_n have a finite orbit, and since
-they span the space an element is known by how it rearranges that orbit. The orbit is usually far smaller than the
+Matrices g_1, ..., g_k generate a finite group exactly when the vectors e_1, ..., e_n have a finite orbit. These vectors
+span the space, so an element is determined by the way it permutes that orbit. The orbit is usually far smaller than the
 group: 2n vectors for the 2^n n! signed permutations.
 """
 
@@ -20,17 +20,17 @@ DEFAULT_LIMIT = 5_000
 
 
 def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAULT_LIMIT) -> list[list[int]]:
-    """How each matrix rearranges the orbit of the standard basis vectors.
+    """The permutation of the orbit of the standard basis vectors under each matrix.
 
     Args:
-        matrices: per generator a square matrix (n, n), at least one.
+        matrices: a square matrix for each generator (n, n), at least one.
         limit: largest number of vectors in the orbit.
 
     Returns:
-        Per generator a rearrangement of the orbit's vectors.
+        For each generator, a permutation of the orbit's vectors.
 
     Raises:
-        GroupError: unusable matrices, or an orbit of more than `limit` vectors.
+        GroupError: the matrices cannot be used, or the orbit has more than `limit` vectors.
 
     Example:
         >>> orbit_permutations([[[-1.0]]])

@@ -1,4 +1,4 @@
-"""What a name that no group has was probably meant to be: "d4", "SO2", "Z/4Z"."""
+"""Suggests a group name for a misspelled one, such as "d4", "SO2" or "Z/4Z"."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SPELLED = {"rot90": "C4", "rot180": "C2", "u1": "SO(2)"}
 
 
 def near_name(text: str) -> str | None:
-    """The short name that a text was probably meant to be.
+    """The short name that a text probably means.
 
     Example:
         >>> near_name("d4"), near_name("SO2"), near_name("Z/4Z"), near_name("dihedral 6"), near_name("mirror")

@@ -1,8 +1,8 @@
 """A presentation read off the Cayley graph (Cannon's colouring).
 
 Take a spanning tree of the Cayley graph; its edges are known to be trivial. Add a relator for the first edge that is
-not yet known, follow every relator around from every vertex, and mark an edge as known when it is the only unknown one
-on its way round. When every edge is known, the relators added so far present the group.
+not yet known, trace every relator from every vertex, and mark an edge as known when it is the only unknown edge of a
+loop. When every edge is known, the relators added so far present the group.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ get one from a stabilizer chain (`chain_presentation`), whose relators are longe
 
 
 def derive(generators: Sequence[Element], words: Mapping[Element, Word]) -> tuple[Word, ...]:
-    """Relators, positive powers only, that present the group.
+    """Relators with positive powers only that present the group.
 
     Args:
-        generators: of the group.
+        generators: the generators of the group.
         words: a shortest word of every element, breadth first, the identity first.
 
     Returns:

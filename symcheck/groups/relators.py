@@ -1,4 +1,4 @@
-"""Textbook relators of the families of the catalogue: words over their generators that present them."""
+"""Textbook relators of the families of the catalogue: words over the generators that present each group."""
 
 from __future__ import annotations
 

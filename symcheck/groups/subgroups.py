@@ -1,4 +1,4 @@
-"""Subgroups by asking: the elements for which something holds, and few elements that generate them."""
+"""The subgroup of elements that satisfy a condition, and a few elements that generate it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from symcheck.groups.group import Group
 
 
 def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ...] | None:
-    """The subgroup of elements under which something holds.
+    """The subgroup of elements that satisfy a condition.
 
     Args:
         group: at most a few dozen elements.
-        holds: whether it holds under one element; asked once per cyclic subgroup that it generates.
+        holds: whether one element satisfies the condition; called once per cyclic subgroup.
 
     Returns:
-        The elements, identity first; None if they are not a subgroup, as they must be if every answer was right.
+        The elements, identity first; None if they are not a subgroup, which means that some answer was wrong.
 
     Example:
         >>> from symcheck.groups import catalog
@@ -46,7 +46,7 @@ def _equivalent(group: Group, element: Element) -> list[Element]:
 
 
 def generators_of(group: Group, members: Sequence[Element]) -> list[Element]:
-    """Few elements that generate a subgroup, those with the shortest words first.
+    """A small set of elements that generates a subgroup, the shortest words first.
 
     Args:
         group: the whole group.

@@ -1,8 +1,8 @@
-"""What a basis of intertwiners is, whatever it was computed from.
+"""The interface that all bases of intertwiners share.
 
 An intertwiner W from rho_in to rho_out satisfies rho_out(g) W = W rho_in(g) for every g: exactly the linear maps that
-an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, the `random` one everything: the
-two controls of the paper's experiments.
+an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, the `random` one everything:
+these two are the controls of the paper's experiments.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Certificate:
         rank: the rank of the equivariant basis.
         predicted_rank: the rank that character theory predicts; always equal to `rank`, because otherwise the basis
             is refused. None for non-compact groups, for which there is no prediction.
-        predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral), "orbits" (Burnside's count of the
-            same number, where the group is too large to sum over), "trace" (of the averaging projector, where it is
-            too large and the matrices are not signed permutations) or "null space" where nothing predicts it.
+        predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral); "orbits" (Burnside's count of the
+            same number, if the group is too large to sum over); "trace" (of the averaging projector, if the group is
+            too large and the matrices are not signed permutations); or "null space" if nothing predicts it.
         span_error: the angle in radians by which a change of the matrices in the last place may rotate the span, to
             first order and up to a factor of the dimension. No method can be more accurate. 0 for exact bases.
         projection_norm: the norm of the Reynolds operator, the factor by which a projection may amplify rounding: 1

@@ -1,7 +1,8 @@
-"""Bases between direct sums: one small basis per pair of kinds of summands, and where its copies lie.
+"""Bases between direct sums: one small basis for each pair of kinds of summands, with the positions of its copies.
 
-64 vectors and 64 scalars of SO(3) to themselves have 8,192 basis matrices; two small ones say them all. Basis matrices
-are ordered by kind of output summand, kind of input summand, output copy, input copy, and number within.
+From 64 vectors and 64 scalars of SO(3) to themselves there are 8,192 basis matrices; two small bases describe all of
+them. Basis matrices are ordered by kind of output summand, kind of input summand, output copy, input copy, and index
+within the small basis.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Block:
     """All copies of one basis.
 
     Attributes:
-        solutions: between one summand of the input and one of the output.
+        solutions: the intertwiners between one summand of the input and one of the output.
         rows: components of the output's copies, (copies, dim).
         columns: components of the input's copies, (copies, dim).
     """
@@ -34,17 +35,17 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(output copies, input copies, rank of one)."""
+        """(output copies, input copies, rank for one pair of copies)."""
         return len(self.rows), len(self.columns), len(self.solutions.rows)
 
     @property
     def rank(self) -> int:
-        """Basis matrices of all copies."""
+        """The number of basis matrices of all copies."""
         return int(np.prod(self.shape))
 
     @property
     def places(self) -> tuple[Ints, Ints]:
-        """Indices of the block's entries in the whole matrix, as `numpy.ix_` makes them."""
+        """Indices of the block's entries in the whole matrix, in the form of `numpy.ix_`."""
         rows, columns = np.ix_(self.rows.reshape(-1), self.columns.reshape(-1))
         return rows, columns
 
@@ -55,10 +56,10 @@ class Block:
 
 @dataclass(repr=False, eq=False)
 class BlockBasis(IntertwinerBasis):
-    """An orthonormal basis that is kept as small blocks.
+    """An orthonormal basis stored as small blocks.
 
     Attributes:
-        blocks: those of rank 1 and more.
+        blocks: the blocks of rank 1 or more.
     """
 
     rho_in: Representation
@@ -86,7 +87,7 @@ class BlockBasis(IntertwinerBasis):
         return np.ones(self.rank)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape)."""
         given, lead = self._rows(coefficients)
         made = np.zeros((len(given), *self.shape))
         start = 0

@@ -1,9 +1,9 @@
-"""Builds bases, checks them, and keeps them by content.
+"""Builds bases, checks them, and caches them by content.
 
-Signed permutations: orbits, exact. Other matrices: the rank is known beforehand from characters, so that many Gaussian
-matrices are averaged over the group and made orthonormal; the equations, and that nothing is missing, are then checked.
-Continuous groups: highest weights, see `symcheck.intertwiners.lie_build`. A basis is never returned with another rank
-than predicted.
+Signed permutations: orbits, exact. Other matrices: characters give the rank; that number of Gaussian matrices is
+averaged over the group and orthonormalised; then the equations and the completeness of the basis are checked.
+Continuous groups: highest weights, see `symcheck.intertwiners.lie_build`. A basis whose rank differs from the
+prediction is never returned.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def intertwiner_basis(
         rho_in: the representation on the input.
         rho_out: the representation on the output, of the same group.
         kind: "equivariant", its orthogonal complement "nullspace", or all matrices in a "random" orthonormal basis.
-        seed: of the random basis.
+        seed: the seed of the random basis.
 
     Returns:
         The basis of (dim_out, dim_in) matrices, orthogonal to each other: integers for signed permutations,
@@ -88,8 +88,8 @@ def intertwiner_basis(
 
     Cost: signed permutations dim_out * dim_in per generator; others |G| * rank * dim^3.
 
-    Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 3.2, for what the basis is; orbits and
-    character theory replace its Algorithm 1.
+    Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 3.2, for the definition of the basis;
+    orbits and character theory replace its Algorithm 1.
     """
     require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
     return _basis(rho_in, rho_out, (rho_out.dim, rho_in.dim), None, kind, seed)
@@ -115,7 +115,7 @@ def conv_intertwiner_basis(
         spatial: one operator per generator: "rot90", "flip_ud", "flip_lr", "transpose", "rot180", "rot270",
             "anti_transpose", "identity".
         kind: as `intertwiner_basis`.
-        seed: of the random basis.
+        seed: the seed of the random basis.
 
     Returns:
         The basis of (dim_out, dim_in, height, width) filters.

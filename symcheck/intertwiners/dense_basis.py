@@ -1,4 +1,4 @@
-"""Orthonormal bases kept as dense matrices: for general representations, and the `random` control."""
+"""Orthonormal bases stored as dense matrices: for general representations, and for the `random` control."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Projector = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Rows that are there already."""
+    """Rows that are already computed."""
 
     rows: Floats
 
@@ -42,12 +42,12 @@ class RandomRows:
 
 @dataclass(frozen=True, eq=False)
 class Complement:
-    """The orthogonal complement of orthonormal rows; as a function, the projection onto it."""
+    """The orthogonal complement of orthonormal rows, and the projection onto it."""
 
     rows: Floats
 
     def project(self, flat: Floats) -> Floats:
-        """Removes from (n, size) vectors their part in the rows' span."""
+        """Remove from (n, size) vectors their component in the span of the rows."""
         return flat - (flat @ self.rows.T) @ self.rows
 
     def __call__(self) -> Floats:
@@ -59,7 +59,7 @@ class Complement:
 
 
 def identity(flat: Floats) -> Floats:
-    """The projection onto everything."""
+    """The identity, as the projection onto the whole space."""
     return flat
 
 
@@ -70,7 +70,7 @@ class DenseBasis(IntertwinerBasis):
     Attributes:
         build: makes the rows (rank, size).
         projector: the projection of `project`, (n, size) -> (n, size).
-        arrangement: bytes that distinguish what representations and shape do not.
+        arrangement: bytes that distinguish bases with the same representations and shape.
     """
 
     rho_in: Representation
@@ -98,7 +98,7 @@ class DenseBasis(IntertwinerBasis):
         return np.ones(self.rank)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
         return (rows @ self.rows).reshape(*lead, *self.shape)
 
@@ -117,12 +117,13 @@ class DenseBasis(IntertwinerBasis):
 
 
 def orthonormal_rows(samples: Floats) -> Floats:
-    """The rows that Gram and Schmidt make of independent samples, (n, size) to the same.
+    """Orthonormal rows from independent samples by Gram-Schmidt; shape (n, size) to the same.
 
-    Unique: the triangular factor's diagonal is made positive, so that every machine finds the same rows up to rounding.
+    The result is unique, because the diagonal of the triangular factor is made positive; every machine finds the same
+        rows up to rounding.
 
     Args:
-        samples: (n, size) with n <= size, independent.
+        samples: linearly independent rows (n, size), n <= size.
 
     Returns:
         (n, size) orthonormal rows with the same span.

@@ -1,9 +1,9 @@
 """Intertwiners of the connected compact part, from highest weights.
 
 Under SO(n_1) x SO(n_2) x ... a representation splits into irreducible ones, each of which holds exactly one vector, up
-to scale, that all raising operators annihilate. Such vectors of one weight are found in that weight's space alone; the
-same lowering operators then carry one of a on a whole irreducible subspace and one of b on its partner, step by step,
-and sum over p of |b, p><a, p| intertwines. Nothing is solved for on all of Hom(a, b).
+to scale, that all raising operators annihilate. The highest-weight vectors of one weight are found within the space of
+that weight. The same lowering operators then generate an irreducible subspace of a and its counterpart in b, step by
+step, and sum over p of |b, p><a, p| is an intertwiner. No equation is solved on all of Hom(a, b).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class _Ladder:
 
 
 def connected_intertwiners(a: LieRepresentation, b: LieRepresentation) -> Floats:
-    """Orthonormal rows that span the W with d b(A) W = W d a(A) for every turn A.
+    """Orthonormal rows that span all W with d b(A) W = W d a(A) for every rotation generator A.
 
     Args:
-        a: on the input, with skew Lie matrices of turns.
-        b: on the output, likewise.
+        a: the representation on the input; its rotation generators are skew-symmetric.
+        b: the representation on the output, likewise.
 
     Returns:
         Shape (rank, b.dim * a.dim).
@@ -138,16 +138,16 @@ def _combination(rho: LieRepresentation, coefficients: Complexes) -> Complexes:
 
 
 def simple_roots(group: ContinuousGroup) -> list[tuple[Complexes, Weight]]:
-    """Raising operators of the simple roots, as coefficients over the Lie generators, with the weight that they add.
+    """Raising operators of the simple roots, as coefficients over the Lie generators, with the weight that each adds.
 
     With u_k = e_2k - i e_2k+1, of weight e_k, the matrix x y^T - y x^T has the weight of x plus that of y: those of
     (u_k, conj u_k+1) add e_k - e_k+1; the last is (u_m-1, e_n) for odd n, (u_m-2, u_m-1) for even n.
 
     Args:
-        group: any; factors that do not turn have none.
+        group: any continuous group; factors without rotations have no roots.
 
     Returns:
-        One pair per simple root, weights over the torus of the whole group.
+        One pair (operator, weight) per simple root; weights refer to the torus of the whole group.
     """
     found = []
     ranks = [factor.n // 2 if factor.turns else 0 for factor in group.factors]

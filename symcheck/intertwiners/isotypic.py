@@ -2,8 +2,8 @@
 
 By Schur's lemma an intertwiner maps copies of an irreducible representation to copies of the same one, and between two
 copies it is a real number, or a complex one where the irreducible representation is of complex type. In orthonormal
-coordinates of the copies a weight therefore has one block for each kind of irreducible representation: C2 has two of
-half the width, S4 five with 64 of 576 products.
+coordinates of the copies, a weight therefore has one block for each kind of irreducible representation: two blocks of
+half the width for C2; five blocks for S4, with 64 instead of 576 products.
 
 No characters and no tables are needed: a generic symmetric element of the commutant has the irreducible subspaces as
 its eigenspaces, and a generic intertwiner, restricted to two of them, is zero or a multiple of an isometry.
@@ -33,7 +33,7 @@ class IsotypicBlock:
     """One kind of irreducible representation, of dimension columns * width, in both representations.
 
     Attributes:
-        columns: how often the block of a weight is applied, once to each of these coordinates of a copy.
+        columns: how often the block of a weight is applied: once to each coordinate of a copy.
         width: 1 for irreducible representations of real type, 2 for complex type.
         coordinates_in: orthonormal columns, shape (dim_in, columns * copies_in * width), in this order.
         coordinates_out: shape (dim_out, columns * copies_out * width).
@@ -58,11 +58,11 @@ def isotypic_blocks(basis: IntertwinerBasis) -> tuple[IsotypicBlock, ...] | None
     """The blocks of an equivariant basis between orthogonal representations.
 
     Args:
-        basis: of matrices of shape (dim_out, dim_in).
+        basis: the basis of matrices of shape (dim_out, dim_in).
 
     Returns:
-        The blocks, whose sum is every basis matrix up to rounding; None if there are none: representations that are
-        not orthogonal, too large or of quaternionic type, and other bases than the equivariant one.
+        The blocks, from which every basis matrix is recovered up to rounding. None for representations that are not
+        orthogonal, are too large or are of quaternionic type, and for any basis but the equivariant one.
 
     Example:
         >>> from symcheck.groups import cyclic

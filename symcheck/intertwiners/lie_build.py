@@ -1,7 +1,7 @@
 """Builds bases between representations of continuous groups.
 
-Compact groups: the rank is known beforehand from characters; the basis must have it. Non-compact ones: the rank is that
-of the null space, and the certificate says so. Direct sums are solved once per pair of kinds of summands.
+For compact groups, characters give the rank, and the basis must have it. For non-compact groups, the rank is that of
+the null space, and the certificate says so. Direct sums are solved once for each pair of kinds of summands.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MISSING = 1e-9
 
 
 def lie_basis(rho_in: LieRepresentation, rho_out: LieRepresentation) -> BlockBasis:
-    """The basis of the W that intertwine, with its certificate.
+    """The basis of the intertwiners, with its certificate.
 
     Args:
-        rho_in: on the input.
-        rho_out: on the output, of the same group.
+        rho_in: the representation on the input.
+        rho_out: the representation on the output, of the same group.
 
     Returns:
         The basis, as blocks.

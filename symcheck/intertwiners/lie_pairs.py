@@ -1,8 +1,8 @@
 """Intertwiners between two representations of a continuous group that are not direct sums.
 
 W intertwines if and only if d rho_out(A) W = W d rho_in(A) for every Lie generator A and rho_out(h) W = W rho_in(h) for
-every discrete h. Turns are solved by highest weights; translations and discrete generators are then equations on the
-few coefficients that are left.
+every discrete h. The equations of rotations are solved by highest weights; those of translations and discrete
+generators then constrain the few remaining coefficients.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class PairSolutions:
         rows: orthonormal, (rank, dim_out * dim_in).
         root_in: C with C rho_in C^-1 orthogonal on the compact part; None if it is already.
         root_out: likewise.
-        straight: orthonormal rows between the orthogonal forms.
-        compact: whether the group is, so that averaging over it projects onto the rows.
+        straight: orthonormal rows of intertwiners between the orthogonal forms.
+        compact: whether the group is compact, so that averaging over it projects onto the rows.
     """
 
     rows: Floats
@@ -45,7 +45,7 @@ class PairSolutions:
     compact: bool
 
     def project(self, weights: Floats) -> Floats:
-        """The mean over the group of compact groups, else the orthogonal projection; (..., out, in) to the same."""
+        """The mean over a compact group, otherwise the orthogonal projection; (..., out, in) to the same."""
         flat = weights.reshape(-1, *self.shape)
         if not self.compact or (self.root_in is None and self.root_out is None):
             projected = (flat.reshape(len(flat), -1) @ self.rows.T) @ self.rows
@@ -57,23 +57,23 @@ class PairSolutions:
 
     @property
     def norm_bound(self) -> float:
-        """At least the norm of `project`."""
+        """An upper bound on the norm of `project`."""
         roots = [root for root in (self.root_in, self.root_out) if root is not None]
         return math.prod(float(np.linalg.cond(root)) for root in roots) if self.compact else 1.0
 
 
 def solve_pair(a: LieRepresentation, b: LieRepresentation) -> PairSolutions:
-    """All W from a to b.
+    """All intertwiners from a to b.
 
     Args:
-        a: on the input.
-        b: on the output, of the same group.
+        a: the representation on the input.
+        b: the representation on the output, of the same group.
 
     Returns:
-        The solutions; their number agrees with characters where the group is compact.
+        The solutions; for a compact group their number agrees with the characters.
 
     Raises:
-        RepresentationError: it does not agree: the matrices are too ill-conditioned.
+        RepresentationError: their number differs from the characters, because the matrices are too ill-conditioned.
     """
     compact, shape = a.group.compact, (b.dim, a.dim)
     predicted = lie_dimension(a, b) if compact else None
@@ -137,13 +137,13 @@ def _keep_solutions(rows: Floats, a: LieRepresentation, b: LieRepresentation, pr
 
 
 def orthogonal_form(rho: LieRepresentation) -> tuple[LieRepresentation, Floats | None]:
-    """The representation in a basis in which turns are skew and discrete generators orthogonal; None if they are.
+    """The representation in a basis in which it is orthogonal on the compact part, and the change of basis.
 
     Args:
-        rho: of any continuous group; translations are carried along, whatever they become.
+        rho: a representation of any continuous group; translations are transformed along with the rest.
 
     Returns:
-        C rho C^-1 and C.
+        C rho C^-1 and C; None for C if the representation already has this form.
 
     Raises:
         RepresentationError: no such basis was found.

@@ -1,14 +1,14 @@
-"""Intertwiners between representations that are not orthogonal, as accurate as the entries of their matrices allow.
+"""Intertwiners between non-orthogonal representations, as accurate as the entries of their matrices allow.
 
-Averaging in orthogonal coordinates and changing back rounds by the square of the condition number. The equations
-K W = W L of the generators can be solved where the matrices were given: their null space, by singular values, leaves a
-residual of a few ulp whatever the condition. The Reynolds operator P is then the projection along the annihilator of
-the dual intertwiners V (K^T V = V L^T, the same equations transposed):
+Averaging in orthogonal coordinates and changing back amplifies rounding by the square of the condition number. The
+equations K W = W L of the generators can be solved in the original coordinates: their null space, computed by singular
+values, leaves a residual of a few ulp for any condition number. The Reynolds operator P is then the projection along
+the annihilator of the dual intertwiners V (K^T V = V L^T, the same equations transposed):
 
     P(W) = sum over i, j of <V_i, W> (M^-1)_ij B_j,    M_ji = <B_j, V_i>.
 
-It is not orthogonal: its norm 1 / (smallest singular value of M) grows with the condition of the representations, and
-rounding of W grows with it. That much is in the question and no method avoids it.
+This projection is oblique: its norm, 1 / (smallest singular value of M), grows with the condition number of the
+representations and amplifies the rounding of W. This loss is inherent in the problem; no method avoids it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ def null_rows(
 ) -> tuple[Floats, float]:
     """An orthonormal basis of the solutions of K W = W L for all generators; of K^T V = V L^T if `dual`.
 
-    An ulp in the entries of K and L turns the solutions by an ulp times the condition of the equations (Wedin).
+    A change of one ulp in the entries of K and L rotates the solutions by an ulp times the condition number of the
+    equations (Wedin).
 
     Args:
         rho_in: the representation on the input, with matrices L.
         rho_out: the representation on the output, with matrices K.
-        rank: how many independent solutions there are.
+        rank: the number of independent solutions.
         dual: whether to transpose the matrices.
 
     Returns:
-        Rows (rank, dim_out * dim_in), orthonormal, in no particular order; and the condition of the equations, their
-        largest singular value over their smallest that is not 0.
+        Rows (rank, dim_out * dim_in), orthonormal, in no particular order; and the condition number of the equations:
+        their largest singular value over the smallest nonzero one.
 
     Cost: (dim_out * dim_in)^3 per generator.
 
@@ -92,8 +93,8 @@ class ObliqueProjection:
 class SplitProjection:
     """A projection onto the span of orthonormal rows that leaves vectors of the span as they are, to a few ulp.
 
-    The part in the span is kept, only the rest is projected: what the projection amplifies is then the rounding of the
-    rest, which is 0 up to rounding for a vector of the span.
+    The component in the span is kept and only the remainder is projected, so the projection amplifies only the rounding
+    of the remainder. For a vector of the span, the remainder is 0 up to rounding.
 
     Attributes:
         rows: orthonormal rows (rank, size) of the span.
@@ -116,9 +117,9 @@ class ProjectedRows:
     Attributes:
         rows: orthonormal rows (rank, size).
         projector: the Reynolds operator on flattened matrices.
-        norm: at least the norm of the projector.
-        condition: how far an ulp of the matrices may turn the span, in ulp.
-        tolerance: what rounding may leave of the equations, relative to the largest entry of the matrices.
+        norm: an upper bound on the norm of the projector.
+        condition: the rotation of the span caused by a change of one ulp in the matrices, in ulp.
+        tolerance: the residual of the equations that rounding explains, relative to the largest entry of the matrices.
     """
 
     rows: Floats

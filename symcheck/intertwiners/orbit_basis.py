@@ -44,7 +44,7 @@ class OrbitBasis(IntertwinerBasis):
         return np.bincount(kept, minlength=self.rank).astype(np.float64)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for, by a gather: (..., rank) -> (..., *shape)."""
+        """The linear combinations with the given coefficients, by a gather: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
         # A gather from an empty vector would fail.
         if not self.rank:
@@ -75,7 +75,8 @@ class OrbitComplementBasis(IntertwinerBasis):
     """The orthogonal complement of an orbit basis, in integers.
 
     In an orbit of m entries the m - 1 vectors (1, ..., 1, -k, 0, ..., 0) with k ones, k = 1..m-1 (Helmert), times the
-    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry forced to vanish is its own.
+    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry forced to vanish has its own
+    unit vector.
     """
 
     equivariant: OrbitBasis
@@ -132,7 +133,7 @@ class OrbitComplementBasis(IntertwinerBasis):
         return np.where(owned < 0, 1.0, owned + owned**2)
 
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
-        """The matrices that coefficients stand for: (..., rank) -> (..., *shape). Cost rank * size."""
+        """The linear combinations with the given coefficients: (..., rank) -> (..., *shape). Cost rank * size."""
         rows, lead = self._rows(coefficients)
         return (rows @ self.matrices().reshape(self.rank, self.size)).reshape(*lead, *self.shape)
 

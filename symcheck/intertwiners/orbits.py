@@ -1,9 +1,9 @@
 """Orbits of matrix entries under pairs of signed permutations.
 
-K W = W L says, for signed permutations K and L, that the entry (i, j) of W and the entry (K i, L j) are equal up to
-sign. So the entries fall into orbits, one free number each: the orbits are the basis. An orbit that meets itself with
-the opposite sign must vanish; to see that, every entry is doubled into a sheet "+" and a sheet "-", which such an orbit
-joins. Only the generators are needed, however large the group.
+For signed permutations K and L, K W = W L means that the entries (i, j) and (K i, L j) of W are equal up to sign. The
+entries therefore form orbits, and each orbit is one basis matrix with one free coefficient. An orbit that contains an
+entry with both signs must vanish; to detect that, every entry is doubled into a point "+" and a point "-", and such an
+orbit contains both. Only the generators are needed, for a group of any size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Orbits:
 
 
 def entry_maps(outs: Sequence[SignedImages], ins: Sequence[SignedImages]) -> list[SignedImages]:
-    """Per generator, where each entry of a (dim_out, dim_in) matrix goes, flattened row by row.
+    """For each generator, the image of every entry of a (dim_out, dim_in) matrix, flattened row by row.
 
     Args:
         outs: the images K of the output representation, one per generator.
@@ -52,10 +52,10 @@ def entry_maps(outs: Sequence[SignedImages], ins: Sequence[SignedImages]) -> lis
 
 
 def find(maps: Sequence[SignedImages]) -> Orbits:
-    """The orbits of the entries under signed maps.
+    """Find the orbits of the entries under signed maps.
 
     Args:
-        maps: per generator a signed rearrangement of the entries, all of the same size.
+        maps: for each generator, a signed permutation of the entries, all of the same size.
 
     Returns:
         The orbits, numbered by their first entry.
@@ -102,8 +102,8 @@ def _number_orbits(root: Ints, sign: npt.NDArray[np.int8]) -> Orbits:
 def components(maps: Sequence[Ints]) -> Ints:
     """The smallest point of each point's orbit under rearrangements.
 
-    Every point holds a label; labels of joined points are hooked onto the smaller one, all at once, and chains of
-    labels are halved until each points at a root.
+    Every point has a label. In each round, the labels of connected points are attached to the smaller one, and chains
+    of labels are halved until each points at a root.
 
     Args:
         maps: rearrangements of 0..n-1.

@@ -1,8 +1,8 @@
 """The Reynolds operator for general representations: W -> 1/|G| sum over g of rho_out(g)^-1 W rho_in(g).
 
-Small groups are summed over. A large one is a product of coset transversals U_0 U_1 ... along a stabilizer chain, every
-element in exactly one way, and the average over G is the average over U_0, then U_1, and so on: about n^2/2 elements
-for S_n instead of n!.
+For a small group, the sum is computed directly. In a large group, every element is a product u_0 u_1 ... of coset
+representatives along a stabilizer chain in exactly one way, so the average over G is the average over U_0, then over
+U_1, and so on: about n^2/2 elements for S_n instead of n!.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUMMED_LIMIT = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Reynolds:
-    """The averaging projector between two representations, worked out where both are orthogonal.
+    """The averaging projector between two representations, computed in coordinates in which both are orthogonal.
 
     Attributes:
         rho_in: an orthogonal form C_in rho_in(g) C_in^-1 of the representation on the input.
@@ -69,12 +69,12 @@ class Reynolds:
 
     @property
     def norm_bound(self) -> float:
-        """At least the norm of the operator: the product of the condition numbers of C_in and C_out."""
+        """An upper bound on the norm of the operator: the product of the condition numbers of C_in and C_out."""
         roots = [root for root in (self.root_in, self.root_out) if root is not None]
         return math.prod(float(np.linalg.cond(root)) for root in roots)
 
     def straight(self, flat: Floats) -> Floats:
-        """The average between the orthogonal forms of flattened matrices, (n, size) to the same."""
+        """The average of flattened matrices between the orthogonal forms, (n, size) to the same."""
         weights = flat.reshape(-1, *self.shape)
         # 1/|G| sum over g factors into the averages over the transversals.
         for left, right in self.steps:
@@ -85,7 +85,7 @@ class Reynolds:
         return weights.reshape(flat.shape)
 
     def back(self, flat: Floats) -> Floats:
-        """Intertwiners of the orthogonal forms as those of the given representations: C_out^-1 W C_in."""
+        """Convert intertwiners of the orthogonal forms to those of the given representations: C_out^-1 W C_in."""
         weights: Floats = flat.reshape(-1, *self.shape)
         if self.root_out is not None:
             weights = np.asarray(np.linalg.solve(self.root_out, weights), dtype=np.float64)
@@ -105,7 +105,7 @@ class Reynolds:
 
 
 def transversals(group: Group) -> Sequence[Sequence[Element]]:
-    """Sets U_0, U_1, ... with every element of the group equal to one product u_0 u_1 ... exactly.
+    """Sets U_0, U_1, ... such that every element of the group is a product u_0 u_1 ... in exactly one way.
 
     Args:
         group: any finite group.

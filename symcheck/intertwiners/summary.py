@@ -1,7 +1,8 @@
-"""What a symmetry allows, layer by layer: ranks, parameter counts and certificates, as plain data.
+"""The layers that a symmetry allows: ranks, parameter counts and certificates, as plain data.
 
-The rows are the layers of a usual policy network: from observations to hidden units that carry the regular
-representation, between hidden units, to the action and to the value; and directly from observation to action.
+The rows are the layers of a standard policy network: from observations to hidden units that carry the regular
+representation, between hidden units, and to the action and the value; one more row maps observations directly to
+actions.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class LayerRow:
         name: for instance "observation -> hidden".
         source: the name of the representation on the input.
         target: the name of the representation on the output.
-        shape: of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
-        rank: free weights per pair of channels.
-        bias_rank: free biases per channel.
-        nullspace_rank: free weights of the nullspace control.
-        dense: weights of an unconstrained layer per pair of channels.
-        dense_bias: biases of an unconstrained layer per channel.
+        shape: the shape of one basis matrix, (dim_out, dim_in) or (dim_out, dim_in, height, width).
+        rank: the number of free weights per pair of channels.
+        bias_rank: the number of free biases per channel.
+        nullspace_rank: the number of free weights of the nullspace control.
+        dense: the number of weights of an unconstrained layer per pair of channels.
+        dense_bias: the number of biases of an unconstrained layer per channel.
         certificate: how the basis was verified.
         basis: the basis itself.
     """
@@ -169,7 +170,7 @@ def pictures(basis: IntertwinerBasis, *, count: int = 12) -> list[npt.NDArray[np
 
     Args:
         basis: any basis.
-        count: how many matrices, from the first.
+        count: the largest number of matrices, from the first.
 
     Returns:
         At most `count` arrays.

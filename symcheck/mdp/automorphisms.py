@@ -1,7 +1,7 @@
 """All symmetries of a finite MDP: the pairs (L, K) of the paper's equations for R and T, as one finite group.
 
-A search on the reduced structure proposes permutations of the states; the action maps follow; then both are verified by
-enumeration on the MDP's own numbers. What is verified is proved.
+A search on the reduced structure proposes permutations of the states, which determine the action maps. Both are then
+verified on every state-action pair of the MDP, which is a proof.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class AutomorphismGroup:
             mapped too if episodes end in them, and fixed otherwise.
         action_maps: K of each generator: the image of action a in state s, (generators, S, A).
         counted: the counted states: reachable and not absorbing, (S,).
-        reward_residual: largest |R(s, a) - R(L s, K a)| over all counted pairs and generators.
-        transition_residual: largest L1 distance of the distribution of (s, a), mapped, from that of its image.
+        reward_residual: the largest |R(s, a) - R(L s, K a)| over all counted pairs and generators.
+        transition_residual: the largest L1 distance between the mapped distribution of (s, a) and the distribution of
+            its image.
         moves_ends: whether the maps extend consistently to the states in which episodes end; these states have no
             value, but an environment returns their observations.
 
@@ -65,7 +66,7 @@ class AutomorphismGroup:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the residuals earn: "proved", since every counted pair was compared under every generator."""
+        """The verdict; proved if the residuals allow it, because every pair was compared under every generator."""
         exact = self.reward_residual <= exact_reward_error(self.mdp) and self.transition_residual <= EXACT_DISTRIBUTION
         pairs = int((self.counted[:, None] & self.mdp.available).sum()) * len(self.state_maps)
         # An MDP without a counted pair still has the identity, which was compared with itself.
@@ -78,7 +79,7 @@ class AutomorphismGroup:
 
     @property
     def name(self) -> str:
-        """The name of the group, as "C4" or "D4", where it is one of these; else its order in words."""
+        """The name of the group, such as "C4" or "D4", if it has one; otherwise its order in words."""
         return self.group.name
 
     @cached_property
@@ -162,14 +163,14 @@ class AutomorphismGroup:
             name: the claim's name.
 
         Returns:
-            Permutations of the states; permutations of the actions where K does not depend on the state, else a
+            Permutations of the states and, if K does not depend on the state, permutations of the actions; otherwise a
             function of action and state. The claim includes the start distribution if it is known and preserved.
 
         If the maps do not extend to final states, an environment would reveal the difference although no value
         depends on it. The claim is then the possibly smaller group of the symmetries that do extend.
 
         Raises:
-            SpecError: that group is trivial.
+            SpecError: the group of that claim is trivial.
 
         Example:
             >>> from symcheck.mdp.worlds import torus_chase

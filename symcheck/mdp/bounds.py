@@ -1,9 +1,9 @@
-"""What an approximate symmetry, or an approximate homomorphism, costs in value.
+"""Bounds on the loss of value under an approximate symmetry or an approximate homomorphism.
 
-Both bounds are one contraction argument. A map of the MDP to itself that misses rewards by epsilon_R and distributions
-by epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors of later steps
-come back discounted. They are worst cases: about ten times the true gap at discount 0.9 and a hundred times at 0.99 on
-random MDPs, so say "at most".
+Both bounds are one contraction argument. A map of the MDP to itself that preserves rewards up to epsilon_R and
+distributions up to epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors
+of later steps are discounted. The bounds are worst cases: on random MDPs about ten times the true gap at discount 0.9
+and a hundred times at 0.99, so say "at most".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def value_gap_bound(
     S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With
     `lipschitz`, epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz
     constant of V*; use this form for deterministic dynamics, where the total variation is 1 for any difference. If
-    episodes terminate, count the terminal state as one more state of value 0: include 0 in the span and in the range
+    episodes terminate, the terminal state counts as one more state of value 0: include 0 in the span and in the range
     of rewards.
 
     Args:
@@ -84,7 +84,7 @@ def lifted_policy_loss_bound(
         reward_error: K_R, in units of reward.
         transition_error: K_T, an L1 distance in [0, 2].
         discount: in [0, 1).
-        abstract_value_span: max - min of the abstract optimal values, 0 among them where episodes end.
+        abstract_value_span: max - min of the abstract optimal values, including 0 if episodes end.
 
     Returns:
         The bound, in units of return.
@@ -96,7 +96,7 @@ def lifted_policy_loss_bound(
         >>> lifted_policy_loss_bound(0.25, 0.0, 0.5, abstract_value_span=3.0)
         1.0
 
-    Source: Ravindran and Barto 2004 state it with span <= (max R - min R) / (1 - discount); Taylor, Precup and
+    Source: Ravindran and Barto 2004 state the bound with span <= (max R - min R) / (1 - discount). Taylor, Precup and
         Panangaden, "Bounding performance loss in approximate MDP homomorphisms", NIPS 21 (2008, printed 2009), bound
         the same loss by a metric between states. Derived in docs/homomorphisms.md.
     """

@@ -1,8 +1,8 @@
-"""Symmetries of the states that count, extended to the whole MDP: actions, and the states in which episodes end.
+"""Extends symmetries of the counted states to the whole MDP: to actions and to the states in which episodes end.
 
-Final states carry no value, so no symmetry has to know them. An environment shows them all the same, and a claim about
-it must say where they go: a final state is known by how the counted pairs lead to it, and its image must be led to in
-the same way by their images.
+Final states have value 0, so a symmetry of the values need not map them. An environment still returns their
+observations, and a claim about it must map them too. A final state is characterised by the counted pairs that lead to
+it; the images of these pairs must lead to its image in the same way.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 @dataclass(frozen=True)
 class Extended:
-    """A symmetry on everything.
+    """A symmetry of all states and actions.
 
     Attributes:
         states: the image of each state, (S,).
-        actions: the image of each action in each state, (S, A); the identity where a state does not count.
-        moves_ends: whether final states could be moved along.
+        actions: the image of each action in each state, (S, A); the identity in states that are not counted.
+        moves_ends: whether the map extends to final states.
     """
 
     states: Ints
@@ -49,7 +49,7 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
     Args:
         mdp: the MDP.
         structure: its reduced structure.
-        images: of the counted states, in the structure's numbers.
+        images: the images of the counted states, in the numbering of the structure.
 
     Returns:
         Maps on all states and actions.

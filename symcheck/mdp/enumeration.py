@@ -1,4 +1,4 @@
-"""All states that can follow from some, breadth first, from a function that lists outcomes."""
+"""Enumerates all reachable states, breadth first, from a function that lists outcomes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """A finite MDP: states and actions are numbers, distributions are sparse rows, rewards are expectations.
 
-    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
+    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), for each s' if that is known.
 
 Row s * actions + a of `transitions` is the distribution of the states in which the episode continues; together with
-`terminations`, the distribution of the states in which it has just ended, it sums to one. What follows an end is worth
-0. An absorbing state that pays nothing says the same in the other usual way.
+`terminations`, the distribution of the states in which it has just ended, it sums to one. The value after termination
+is 0. An absorbing state with reward 0 is an equivalent notation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ModelT = TypeVar("ModelT", bound="FiniteMDP")
 
 
 class FiniteMDP:
-    """A finite MDP with S states and A actions: its arrays, checked; `TabularMDP` is built on it.
+    """The checked arrays of a finite MDP with S states and A actions; the base class of `TabularMDP`.
 
     Arguments and errors are those of `symcheck.mdp.tabular.TabularMDP`.
 
@@ -102,7 +102,7 @@ class FiniteMDP:
 
     @cached_property
     def absorbing(self) -> Bools:
-        """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
+        """Absorbing states: every action stays in the state with reward 0. Shape (S,)."""
         rows = np.arange(self.n_states * self.n_actions)
         # Rows with a single outcome, which is all that a self-loop has.
         alone = np.diff(self.transitions.indptr) == 1
@@ -116,7 +116,7 @@ class FiniteMDP:
 
     @cached_property
     def reachable(self) -> Bools:
-        """States in which an episode can be, before it ends. Shape (S,). All of them where `initial` is None."""
+        """States that an episode can visit before it ends, (S,); all states if `initial` is None."""
         if self.initial is None:
             return np.ones(self.n_states, dtype=np.bool_)
         edges = self.transitions.tocoo()

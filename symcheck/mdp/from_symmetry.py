@@ -47,12 +47,12 @@ def homomorphism_from_symmetry(
 
 
 def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
-    """L and K of every generator as tables.
+    """Tabulate L and K of every generator.
 
     Args:
         mdp: the MDP.
         symmetry: acts on state numbers, or on `observations`.
-        observations: what each state looks like, (S, ...); None if it is its number.
+        observations: the observation of each state, (S, ...); None if it is the state's number.
 
     Returns:
         Images of the states, (generators, S), and of the actions in each state, (generators, S, A).

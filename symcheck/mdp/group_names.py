@@ -1,7 +1,7 @@
-"""Which textbook group a small group is, and generators by which a reader knows it.
+"""Identifies small groups with textbook groups, and finds their usual generators.
 
-Cyclic groups by an element of full order, dihedral groups by a half turn's worth of rotations and involutions outside
-them, powers of C2 by having no other orders.
+A cyclic group has an element of full order; a dihedral group has a cyclic subgroup of index 2 and only involutions
+outside it; in a power of C2 every element but the identity has order 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RECOGNISED_UP_TO = 500
 
 
 def named_group(generators: Sequence[Element], order: int) -> Group:
-    """The group with a name and, for cyclic and dihedral groups, their usual generators.
+    """The named group and, for cyclic and dihedral groups, its usual generators.
 
     Args:
         generators: at least one element.

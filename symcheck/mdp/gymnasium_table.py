@@ -1,6 +1,6 @@
 """Gymnasium's own tables: `P[s][a] = [(probability, next state, reward, terminated), ...]`.
 
-Toy text environments carry one. What a wrapper does to it is `symcheck.envs.tables`' concern.
+Gymnasium's toy-text environments have one. `symcheck.envs.tables` handles wrappers that change it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read_environment(cls: type[ModelT], env: Any, discount: float, kwargs: Mapping[str, Any]) -> ModelT:
-    """The MDP of an environment with a table; see `TabularMDP.from_gymnasium`."""
+    """The MDP of an environment that has a table; see `TabularMDP.from_gymnasium`."""
     made = _make_target(env, kwargs)
     table = _require_table(made)
     states, actions = _sizes(made, table)

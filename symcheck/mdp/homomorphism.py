@@ -3,8 +3,9 @@
     R_abstract(sigma(s), alpha_s(a)) = R(s, a),
     T_abstract(sigma(s') | sigma(s), alpha_s(a)) = sum over s'' in sigma^-1(sigma(s')) of T(s'' | s, a).
 
-Given any two maps, the abstract MDP here averages rewards and distributions over the pairs that become one, and the
-largest deviation from these averages says how far the maps are from a homomorphism: rounding for an exact one.
+For any two maps, the abstract MDP averages rewards and distributions over the pairs that map to the same abstract pair.
+The largest deviation from these averages measures how far the maps are from a homomorphism; for an exact one it is
+rounding.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class Homomorphism:
         mdp: the original.
         abstract_mdp: its image; actions that a block does not have are not `available` there.
         state_map: sigma, the abstract state of each state, (S,).
-        action_map: alpha, the abstract action of each action in each state, (S, A); -1 if it is not available.
+        action_map: alpha, the abstract action of each action in each state, (S, A); -1 if the action is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
         transition_error: largest L1 distance between the distribution of (s, a) over blocks (termination included)
             and the abstract distribution of h(s, a), in [0, 2]. Blocks of absorbing states are equivalent to
             termination.
-        origin: how it was computed, in words.
+        origin: how the homomorphism was computed, in words.
         group: the group whose orbits are the blocks; None otherwise.
 
     Example:
@@ -66,7 +67,7 @@ class Homomorphism:
 
     @property
     def is_exact(self) -> bool:
-        """Whether both errors are within rounding; h-equivalent pairs then have the same optimal value."""
+        """Whether both errors are within rounding; if so, h-equivalent pairs have the same optimal value."""
         return self.reward_error <= exact_reward_error(self.mdp) and self.transition_error <= EXACT_DISTRIBUTION
 
     @cached_property
@@ -85,7 +86,8 @@ class Homomorphism:
         the abstract policy is optimal.
 
         Args:
-            policy: of the abstract MDP: an action for each abstract state, integers (B,), or probabilities (B, A').
+            policy: a policy of the abstract MDP: an action for each abstract state, integers (B,), or probabilities (B,
+                A').
 
         Returns:
             Probabilities, (S, A).
@@ -114,7 +116,7 @@ class Homomorphism:
         """Lift abstract state values, (B,), or pair values, (B, A'), to the original: V(s) = V_abstract(sigma(s)).
 
         Args:
-            values: of abstract states or pairs.
+            values: the values of abstract states or pairs.
 
         Returns:
             Shape (S,) or (S, A); -inf for actions that are not available.
@@ -171,7 +173,7 @@ class Homomorphism:
         return f"Homomorphism({self.summary()})"
 
     def save_html(self, path: str | Path, *, target: str = "MDP") -> Path:
-        """Write a page that shows the original MDP, coloured by block, next to the abstract MDP.
+        """Write a page that shows the original MDP, coloured by block, and the abstract MDP.
 
         Args:
             path: the file.
@@ -195,7 +197,7 @@ EXACT_DISTRIBUTION = 1e-9
 
 
 def exact_reward_error(mdp: FiniteMDP) -> float:
-    """Differences of rewards that count as rounding: 1e-9 of the largest reward, as for distributions."""
+    """The largest difference of rewards that counts as rounding: 1e-9 of the largest reward, as for distributions."""
     return EXACT_DISTRIBUTION * float(np.abs(mdp.rewards).max(initial=0.0))
 
 
@@ -211,16 +213,17 @@ def from_maps(
 
     Args:
         mdp: the original.
-        state_map: abstract state of each state, (S,), all of 0..B-1 taken.
-        action_map: abstract action of each action, (S, A); -1 if it is not available.
+        state_map: the abstract state of each state, (S,); each of 0..B-1 must occur.
+        action_map: the abstract action of each action, (S, A); -1 if the action is not available.
         origin: how the maps were found, in words.
         group: the group whose orbits are the blocks; None otherwise.
 
     Returns:
-        The abstract MDP averages rewards and distributions over the pairs that become one.
+        The homomorphism; its abstract MDP averages rewards and distributions over the pairs that map to the same
+        abstract pair.
 
     Raises:
-        SpecError: maps of the wrong shape; states of one block that do not have the same abstract actions.
+        SpecError: maps of the wrong shape, or states of one block with different abstract actions.
     """
     state_map, action_map = np.asarray(state_map, dtype=np.int64), np.asarray(action_map, dtype=np.int64)
     states, actions = mdp.n_states, mdp.n_actions
@@ -313,11 +316,11 @@ def _abstract(
 
 
 def ranked_in_blocks(block: Ints, classes: Ints) -> Ints:
-    """Classes of pairs numbered 0, 1, ... inside each block, in the order of their first pair.
+    """Renumber classes of pairs 0, 1, ... within each block, in the order of their first pair.
 
     Args:
-        block: of each state, (S,).
-        classes: of each pair, (S, A); -1 is kept.
+        block: the block of each state, (S,).
+        classes: the classes of each pair, (S, A); -1 is kept.
 
     Returns:
         Shape (S, A).

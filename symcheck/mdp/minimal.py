@@ -1,4 +1,4 @@
-"""The minimal homomorphism: coarsest partition, action maps by matching descriptions, verified on the numbers."""
+"""The minimal homomorphism: coarsest partition, action maps from matching descriptions, verified on the arrays."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Homomorphisms and symmetry groups as pages: what `Homomorphism.save_html` writes and a notebook shows.
+"""HTML pages of homomorphisms and symmetry groups, for `Homomorphism.save_html` and notebooks.
 
-The one place where the mathematics calls a writer, and only when it is asked to show itself.
+This is the only module of `symcheck.mdp` that calls a writer, and only when a page is requested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BLOCKS, _MOST_STATES = 4, 8  # of the tables that show how actions are mat
 
 
 class Drawn(Protocol):
-    """What a page needs of a homomorphism."""
+    """The attributes of a homomorphism that a page needs."""
 
     @property
     def mdp(self) -> FiniteMDP:
@@ -49,7 +49,7 @@ class Drawn(Protocol):
 
     @property
     def origin(self) -> str:
-        """How it was found, in words."""
+        """How it was computed, in words."""
 
     @property
     def is_exact(self) -> bool:
@@ -65,19 +65,19 @@ class Drawn(Protocol):
 
     @property
     def group(self) -> Group | None:
-        """The group whose orbits the blocks are."""
+        """The group whose orbits are the blocks."""
 
     def value_loss_bound(self) -> float:
-        """At most this much return is lost."""
+        """An upper bound on the loss of return."""
 
 
 def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismModel:
-    """What a page shows of a homomorphism.
+    """The page model of a homomorphism.
 
     Args:
         h: the homomorphism.
-        target: what the MDP is called.
-        command: the command line that repeats it, where there is one.
+        target: the name of the MDP.
+        command: the command line that repeats the computation, if there is one.
 
     Returns:
         Plain data for `symcheck_reports.homomorphism_page.render_homomorphism`.
@@ -111,7 +111,7 @@ def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismMo
 
 
 def render(h: Drawn, *, target: str = "MDP", command: str = "") -> str:
-    """The page of a homomorphism; see `model`.
+    """Render the page of a homomorphism; see `model`.
 
     Returns:
         A complete HTML document.

@@ -1,6 +1,6 @@
-"""Reading and checking what users hand over as an MDP: transitions, rewards, terminations, start distribution.
+"""Reads and checks the arrays of a user's MDP: transitions, rewards, terminations, start distribution.
 
-Every check names all offending rows at once: how many, the worst, by how much.
+Every check reports all offending rows at once: their number, the worst row, and its error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EPS = {"f2": 2.0**-10, "f4": 2.0**-23}
 
 
 def read_distributions(value: Any, where: str) -> tuple[Csr, int, int, float]:
-    """Distributions of next states as one sparse matrix with a row per pair.
+    """Read distributions of next states as one sparse matrix with a row per pair.
 
     Args:
         value: an array (states, actions, states); a list of one (states, states) matrix per action, dense or sparse;
@@ -122,7 +122,7 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
         unit: one rounding unit of the dtype that was given.
 
     Raises:
-        SpecError: with the number of such rows, the worst of them and by how much it is off.
+        SpecError: some rows do not sum to one; the message gives their number, the worst row and its error.
     """
     missing = available & (total == 0.0)
     if missing.any():
@@ -162,7 +162,7 @@ def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Fl
         value: an array (states, actions), or (states, actions, states) with a reward for each next state.
         distribution: distributions of all outcomes, ends included, (states * actions, states).
         states: their number.
-        actions: their number.
+        actions: the number of actions.
 
     Returns:
         Shape (states, actions), float64.

@@ -5,8 +5,8 @@ state by the *set* of the descriptions of its actions, because actions may be ma
 States with different descriptions cannot be equivalent, so blocks split, descriptions change, and so on until nothing
 splits. What is left is stable, hence a homomorphism, and no stable partition is coarser.
 
-Only pairs that lead to a state whose block was renamed are described again, and the part of a block that was not
-touched keeps its name. So a front that creeps over a large MDP touches each pair a few times, not once a round.
+Only pairs that lead to a state whose block was renamed are described again, and the unchanged part of a split block
+keeps its name. So if splits spread slowly through a large MDP, each pair is described a few times, not once per round.
 
 Source: Givan, Dean and Greig, "Equivalence notions and model minimization in Markov decision processes", 2003, for
 refinement; Ravindran and Barto 2001 for state-dependent action maps.
@@ -49,10 +49,11 @@ def coarsest_partition(mdp: FiniteMDP, *, tolerance: float = 0.0, salt: int = 0)
         salt: chooses the hash functions.
 
     Returns:
-        Blocks and pair descriptions. Hashes may collide (2^-64 a pair): verify what is concluded from them.
+        Blocks and pair descriptions. Hashes may collide (probability 2^-64 per pair), so verify conclusions drawn from
+        them.
 
-    Cost: about the entries of the transitions times the logarithm of their number, on MDPs whose blocks split in
-        fronts; the entries times the number of rounds at worst.
+    Cost: about n log n for n entries of the transitions if splits spread gradually; at worst n times the number of
+        rounds.
     """
     return _Refinement(mdp, tolerance, salt).run()
 

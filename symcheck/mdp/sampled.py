@@ -1,4 +1,4 @@
-"""The MDP that samples of transitions give: relative frequencies, mean rewards, and how often each pair was seen."""
+"""The MDP estimated from sampled transitions: relative frequencies, mean rewards and visit counts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Automorphisms by refinement and backtracking, for small MDPs and machines without igraph.
 
-Colours of states are refined until they distinguish what can be distinguished. If all states have different colours the
-group is trivial. Otherwise one state of a cell is singled out, colours are refined again, and so on until all differ:
-the base. An automorphism is known by what it does to the base, so for every level of the base, deepest first, each
-other state of the cell is tried in place of the base state, and a branch is given up as soon as its colours cannot
-match those of the base. States that the automorphisms found so far already reach need no trial.
+Colours of states are refined until they are stable. If all states have different colours, the group is trivial.
+Otherwise one state of a cell gets a colour of its own, colours are refined again, and so on until all differ; these
+states form the base. An automorphism is determined by the images of the base. So for every level of the base, deepest
+first, each other state of the cell is tried in place of the base state, and a branch is abandoned as soon as its
+colours cannot match those of the base. States already reached by the automorphisms found so far are not tried.
 
-The orders of the levels' orbits multiply to the order of the group.
+The order of the group is the product of the sizes of the orbits of all levels.
 
 Source: B. D. McKay and A. Piperno, "Practical graph isomorphism, II", 2014, for individualisation and refinement; the
 order by orbits of a stabilizer chain is Schreier's.
@@ -88,7 +88,7 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
         Images of the states for each generator, and the order.
 
     Raises:
-        SymcheckError: the budget ran out.
+        SymcheckError: the search exceeded its budget.
     """
     colouring = _Colouring(structure)
     # Before anything is singled out: colours every automorphism keeps.
@@ -180,7 +180,7 @@ def _descend(
 
 
 def orbit_of(state: int, generators: list[Ints]) -> set[int]:
-    """Everything that the generators make of a state.
+    """The orbit of a state under the generators.
 
     Example:
         >>> sorted(orbit_of(0, [np.array([1, 0, 2])]))

@@ -1,8 +1,9 @@
 """Automorphisms through igraph (BLISS): the MDP as a graph whose vertices are coloured.
 
 Three kinds of vertices: states; distinct actions, joined to their state; and for every action one vertex per
-probability, joined to the action and to all states that have it. Colours say the kind, the reward and multiplicity, the
-probability. They also give every edge a direction, so an undirected graph will do.
+probability, joined to the action and to all states that have it. Colours encode the kind of vertex, the reward and
+multiplicity of an action, and the probability. They also determine the direction of every edge, so an undirected graph
+is enough.
 
 Source: T. Junttila and P. Kaski, "Engineering an efficient canonical labeling tool for large and sparse graphs", 2007.
 """
@@ -18,7 +19,7 @@ from symcheck.mdp.structure import Structure
 
 
 def is_installed() -> bool:
-    """Whether the extra `discover` is there."""
+    """Whether igraph (extra `discover`) is installed."""
     import importlib.util
 
     return importlib.util.find_spec("igraph") is not None

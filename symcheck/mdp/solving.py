@@ -3,7 +3,7 @@
     V_pi(s) = sum_a pi(a | s) Q_pi(s, a),    Q_pi(s, a) = R(s, a) + discount sum_s' T(s' | s, a) V_pi(s'),
     V*(s)   = max_a Q*(s, a),                Q*(s, a)   = R(s, a) + discount sum_s' T(s' | s, a) V*(s').
 
-T counts the outcomes after which the episode continues; what follows an end is worth 0.
+T contains only the outcomes after which the episode continues; the value after termination is 0.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Solution(NamedTuple):
         values: V*, (S,), in units of return.
         q_values: Q*, (S, A); -inf for actions that are not available.
         policy: the first greedy action of each state, (S,).
-        iterations: sweeps, or rounds of improvement.
-        error_bound: bound on the max-norm distance between `values` and V*, in exact arithmetic; infinite for
+        iterations: the number of sweeps, or of rounds of policy improvement.
+        error_bound: a bound on the max-norm distance between `values` and V*, in exact arithmetic; infinite for
             discount 1.
     """
 
@@ -80,15 +80,16 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
 
     Args:
         mdp: the MDP.
-        tolerance: stop when that distance is below `tolerance` times the largest reward (at least 1), in units of
-            return; with discount 1 stop when a sweep changes no value by more than that.
+        tolerance: stop when that distance, in units of return, is below `tolerance` times max(1, largest reward); with
+            discount 1, stop when a sweep changes no value by more than that.
         max_iterations: the largest number of sweeps.
 
     Returns:
         Values, Q-values, a greedy policy, the number of sweeps and the error bound.
 
     Raises:
-        SpecError: the values have not converged by then, for instance with discount 1 and endless rewards.
+        SpecError: the values have not converged within `max_iterations`, for instance with discount 1 and unbounded
+            returns.
 
     Example:
         >>> from symcheck.mdp.tabular import TabularMDP
@@ -132,12 +133,13 @@ def _attainable(tolerance: float, scale: float, discount: float) -> float:
 def evaluate_policy(
     mdp: FiniteMDP, policy: npt.ArrayLike, *, method: Literal["auto", "solve", "iterate"] = "auto"
 ) -> Floats:
-    """The values of a policy, by a linear solve where the MDP is small enough.
+    """The values of a policy, by a linear solve if the MDP is small enough.
 
     Args:
         mdp: the MDP.
         policy: an action for each state, integers (S,); or probabilities (S, A).
-        method: "solve" the linear equations, or "iterate" backups until rounding; "auto" solves up to 20,000 states.
+        method: "solve" solves the linear equations, "iterate" repeats backups until values change by rounding only, and
+            "auto" solves if there are at most 20,000 states.
 
     Returns:
         V_pi, (S,), in units of return.
@@ -211,7 +213,7 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
         Shape (S, A), rows summing to one.
 
     Raises:
-        SpecError: another shape, actions out of range or not available, rows that do not sum to one.
+        SpecError: the wrong shape, actions out of range or not available, or rows that do not sum to one.
     """
     array = arrays.to_numpy(policy, where=where, error=SpecError)
     states, actions = mdp.n_states, mdp.n_actions

@@ -1,8 +1,8 @@
-"""Small vectorised tools on sparse rows: gathering some rows, summing over rows, hashing without order.
+"""Vectorised tools for sparse rows: gathering, summing, and hashing independently of the order of entries.
 
 Sums of 64-bit hashes do not depend on the order of their terms, so a row (or the set of actions of a state) has one
-number that two rows share exactly when their entries agree, up to a collision of probability 2^-64 a pair. Everything
-that is concluded from hashes here is verified on the numbers themselves afterwards.
+number that two rows share exactly when their entries agree, up to a collision of probability 2^-64 a pair. Every
+conclusion drawn from hashes is verified on the arrays afterwards.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def row_sums(hashes: Hashes, indptr: Ints) -> Hashes:
 
 
 def gather_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Where the entries of some rows stand.
+    """The positions of the entries of some rows.
 
     Args:
         indptr: row pointers as in a CSR matrix.
@@ -99,7 +99,7 @@ def row_of_entry(indptr: npt.NDArray[np.signedinteger]) -> Ints:
 
 
 def renumber(labels: npt.NDArray[np.generic]) -> Ints:
-    """Equal labels, numbered 0, 1, ... in the order of their first appearance.
+    """Renumber labels 0, 1, ... in the order of their first appearance.
 
     Example:
         >>> renumber(np.array([7, 3, 7, 9])).tolist()
@@ -117,7 +117,7 @@ def orbit_labels(images: npt.NDArray[np.int64]) -> Ints:
     """The orbits of a permutation group, numbered by their lowest point.
 
     Args:
-        images: of every point under each generator, (generators, points).
+        images: the images of every point under each generator, (generators, points).
 
     Returns:
         The orbit of each point, (points,).

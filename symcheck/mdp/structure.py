@@ -1,10 +1,11 @@
-"""What a symmetry of an MDP has to preserve, with everything that must not count taken out.
+"""The structure that a symmetry of an MDP must preserve, without everything that does not matter.
 
-Only states that an episode acts in count. Actions of one state with the same reward and distribution are one action
-with a
-multiplicity: exchanging them is a symmetry of no interest, and there are very many of those. What is left is a graph:
-states, the distinct actions of each, and weighted arrows from an action to states. Distinct actions of a state differ,
-so a permutation of the states determines what happens to them: symmetries are permutations of states.
+Only states in which an episode acts are counted. Actions of one state with the same reward and distribution are one
+action with a
+multiplicity: exchanging them is a trivial symmetry, and there are very many of these. The remaining structure is a
+graph: states, their distinct actions, and weighted edges from actions to states. Distinct actions of a state differ in
+reward or distribution, so a permutation of the states determines the images of the actions: symmetries are permutations
+of states.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ class Structure:
     """The reduced MDP as a coloured graph, states and actions renumbered.
 
     Attributes:
-        states: the n states that count (and final ones where they are kept), by their number in the MDP.
+        states: the numbers, in the MDP, of the n counted states (and of final states if they are kept).
         owner: the state of each of the m distinct actions, sorted.
-        colour: what a distinct action's image must share: reward and multiplicity, (m,).
-        state_colour: what a state's image must share, (n,): its probability of being the start, if that is preserved.
+        colour: the class of reward and multiplicity of each distinct action, (m,); images must have the same.
+        state_colour: the class of each state's start probability, (n,), if that is preserved; images must have the
+            same.
         indptr: pointers to the outcomes of each distinct action, (m + 1,).
         columns: next states of the outcomes.
         weights: classes of equal probability of the outcomes.
-        distinct: the distinct action of each pair of the MDP, (S * A,); -1 for pairs that do not count.
+        distinct: the distinct action of each pair of the MDP, (S * A,); -1 for pairs that are not counted.
     """
 
     states: Ints
@@ -44,7 +46,7 @@ class Structure:
     distinct: Ints
 
     def action_images(self, images: Ints) -> Ints | None:
-        """Where a permutation of the states sends each distinct action.
+        """The image of each distinct action under a permutation of the states.
 
         Args:
             images: the image of each state, (n,).
@@ -79,8 +81,8 @@ def reduce_mdp(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: boo
 
     Args:
         mdp: the MDP.
-        preserve_initial: whether start probabilities are part of it.
-        keep_ends: whether the states in which episodes end are part of it, as states without actions.
+        preserve_initial: whether start probabilities are part of the structure.
+        keep_ends: whether the states in which episodes end are part of the structure, as states without actions.
 
     Returns:
         The structure.

@@ -1,4 +1,4 @@
-"""Finite MDPs as users meet them: the arrays of `FiniteMDP`, and where they come from and what is found in them."""
+"""`TabularMDP`, the public finite MDP: its constructors, and the search for its symmetries and homomorphisms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TabularMDP(FiniteMDP):
             (S * A, S) with the distribution of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
         rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; its expectation is then used.
         discount: in [0, 1].
-        initial: start distribution (S,), or one state; None if any state may be the first.
+        initial: the start distribution (S,), or one state; None if episodes may start in any state.
         terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
             `transitions`; none by default.
         available: which actions exist in which states, booleans (S, A); all by default.
@@ -35,8 +35,8 @@ class TabularMDP(FiniteMDP):
         labels: a name for each state, for reports; numbers by default.
 
     Raises:
-        SpecError: shapes that do not fit, rows that do not sum to one (which, by how much), negative probabilities,
-            rewards that are NaN, actions without an outcome, a discount outside [0, 1].
+        SpecError: shapes that do not match, rows that do not sum to one (the message gives row and error), negative
+            probabilities, rewards that are NaN, actions without an outcome, or a discount outside [0, 1].
 
     Example:
         >>> flip = TabularMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [1.0]], 0.5)
@@ -50,7 +50,7 @@ class TabularMDP(FiniteMDP):
 
     @classmethod
     def from_gymnasium(cls, env: Any, *, discount: float = 0.99, **kwargs: Any) -> TabularMDP:
-        """The MDP of an environment that keeps its table as `P[s][a] = [(probability, s', reward, terminated), ...]`.
+        """The MDP of an environment with a table `P[s][a] = [(probability, s', reward, terminated), ...]`.
 
         Args:
             env: an environment, a Gymnasium id, or a zero-argument factory.
@@ -139,7 +139,7 @@ class TabularMDP(FiniteMDP):
             The estimated MDP. Its symmetries hold up to sampling error: `minimal_homomorphism(tolerance=...)`.
 
         Raises:
-            SpecError: lengths that differ, numbers out of range, or pairs that no sample shows.
+            SpecError: arrays of different lengths, numbers out of range, or pairs without a sample.
 
         Example:
             >>> model = TabularMDP.from_samples([0, 0, 1], [0, 0, 0], [0, 1, 1], [0, 1, 0], discount=0.9)
@@ -152,13 +152,12 @@ class TabularMDP(FiniteMDP):
         )
 
     def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
-        """The largest difference of probabilities that sampling explains between two equally distributed pairs.
+        """The largest difference of probabilities between two equally distributed pairs that sampling error explains.
 
         With probability 1 - alpha every relative frequency of every set of next states is within half of this of the
         true probability, simultaneously for all observed pairs: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)),
-        with k = S + 1 outcomes
-        (the end is one) and n the samples of the rarest pair. It is the `tolerance` under which
-        `minimal_homomorphism` keeps the blocks of the truth together; rewards must agree within it too.
+        with k = S + 1 outcomes (termination is one of them) and n the number of samples of the rarest pair. With this
+        `tolerance`, `minimal_homomorphism` does not split the true blocks; rewards must agree within it too.
 
         Args:
             alpha: in (0, 1).
@@ -167,7 +166,7 @@ class TabularMDP(FiniteMDP):
             A difference of probabilities in (0, 1]; 1 if there are too few samples.
 
         Raises:
-            SpecError: the MDP was not counted from samples, or alpha is out of range.
+            SpecError: the MDP was not estimated from samples, or alpha is out of range.
 
         Example:
             >>> coin = TabularMDP.from_samples([0] * 9999, [0] * 9999, [0] * 9999, [0] * 9999, discount=0.9)
@@ -199,7 +198,7 @@ class TabularMDP(FiniteMDP):
 
         Raises:
             MissingExtraError: igraph was requested and is not installed.
-            SymcheckError: the built-in search ran out of its budget; the message names the extra.
+            SymcheckError: the built-in search exceeded its budget; the message names the extra.
 
         Example:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1").automorphism_group().order

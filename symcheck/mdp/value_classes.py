@@ -1,7 +1,7 @@
-"""Which numbers count as the same number.
+"""Classes of numbers that count as equal.
 
-1/3 + 1/3 and 2/3 differ in their last bit; as probabilities they are the same. Numbers are put into classes whose
-members lie within a tolerance of the class's representative, and classes stay what they are while more numbers arrive.
+1/3 + 1/3 and 2/3 differ in their last bit; as probabilities they are the same. Each class contains the numbers within a
+tolerance of its representative; classes do not change when more numbers are added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ that a model writes on purpose start far above this."""
 
 
 class ValueClasses:
-    """Numbers by class, with numbers that arrive later joining the classes there are.
+    """Assigns numbers to classes; numbers added later join the existing classes.
 
     Args:
         width: numbers at most this far from a class's representative belong to it.
-        chained: whether a run of new numbers with gaps up to `width` is one class, as rounding wants it; otherwise no
-            class is wider than `width`.
+        chained: whether a run of new numbers with gaps of at most `width` forms one class, as is right for rounding;
+            otherwise no class is wider than `width`.
 
     Example:
         >>> classes = ValueClasses(1e-11)
@@ -43,7 +43,7 @@ class ValueClasses:
     def of(self, values: Floats) -> Ints:
         """The class of each number, shape as given (flat); new classes are numbered as they appear.
 
-        Cost: n log n in the numbers, plus the classes so far where new ones appear.
+        Cost: n log n for n numbers, plus the number of existing classes if new ones appear.
         """
         classes = self._lookup(values)
         if (classes < 0).any():

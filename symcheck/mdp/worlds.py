@@ -1,4 +1,4 @@
-"""Worlds whose table is known in closed form: for examples, tests and benchmarks."""
+"""MDPs with known transition tables, for examples, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOVES: Ints = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
 def torus_chase(size: int = 7, *, prey_moves: float = 0.15, discount: float = 0.99) -> TabularMDP:
     """The paper's grid world as a table: the displacement from prey to agent on a torus, five actions.
 
-    Action 0 stays; 1, 2, 3, 4 are row + 1, column + 1, row - 1, column - 1. Then the prey moves to one of its four
-    neighbours with probability `prey_moves`. The reward is 1 if the displacement is then zero, which terminates the
-    episode, and -0.1 otherwise. State r * size + c is the displacement (r - half, c - half), as in the image: row
+    Action 0 stays; 1, 2, 3, 4 are row + 1, column + 1, row - 1, column - 1. Then, with probability `prey_moves`, the
+    prey moves to one of its four neighbouring cells. The reward is 1 if the displacement is then zero, which terminates
+    the episode, and -0.1 otherwise. State r * size + c is the displacement (r - half, c - half), as in the image: row
     and column of the prey.
 
     Args:

@@ -1,7 +1,7 @@
-"""Reading a map off its values: the matrix and offset of a batched function that is linear or affine.
+"""Recovers the matrix and offset of a batched function that is linear or affine.
 
-A vector of distinct whole numbers shows a signed permutation in one call; other matrices are read column by column from
-the basis vectors. Whatever is read is tried on random values before it is believed.
+A vector of distinct integers reveals a signed permutation in one call; other matrices are read column by column from
+the basis vectors. Every result is tested on random values before it is used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LARGEST_RAMP = 2**23  # whole numbers up to 2^24 are exact in float32, and sign
 
 
 def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats) -> list[AffineEntry] | None:
-    """The affine maps that generators act by.
+    """The affine maps of the generators.
 
     Args:
         images: the batched function on one half: (n, columns) to (|G|, n, columns).
         group: the group, for the relations that the matrices obey.
-        blocks: which block each generator is.
-        samples: random values, shape (n, columns), on which the maps must say what the function says.
+        blocks: the block of each generator.
+        samples: random values, shape (n, columns), on which the maps must agree with the function.
 
     Returns:
         One entry per generator, or None if the function is not affine on the samples.
@@ -109,12 +109,12 @@ def _representation(group: Group, matrices: Sequence[Floats]) -> Representation 
 
 
 def permuted_values(images: Images, leaf: Leaf, blocks: Sequence[int]) -> list[AffineEntry] | None:
-    """How generators permute the values of a Discrete space, or None if they do not.
+    """The permutations of the values of a Discrete space, or None if the generators do not permute them.
 
     Args:
         images: the batched function on one half.
         leaf: the only leaf, of a Discrete space.
-        blocks: which block each generator is.
+        blocks: the block of each generator.
     """
     # Every value of the space once.
     values = np.arange(leaf.low[0], leaf.high[0] + 1)[:, None]
@@ -130,14 +130,14 @@ def permuted_values(images: Images, leaf: Leaf, blocks: Sequence[int]) -> list[A
 
 
 def by_leaf(entry: AffineEntry, leaves: Sequence[Leaf]) -> Entry | None:
-    """The map of a whole table as entries of a symmetry: one, or one per dictionary entry.
+    """The map of a whole table as entries of a symmetry: one entry, or one per dictionary key.
 
     Args:
-        entry: acts on all columns.
-        leaves: where the columns belong.
+        entry: the entry on all columns.
+        leaves: the arrays to which the columns belong.
 
     Returns:
-        The entry; None if columns of one leaf move into another.
+        The entry; None if columns of one leaf go to another.
     """
     parts: dict[tuple[object, ...], Entry] = {}
     for leaf in leaves:

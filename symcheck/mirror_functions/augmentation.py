@@ -1,9 +1,9 @@
-"""A symmetry from the mirror function that a robot-learning library trains with.
+"""Reads a symmetry from the mirror function of a robot-learning library.
 
-Such a function takes a batch and returns it |G| times, moved by each element of a group: data augmentation and mirror
-losses are built on it, and whatever is wrong in it is learnt. Here its blocks are compared with the group, on the
-function's own device and in whole batches, and the maps of the generators are read off as data wherever they are linear
-or affine (`affine_recovery`). What they claim about an environment is then for `verify_env` to check.
+Such a function returns |G| copies of a batch, transformed by each element of a group. Data augmentation and mirror
+losses use it, and the policy learns any mistake in it. This module compares its blocks with the group, on the
+function's own device and in whole batches, and recovers the maps of the generators as data if they are linear or affine
+(`affine_recovery`). `verify_env` then checks whether an environment has this symmetry.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _SEED = 0
 
 
 class ReadMirror(NamedTuple):
-    """The maps that a mirror function was found to apply.
+    """The maps recovered from a mirror function.
 
     Attributes:
-        name: of the function.
+        name: the name of the function.
         observation: one entry per generator.
         action: one entry per generator.
-        notes: which checks were left out.
+        notes: the checks that were skipped.
     """
 
     name: str
@@ -65,7 +65,7 @@ def read_augmentation(
     observation_group: str | None = None,
     name: str | None = None,
 ) -> ReadMirror:
-    """Check a batched mirror function and read the maps that it applies; see `Symmetry.from_augmentation`."""
+    """Check a batched mirror function and recover its maps; see `Symmetry.from_augmentation`."""
     if convention != "rsl_rl":
         raise SpecError(f"expected 'rsl_rl', got {convention!r}.", where=f"{WHERE}, convention")
     if not callable(fn):

@@ -1,7 +1,7 @@
-"""Calling a mirror function: what it is given, and what of its answer is refused at once.
+"""Calls a mirror function, and refuses invalid return values.
 
-The convention, as robot-learning libraries have it: `fn(env, obs, actions)` returns `(obs, actions)`, each the |G|
-images of the batch stacked block after block, the identity's first; `None` for a half that was not given.
+The convention of robot-learning libraries: `fn(env, obs, actions)` returns `(obs, actions)`; each is the |G| images of
+the batch stacked block after block, the identity first, or `None` if it was not given.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class BatchedFunction:
 
     Attributes:
         function: `fn(env, obs, actions)`.
-        env: passed through.
-        observation: how observations lie in a table.
-        action: how actions lie in a table.
-        order: |G|, the number of blocks that must come back.
-        library: what the function is given: torch tensors, TensorDicts of them, or NumPy arrays.
-        floating: the dtype of floats that it is given.
-        device: of the tensors.
-        extra: keyword arguments beside the three.
-        all_floating: whether whole numbers are given as floats too.
+        env: the environment that is passed to the function.
+        observation: the table layout of observations.
+        action: the table layout of actions.
+        order: |G|, the required number of blocks.
+        library: the type of values passed to the function: torch tensors, TensorDicts of them, or NumPy arrays.
+        floating: the dtype of floats passed to the function.
+        device: the device of the tensors.
+        extra: further keyword arguments.
+        all_floating: whether integers are passed as floats too.
     """
 
     function: Callable[..., Any]
@@ -61,7 +61,7 @@ class BatchedFunction:
             The same halves, each of shape (|G|, n, columns), float64; None if None was given.
 
         Raises:
-            SpecError: the function raised, changed its input, or returned something of another form.
+            SpecError: the function raised, changed its input, or returned a value of the wrong form.
         """
         # Built anew for each call: a function that writes into its input must not change the tables.
         given = self._convert_values(self.observation, observations), self._convert_values(self.action, actions)
@@ -166,7 +166,7 @@ class BatchedFunction:
 
 
 def choose_library(candidate: BatchedFunction, observations: Floats, actions: Floats) -> BatchedFunction:
-    """The same function with the kind of values that it accepts: tensors, TensorDicts or NumPy arrays.
+    """The same function with the type of values that it accepts: tensors, TensorDicts or NumPy arrays.
 
     Args:
         candidate: the function, with its device.
@@ -174,7 +174,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
         actions: a batch, shape (n, columns).
 
     Raises:
-        SpecError: it accepts none of them; what it said to tensors is reported.
+        SpecError: it accepts none of them; the message gives its error for tensors.
     """
     refused: SpecError | None = None
     missing = False
@@ -204,7 +204,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
 
 
 def precise(function: BatchedFunction, observations: Floats, actions: Floats | None) -> BatchedFunction:
-    """The same function on float64 where it accepts that and says the same."""
+    """The same function on float64 if it accepts float64 and gives the same results."""
     # The same random inputs in float32 and float64.
     wide = replace(function, floating="float64")
     try:
@@ -222,9 +222,9 @@ def precise(function: BatchedFunction, observations: Floats, actions: Floats | N
 def close(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Equality up to the rounding of float32 maps, column by column of the last axis.
 
-    A wrong sign or place shows at the size of a column's own values; 1e-5 of them allows for constants written in
-    float32. Columns may be sums of larger ones: some hundred products, each rounded to 6e-8 of the largest value, add
-    up to less than 4e-6 of it.
+    A wrong sign or position changes a column by the size of its values; 1e-5 of that size allows for constants written
+    in float32. A column may be a sum of larger ones: a few hundred products, each rounded to 6e-8 of the largest value,
+    add up to an error below 4e-6 of it.
     """
     # The size of each column over all samples: rounding is relative to it, not to the entry.
     sizes = np.maximum(np.abs(a), np.abs(b)).reshape(-1, a.shape[-1]).max(axis=0, initial=0.0)
@@ -233,7 +233,7 @@ def close(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def columns_where(mask: Bools) -> Bools:
-    """The columns, last axis, in which anything was found."""
+    """The columns (last axis) with any true entry."""
     return np.asarray(mask.reshape(-1, mask.shape[-1]).any(axis=0), dtype=np.bool_)
 
 

@@ -1,8 +1,7 @@
-"""Batches of observations and actions as plain tables: one row per sample, one column per number.
+"""Batches of observations and actions as tables: one row per sample, one column per component.
 
-Mirror functions receive tensors, or dictionaries of tensors, on some device. Everything that is checked about them is
-about rows and columns, so a `Layout` turns values of one space into a float64 table (n, columns) and back, and says in
-words which columns are meant.
+Mirror functions receive tensors, or dictionaries of tensors, on some device. All checks refer to rows and columns, so a
+`Layout` converts values of one space to a float64 table (n, columns) and back, and describes columns in words.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ class Leaf:
 
     Attributes:
         path: the keys that lead to it; () for a value that is one array.
-        shape: of one unbatched value.
+        shape: the shape of one unbatched value.
         start: its first column in the table.
-        dtype: of its values.
-        low: smallest values, flattened; -inf where there is none.
-        high: largest values, flattened; +inf where there is none.
-        first: of a Discrete space, its smallest value; None for arrays of numbers.
+        dtype: the dtype of its values.
+        low: the lower bounds, flattened; -inf if there is none.
+        high: the upper bounds, flattened; +inf if there is none.
+        first: the smallest value of a Discrete space; None for arrays of numbers.
     """
 
     path: tuple[Any, ...]
@@ -49,18 +48,18 @@ class Leaf:
 
     @property
     def columns(self) -> slice:
-        """Its columns of the table."""
+        """Its columns in the table."""
         return slice(self.start, self.start + self.size)
 
     @property
     def is_vector(self) -> bool:
-        """Whether its values are numbers that maps may add up, rather than names of values."""
+        """Whether its values are numbers that maps may combine linearly, rather than labels."""
         return self.first is None
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How values of one half, observations or actions, lie in a table.
+    """The table layout of observations or of actions.
 
     Attributes:
         name: "observation" or "action", for messages.
@@ -81,7 +80,7 @@ class Layout:
         return len(self.leaves) == 1 and not self.leaves[0].path
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
-        """Random values, shape (n, width): uniform between bounds, normal where there is none."""
+        """Random values, shape (n, width): uniform between bounds, normal without bounds."""
         low = np.concatenate([leaf.low for leaf in self.leaves])
         high = np.concatenate([leaf.high for leaf in self.leaves])
         bounded = (np.abs(low) <= _WIDEST) & (np.abs(high) <= _WIDEST)
@@ -100,12 +99,12 @@ class Layout:
         return np.asarray(drawn, dtype=np.float64)
 
     def arrays(self, table: Floats, floating: npt.DTypeLike, *, all_floating: bool = False) -> dict[Any, Any] | Any:
-        """The values of a table as arrays: one, or a nested dictionary of them.
+        """Convert a table to arrays: one array, or a nested dictionary of arrays.
 
         Args:
             table: shape (n, width).
             floating: the dtype for leaves of floats.
-            all_floating: give whole numbers in that dtype too.
+            all_floating: whether to convert integers to that dtype too.
         """
         parts = []
         for leaf in self.leaves:
@@ -118,10 +117,10 @@ class Layout:
         return _nest_arrays({leaf.path: array for leaf, array in zip(self.leaves, parts, strict=True)})
 
     def table(self, value: Any) -> Floats:
-        """Arrays or tensors of one value, stacked along the first axis, as a table.
+        """Convert arrays or tensors, stacked along the first axis, to a table.
 
         Raises:
-            SpecError: a leaf that is missing or of another shape.
+            SpecError: a leaf is missing or has the wrong shape.
         """
         parts = []
         for leaf in self.leaves:
@@ -144,7 +143,7 @@ class Layout:
         return self.name + "".join(f"[{key!r}]" for key in leaf.path)
 
     def words(self, mask: Bools) -> str:
-        """Chosen columns in words.
+        """Describe selected columns in words.
 
         Args:
             mask: shape (width,).
@@ -162,7 +161,7 @@ class Layout:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers as ranges, at most six of them.
+    """Format ascending numbers as at most six ranges.
 
     Example:
         >>> ranges([3, 45, 46, 47])
@@ -180,7 +179,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def to_array(value: Any) -> npt.NDArray[Any]:
-    """A tensor on any device, or anything like an array, as a NumPy array."""
+    """Convert a tensor on any device, or any array-like value, to a NumPy array."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         # NumPy has no bfloat16.

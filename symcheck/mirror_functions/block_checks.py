@@ -1,8 +1,8 @@
-"""Whether the blocks of a mirror function are the elements of a group, and which block is to blame where they are not.
+"""Checks that the blocks of a mirror function are the elements of a group, and names the block at fault.
 
 Block i is a map B_i of pairs (s, a). For the listed elements g_0 = e, g_1, ... the claim is B_i(B_j(x)) = B_k(x) with
 g_k = g_i g_j, for every i and j; with state-dependent actions that is K_gh^s = K_g^{hs} K_h^s. A call on the images of
-block j gives the compositions of every block with it.
+block j gives the composition of every block with block j.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ASSIGNMENTS = 20_000
 
 @dataclass(frozen=True)
 class Samples:
-    """Random pairs that everything is tried on.
+    """The random pairs on which functions are tested.
 
     Attributes:
         observations: shape (n, observation columns).
@@ -37,12 +37,12 @@ class Samples:
     actions: Floats
 
     def side_by_side(self) -> Floats:
-        """Both halves side by side, shape (n, columns)."""
+        """Observations and actions joined, shape (n, columns)."""
         return np.concatenate([self.observations, self.actions], axis=1)
 
 
 def joint_images(function: BatchedFunction, samples: Samples) -> Floats:
-    """The images of pairs under every block, both halves side by side, shape (|G|, n, columns)."""
+    """The images of pairs under every block, observations and actions joined, shape (|G|, n, columns)."""
     observed, acted = function.blocks(samples.observations, samples.actions)
     if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
         raise SpecError("expected both halves.", where=WHERE)
@@ -50,7 +50,7 @@ def joint_images(function: BatchedFunction, samples: Samples) -> Floats:
 
 
 def words(function: BatchedFunction, mask: Bools) -> str:
-    """Columns of the joined table in words, by half."""
+    """Describe columns of the joined table in words."""
     # Columns of observations come first in the joined table.
     split = function.observation.width
     halves = (function.observation.words(mask[:split]), function.action.words(mask[split:]))
@@ -58,10 +58,11 @@ def words(function: BatchedFunction, mask: Bools) -> str:
 
 
 def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
-    """Block 0 returns what it was given.
+    """Check that block 0 returns its input.
 
     Raises:
-        RepresentationError: naming the block that is the identity, the columns that differ, or an interleaved order.
+        RepresentationError: it does not; the message names the identity block, the columns that differ, or an
+            interleaved order.
     """
     images, given = joint_images(function, samples), samples.side_by_side()
     if close(images[0], given).all():
@@ -93,10 +94,10 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
 
 
 def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
-    """At least one block changes something, where the group has more than one element.
+    """Check that some block changes its input if the group has more than one element.
 
     Raises:
-        RepresentationError: every block returns what it was given.
+        RepresentationError: every block returns its input.
     """
     images = joint_images(function, samples)
     # Identity in every block satisfies every relation and claims nothing.
@@ -109,16 +110,17 @@ def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
 
 
 def check_agreement(function: BatchedFunction, samples: Samples, group: Group, elements: Sequence[Element]) -> None:
-    """Block k is the k-th of the listed elements: compositions of blocks are the blocks that the group names.
+    """Check that block k is the k-th listed element: blocks must compose as the group elements do.
 
     Args:
         function: the mirror function.
-        samples: where it is tried.
+        samples: the pairs on which it is tested.
         group: the group.
         elements: its elements in the order of the blocks.
 
     Raises:
-        RepresentationError: naming the misplaced blocks, or the composition that fails down to its columns.
+        RepresentationError: they do not; the message names the misplaced blocks, or the failing composition and its
+            columns.
 
     Cost: |G|^2 n rows of the function; for large groups only compositions with generators, which suffice.
     """

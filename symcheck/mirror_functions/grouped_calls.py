@@ -1,9 +1,9 @@
-"""Calling a mirror function on observation groups of known widths, in the form that it takes.
+"""Calls a mirror function on observation groups of known widths, in the form that it accepts.
 
 Training libraries call `fn(env=..., obs=..., actions=..., obs_type=...)`: rsl_rl 2 with tensors, one observation group
-a call; rsl_rl from 3 on and Isaac Lab with a TensorDict of groups; others with dictionaries or with an object that has
-`augment_observations` and `augment_actions`. What is wrong in an answer is recorded, not raised, wherever it can still
-be compared.
+per call; rsl_rl 3 and later and Isaac Lab with a TensorDict of groups; others with dictionaries, or with an object that
+has `augment_observations` and `augment_actions`. Faults in a return value are recorded, not raised, if the value can
+still be compared.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _WORDS: dict[Form, str] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a mirror function returned.
+    """The return value of a mirror function.
 
     Attributes:
-        observations: (blocks, rows, columns) by group; None for a group that came back without images.
+        observations: (blocks, rows, columns) by group; None for a group that was returned without images.
         actions: (blocks, rows, columns); None if none were given.
         changed: groups (and "action") that the function changed in place.
-        narrowed: the type of numbers by group (and "action"), where it is none that holds float32.
+        narrowed: the dtype by group (and "action"), if it cannot represent float32.
     """
 
     observations: Mapping[str, Floats | None]
@@ -54,12 +54,12 @@ class GroupedFunction:
     """A mirror function on observation groups.
 
     Attributes:
-        function: as it was given.
-        widths: columns of every observation group, in order.
-        action_width: columns of the action.
+        function: the function as given.
+        widths: the number of columns of every observation group, in order.
+        action_width: the number of columns of the action.
         order: |G|, the number of blocks.
-        env: what is passed as `env`.
-        form: what observations are given as.
+        env: the value passed as `env`.
+        form: the form in which observations are passed.
     """
 
     function: Callable[..., Any]
@@ -71,7 +71,7 @@ class GroupedFunction:
 
     @property
     def name(self) -> str:
-        """How messages call the function."""
+        """The name of the function in messages."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def images(self, observations: Mapping[str, Floats] | None, actions: Floats | None) -> Answer:
@@ -85,7 +85,7 @@ class GroupedFunction:
             The blocks.
 
         Raises:
-            SpecError: it raised, or returned something of another form, width or number of blocks.
+            SpecError: it raised, or returned a value with a wrong form, width or number of blocks.
         """
         if self.form == "per_group" and observations is not None:
             return self._images_by_group(observations, actions)
@@ -252,7 +252,7 @@ def _parameters(function: Callable[..., Any]) -> list[str] | None:
 
 
 def as_function(target: Any) -> Callable[..., Any]:
-    """The function that a target is: itself, or an object that augments observations and actions apart.
+    """Convert a target to one function: a function itself, or an object with separate methods.
 
     Args:
         target: `fn(env, obs, actions)`, or an object with `augment_observations(obs, env, names)` and
@@ -282,7 +282,7 @@ def _call_augmenter(target: Any, *, env: Any, obs: Any, actions: Any, obs_type: 
 
 
 def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], actions: Floats) -> GroupedFunction:
-    """The same function with observations in the form that it takes.
+    """The same function with observations in the form that it accepts.
 
     Args:
         candidate: the function.
@@ -290,8 +290,8 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
         actions: a batch.
 
     Raises:
-        SpecError: it takes none of them, with what it said to each; or it reads an attribute of an environment that
-            is None.
+        SpecError: it accepts no form (the message gives its error for each), or it reads an attribute of an environment
+            that is None.
     """
     refusals: dict[Form, Exception] = {}
     for form in _forms(candidate):

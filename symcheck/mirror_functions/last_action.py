@@ -1,7 +1,7 @@
-"""The last action inside an observation: it must move as the action does.
+"""Checks that the last action inside an observation transforms as the action does.
 
-Many observations carry the action of the step before. A mirror function that mirrors the action and forgets this slot
-is still a group of maps, so no relation can tell; only comparing the slot with the action can.
+Many observations contain the previous action. A mirror function that omits this slot still satisfies all relations of
+the group; only a comparison of the slot with the action detects the mistake.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LAGS = 3  # histories hold the actions of the steps before the last too
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the observation holds an action.
+    """The columns of the observation that contain an action.
 
     Attributes:
-        leaf: the array that holds it.
+        leaf: the array that contains it.
         start: its first column within that array.
         stop: one past its last column.
     """
@@ -50,7 +50,7 @@ def declared_slots(declared: Any, observation: Layout, action: Layout) -> list[S
     """Read `last_action`: columns (start, stop), or a dictionary from observation group to such columns.
 
     Raises:
-        SpecError: not of that form, or of another width than the action.
+        SpecError: not of that form, or not as wide as the action.
     """
     if not isinstance(declared, Mapping):
         return [_slot((), declared, observation, action)]
@@ -85,14 +85,13 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
     """Find the slots by stepping a copy of the environment with random actions.
 
     Args:
-        env: any environment; only what is a single `gymnasium.Env` and can be copied is stepped.
-        observation: how its observations lie in a table.
-        action: how its actions lie in a table; only Box actions are looked for.
+        env: any environment; it is stepped only if it is a single `gymnasium.Env` that can be copied.
+        observation: the table layout of its observations.
+        action: the table layout of its actions; only Box actions are searched for.
         rng: draws the actions.
 
     Returns:
-        The windows that showed the action, at most `_LAGS` steps late; None if nothing could be stepped, so that
-        it is not known whether there are any.
+        The columns that show the action, at most `_LAGS` steps late; None if the environment could not be stepped.
     """
     # Whole-number actions coincide with other columns by chance; batches are stepped by their owner.
     floats = all(np.issubdtype(leaf.dtype, np.floating) and leaf.is_vector for leaf in action.leaves)
@@ -146,17 +145,17 @@ def _windows(leaf: Leaf, shown: Floats, taken: Floats) -> list[Slot]:
 def check_slots(
     function: BatchedFunction, samples: Samples, slots: Sequence[Slot], group: Group, elements: Sequence[Element]
 ) -> None:
-    """In every block, each slot moves as the action does.
+    """Check that each slot transforms as the action does, in every block.
 
     Args:
         function: the mirror function.
         samples: random pairs.
-        slots: where observations hold an action.
+        slots: the slots.
         group: the group, for the names of the blocks.
         elements: its elements in the order of the blocks.
 
     Raises:
-        RepresentationError: naming the first such block and the columns of the slot that differ.
+        RepresentationError: it does not; the message names the first such block and the columns that differ.
     """
     for slot in slots:
         observations = samples.observations.copy()

@@ -1,7 +1,7 @@
 """A stand-in for `tensordict.TensorDict`, for mirror functions that are checked where tensordict is not installed.
 
-It holds tensors by name with one batch axis in front, and answers what mirror functions ask: `repeat`, `clone`,
-`batch_size`, indexing by rows and by names, `torch.cat`. It is not a replacement for training.
+It contains named tensors with one leading batch axis, and supports the operations that mirror functions use: `repeat`,
+`clone`, `batch_size`, indexing by rows and by names, `torch.cat`. It is not a replacement for training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TensorGroups:
     Args:
         source: name to tensor, or to another mapping of them.
         batch_size: the length of the first axis; read from the first tensor when left out.
-        device: of the tensors; unused, since tensors know their own.
+        device: unused; tensors have their own device.
 
     Example:
         >>> groups = TensorGroups({"policy": torch.zeros(3, 2)}).repeat(2)
@@ -104,7 +104,7 @@ class TensorGroups:
         return TensorGroups({name: self._tensors[name] for name in names}, self._rows)
 
     def exclude(self, *names: str, **_: Any) -> TensorGroups:
-        """The others."""
+        """All other tensors."""
         return TensorGroups({name: value for name, value in self._tensors.items() if name not in names}, self._rows)
 
     def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TensorGroups:
 
     @property
     def shape(self) -> torch.Size:
-        """The same: groups have no other axis."""
+        """The batch size; groups have no other axis."""
         return self.batch_size
 
     def size(self, dim: int | None = None) -> Any:
@@ -211,7 +211,7 @@ def _rows_in(batch_size: Any) -> int | None:
 
 
 def tensordict_is_installed() -> bool:
-    """Whether the real one can be imported."""
+    """Whether the real package can be imported."""
     try:
         return importlib.util.find_spec("tensordict") is not None
     except ValueError:  # a stand-in without a spec
@@ -220,7 +220,7 @@ def tensordict_is_installed() -> bool:
 
 @contextlib.contextmanager
 def tensordict_at_hand() -> Iterator[None]:
-    """Let `from tensordict import TensorDict` work: with the real one, else with the stand-in while this lasts."""
+    """Make `from tensordict import TensorDict` work: with the real package, or temporarily with the stand-in."""
     if "tensordict" in sys.modules or tensordict_is_installed():
         yield
         return
@@ -235,7 +235,7 @@ def tensordict_at_hand() -> Iterator[None]:
 
 
 def tensor_groups(tensors: Mapping[str, Any], rows: int) -> Any:
-    """A TensorDict of tensors: the real one where it is installed."""
+    """A TensorDict of tensors: a real one if tensordict is installed."""
     if tensordict_is_installed():
         from tensordict import TensorDict  # type: ignore[import-not-found, unused-ignore]
 

@@ -1,7 +1,8 @@
-"""The images of tendons and actuators: through what they pull on, in the order of the actuators, not of the joints.
+"""The images of tendons and actuators, determined by the elements that they act on.
 
-An actuator's image drives the image of its joint (or tendon, or site); its control carries the sign of the joint's
-coordinate, times the signs of both gears.
+An actuator's image drives the image of its joint (or tendon, or site). The sign of its control is the sign of the
+joint's coordinate, times the signs of both gears. Actuators are numbered in their own order, which may differ from that
+of the joints.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with its bodies and joints paired; tendons, their signs and what is unpaired are set.
+        pairing: the pairing of bodies and joints; tendons, their signs and unpaired elements are added.
     """
     pairing.tendons = np.full(model.ntendon, -1)
     pairing.tendon_signs = np.ones(model.ntendon, dtype=np.int64)
@@ -51,7 +52,7 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
 
 
 def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
-    """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}.
+    """The path of a tendon: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}.
 
     Pulleys are not elements of the model; they are numbered -1, -2, ... along the tendon.
     """
@@ -69,7 +70,7 @@ def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
 
 
 def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
-    """What the image of a tendon runs over, as `path_of` gives it; None if one of its elements has no image."""
+    """The path of the image of a tendon, as in `path_of`; None if one of its elements has no image."""
     image = {}
     for (kind, element), coefficient in path_of(model, tendon).items():
         if kind == _WRAP_JOINT:
@@ -101,7 +102,7 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with its bodies paired.
+        pairing: the pairing of bodies.
         site: its number.
 
     Returns:
@@ -122,7 +123,7 @@ def pair_actuators(model: Any, pairing: Pairing) -> None:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: with bodies, joints and tendons paired; actuators, their signs and what is unpaired are set.
+        pairing: the pairing of bodies, joints and tendons; actuators, their signs and unpaired elements are added.
     """
     pairing.actuators = np.full(model.nu, -1)
     pairing.actuator_signs = np.ones(model.nu, dtype=np.int64)
@@ -196,11 +197,11 @@ def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> in
 
 
 def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tuple[Floats, Floats] | None:
-    """What a unit of control exerts, mirrored, and what a unit exerts through another actuator.
+    """The mirrored wrench of a unit of control, and the wrench of a unit of control of another actuator.
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: of its bodies.
+        pairing: the pairing of its bodies.
         actuator: on a site, or on a free or ball joint.
         other: an actuator of the same kind.
 

@@ -1,8 +1,8 @@
-"""Comparing every element of a model with its image, number by number: a static check that needs no simulation.
+"""Compares every element of a model with its image, number by number, without a simulation.
 
 An isometry is a symmetry of the dynamics when the pairing carries every number that the simulator reads to the number
 of the counterpart: masses and inertias as tensors, ranges with the sign of their coordinate, positions and axes by M.
-Whatever differs is a finding, with both elements, both values, and by how much.
+Every difference is a finding with both elements, both values, and the size of the difference.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: of its elements.
+        pairing: the pairing of its elements.
 
     Returns:
-        What differs, by kind of element; each pair of a reflection once. Differences that rounding explains (1e-9 of
-        the larger value) are left out.
+        The differences, by kind of element; a reflection lists each pair once. Differences explained by rounding (1e-9
+        of the larger value) are left out.
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
     others = (_actuators, _sites, compare_constraints)
@@ -100,7 +100,7 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
 
 
 def remarks(model: Any) -> list[str]:
-    """What no comparison of numbers shows: settings under which even a symmetric model is only nearly symmetric.
+    """Settings under which even a symmetric model is only approximately symmetric.
 
     Args:
         model: a `mujoco.MjModel`.

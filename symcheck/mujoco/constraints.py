@@ -1,6 +1,7 @@
-"""Constraints between elements and their images: equalities, contact pairs, excluded contacts.
+"""Compares constraints with their images: equalities, contact pairs, excluded contacts.
 
-A constraint's image ties the images of what it ties. One without image, or with other numbers, is a finding.
+The image of a constraint connects the images of the elements that the constraint connects. A missing image, or one with
+other numbers, is a finding.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ def compare_constraints(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: of its elements.
+        pairing: the pairing of its elements.
 
     Yields:
-        What differs.
+        The differences.
     """
     yield from _equalities(model, pairing)
     yield from _contact_pairs(model, pairing)

@@ -1,4 +1,4 @@
-"""One number of a model that its image does not share, and when two numbers differ."""
+"""One parameter of a model that differs from its image, and the criterion for a difference."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Difference:
     """One parameter of a model that differs from its image.
 
     Attributes:
-        element: for instance "geom 'right_foot'".
-        counterpart: its image; equal to `element` for elements on the mirror plane. If `actual` is empty, the
-            element that should have the image.
-        quantity: what differs: "friction", "range", "inertia", ...
+        element: the element, for instance "geom 'right_foot'".
+        counterpart: its image; equal to `element` for elements on the mirror plane. If `actual` is empty, the element
+            that lacks the parameter.
+        quantity: the parameter that differs: "friction", "range", "inertia", ...
         expected: the image of the element's value, which the counterpart should have.
-        actual: what the counterpart has; empty if the element has no image.
+        actual: the value of the counterpart; empty if the element has no image.
         scale: the reference for the relative size if it is larger than the values themselves: the robot's extent for
             positions.
     """
@@ -35,12 +35,12 @@ class Difference:
 
     @property
     def size(self) -> float:
-        """The largest difference of a component; infinite if the element has no image."""
+        """The largest difference of any component; infinite if the element has no image."""
         return float(np.abs(np.subtract(self.expected, self.actual)).max()) if self.actual else float("inf")
 
     @property
     def relative(self) -> float:
-        """`size` over the largest component (or `scale`); 0 if all are 0, infinite if there is no image."""
+        """`size` divided by the largest component (or by `scale`); 0 if all are 0, infinite if there is no image."""
         if not self.actual:
             return self.size
         # A centre that should lie on the plane is off by twice itself: places are compared with the robot.
@@ -59,12 +59,12 @@ class Difference:
 
 
 def difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:
-    """The difference of two values, where rounding does not explain it.
+    """The difference of two values, if rounding does not explain it.
 
     Args:
-        element: whose value's image is expected.
-        counterpart: whose value is actual.
-        quantity: what it is.
+        element: the element whose mirrored value is expected.
+        counterpart: the element whose value is compared.
+        quantity: the name of the parameter.
         expected: a number or an array.
         actual: the same.
 

@@ -1,4 +1,4 @@
-"""What the elements of a model are called in messages: by their name, else by what they belong to."""
+"""Names for the elements of a model in messages: their own name, or the element that they belong to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTIONS = {
 
 
 def name_of(model: Any, section: str, index: int) -> str:
-    """The name that the file gives an element; "" if it gives none.
+    """The name of an element in the file; "" if it has none.
 
     Args:
         model: a `mujoco.MjModel`.

@@ -1,4 +1,4 @@
-"""The image of every element of a model under an isometry: what pairing fills in and maps are made from."""
+"""The image of every element of a model under an isometry; pairing fills it in, and maps are built from it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Pairing:
     """The image of every element under an isometry; -1 if there is none.
 
     Attributes:
-        isometry: which one.
-        reference: where everything is.
+        isometry: the isometry.
+        reference: the poses of all elements.
         bodies: (nbody,).
         joints: (njnt,).
         joint_signs: for hinges and slides: the sign with which the coordinate is mapped, (njnt,); 0 for free and ball.
@@ -26,9 +26,9 @@ class Pairing:
         tendon_signs: (ntendon,).
         actuators: (nu,).
         actuator_signs: (nu,).
-        unpaired: what has no counterpart, in words.
-        ambiguous: bodies with joints that another body fits as well as the one taken, in words.
-        markers: bodies without counterpart that have no mass, no joint and nothing that collides, in words.
+        unpaired: the elements without a counterpart, in words.
+        ambiguous: bodies with joints that have more than one possible counterpart, in words.
+        markers: bodies without a counterpart that have no mass, no joint and no colliding geom, in words.
     """
 
     isometry: Isometry

@@ -1,4 +1,4 @@
-"""Isometries of space that a robot may have as symmetries: reflections in a plane, turns about an axis.
+"""Isometries of space that can be symmetries of a robot: reflections in a plane and rotations about an axis.
 
 Positions and forces are *polar* vectors and transform by the orthogonal matrix M itself. Angular velocities, torques
 and the axes of hinges are *axial* vectors and transform by det(M) M: a wheel that rolls forward still rolls forward in
@@ -26,10 +26,10 @@ class Isometry:
     """x -> M (x - c) + c.
 
     Attributes:
-        name: how reports call it.
+        name: its name in reports.
         matrix: M, orthogonal, shape (3, 3).
-        through: c, a point that stays, in metres, shape (3,).
-        order: how often it is applied until everything is back in place.
+        through: c, a fixed point, in metres, shape (3,).
+        order: the smallest number of applications that gives the identity.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Isometry:
 
     @property
     def determinant(self) -> int:
-        """-1 for reflections, +1 for turns."""
+        """-1 for reflections, +1 for rotations."""
         return 1 if np.linalg.det(self.matrix) > 0 else -1
 
     def point(self, points: Floats) -> Floats:
@@ -49,7 +49,7 @@ class Isometry:
         return np.asarray(moved)
 
     def polar(self, vectors: Floats) -> Floats:
-        """The images of velocities, forces and the like, shape (..., 3)."""
+        """The images of velocities, forces and other polar vectors, shape (..., 3)."""
         return np.asarray(np.asarray(vectors) @ self.matrix.T)
 
     def axial(self, vectors: Floats) -> Floats:
@@ -84,7 +84,7 @@ def reflection(plane: str | Sequence[float], through: Sequence[float] = (0.0, 0.
 
 
 def rotation(axis: str, order: int, through: Sequence[float] = (0.0, 0.0, 0.0)) -> Isometry:
-    """The turn by a whole fraction of a full turn about a coordinate axis, counter-clockwise.
+    """The counter-clockwise rotation about a coordinate axis by 1/order of a full turn.
 
     Args:
         axis: "x", "y" or "z".
@@ -144,13 +144,13 @@ def _point(through: Sequence[float]) -> Floats:
 
 
 def whole(values: Floats) -> Floats:
-    """Values with what differs from a whole number by rounding alone replaced by the whole number."""
+    """Round values that differ from an integer by rounding error only."""
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) < ROUNDING, nearest + 0.0, values)
 
 
 def quaternion_of(matrix: Floats) -> Floats:
-    """The unit quaternion (w, x, y, z) of a proper rotation matrix, w or else the first other entry positive."""
+    """The unit quaternion (w, x, y, z) of a proper rotation matrix; its first nonzero entry is positive."""
     from scipy.spatial.transform import Rotation
 
     # SciPy puts w last, MuJoCo first.
@@ -162,7 +162,7 @@ def quaternion_of(matrix: Floats) -> Floats:
 
 
 def matrix_of(quaternion: Floats) -> Floats:
-    """The rotation matrix of a quaternion (w, x, y, z) of any length but zero.
+    """The rotation matrix of a quaternion (w, x, y, z) of any nonzero norm.
 
     Example:
         >>> matrix_of(np.array([2.0, 0.0, 0.0, 0.0])).diagonal().tolist()

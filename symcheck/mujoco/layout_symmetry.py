@@ -1,4 +1,4 @@
-"""The symmetry of a robot with the observation and the action of a layout: mirrors, both mirrors, quarter turns."""
+"""The symmetry of a robot on the observation and action of a layout: one mirror, two mirrors, or quarter turns."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
         loaded: the model.
         layout: with at least one observation group.
         initial: whether the start distribution is claimed to be symmetric.
-        name: how reports call it; the robot's and the isometry's when left out.
+        name: its name in reports; by default the names of the robot and the isometry.
 
     Returns:
         The symmetry, with its pairs and the differences of the model under the first generator.
 
     Raises:
-        SpecError: no observation group, elements that the state needs have no image, or images that do not close.
+        SpecError: no observation group, elements of the state without an image, or images that do not form the group.
     """
     laid = lay_out(loaded, layout)
     if not laid.observation:
@@ -48,7 +48,9 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
             initial=initial,
         )
     except RepresentationError as error:
-        raise SpecError(f"the images of the {laid.name} do not close ({error.problem})", where=loaded.label) from error
+        raise SpecError(
+            f"the images of the {laid.name} are inconsistent ({error.problem})", where=loaded.label
+        ) from error
     pairing = laid.robot.pairings[0]
     symmetry.isometry = pairing.isometry
     symmetry.pairs = named_pairs(loaded.model, pairing)

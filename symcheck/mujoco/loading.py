@@ -1,4 +1,4 @@
-"""A MuJoCo model from whatever a user holds: a file, XML text, a compiled model, an environment or its id."""
+"""Loads a MuJoCo model from a file, XML text, a compiled model, an environment or its id."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SUFFIXES = (".xml", ".mjcf", ".mjb")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A compiled model and where it came from.
+    """A compiled model and its origin.
 
     Attributes:
         model: a `mujoco.MjModel`.
-        label: how reports call it.
-        env: the environment that it was taken from, unwrapped; None if it was not.
+        label: the name in reports.
+        env: the unwrapped environment that it was taken from; None for other sources.
     """
 
     model: Any
@@ -32,18 +32,18 @@ class LoadedModel:
 
 
 def load_model(source: Any) -> LoadedModel:
-    """Load a model with MuJoCo, or, where that is not installed, MJCF without it. A URDF needs none.
+    """Load a model. MJCF is read without MuJoCo if MuJoCo is not installed; URDF never needs it.
 
     Args:
         source: the path of an MJCF or URDF file, its text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium
-            environment with a `model`, a factory of one, or the id of one.
+            environment with a `model`, a factory of such an environment, or its id.
 
     Returns:
         The compiled model.
 
     Raises:
-        MissingExtraError: MuJoCo is not installed, and the source is no MJCF file, URDF or text of one.
-        TargetError: there is no such file, it does not compile, or what was given holds no model.
+        MissingExtraError: MuJoCo is not installed, and the source is not MJCF or URDF (a file or its text).
+        TargetError: there is no such file, it does not compile, or the object has no model.
 
     Example:
         >>> load_model("<mujoco><worldbody/></mujoco>").model.nbody

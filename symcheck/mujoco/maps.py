@@ -1,9 +1,10 @@
-"""The affine maps that a pairing makes of joint coordinates, controls and what environments observe.
+"""The affine maps of joint coordinates, controls and observed quantities that follow from a pairing.
 
-With N = R'^T M R, the isometry seen from a body of orientation R whose image has orientation R' in the reference
-configuration: a hinge or slide q goes to +-q (about its reference value); a ball's quaternion keeps its scalar and maps
-its vector part by det(M) N; a free body's position goes by M, its orientation R -> M R N^T; velocities likewise,
-angular ones in the body's own frame by det(M) N.
+Let N = R'^T M R be the isometry in the frame of a body with orientation R whose image has orientation R' in the
+reference configuration. The coordinate q of a hinge or slide goes to +-q (about its reference value). The quaternion of
+a ball joint keeps its scalar part, and det(M) N maps its vector part. The position of a free body is mapped by M, its
+orientation by R -> M R N^T. Velocities transform likewise; angular velocities in the body's own frame are mapped by
+det(M) N.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Affine:
 
     Attributes:
         matrix: shape (n, n).
-        offset: shape (n,), 0 almost always.
+        offset: shape (n,), almost always 0.
     """
 
     matrix: Floats
@@ -35,11 +36,11 @@ class Affine:
 
     @property
     def dim(self) -> int:
-        """Length of the vectors."""
+        """The length of the vectors."""
         return len(self.offset)
 
     def entry(self) -> Any:
-        """The map as an entry of a `Symmetry`: signed images wherever it is a signed permutation."""
+        """The map as an entry of a `Symmetry`; signed images if it is a signed permutation."""
         if self.offset.any():
             return {"matrix": self.matrix, "offset": self.offset}
         return self.matrix
@@ -54,12 +55,12 @@ class Affine:
 
 
 def linear(matrix: Floats) -> Affine:
-    """A map without offset."""
+    """A linear map, without offset."""
     return Affine(whole(matrix), np.zeros(len(matrix)))
 
 
 def block_diagonal(maps: Sequence[Affine]) -> Affine:
-    """Maps side by side, each on its own part of one vector.
+    """The block-diagonal map; each block acts on its own part of the vector.
 
     Example:
         >>> block_diagonal([linear(np.eye(1)), linear(-np.eye(2))]).matrix.diagonal().tolist()
@@ -192,19 +193,19 @@ def inertia_block(pairing: Pairing) -> Floats:
 
 
 def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str], Exception]) -> Affine:
-    """The map of a part of a vector, which must not depend on the rest.
+    """The restriction of a map to a part of a vector; the images of that part must lie within it.
 
     Args:
-        whole_map: of the whole vector.
-        rows: which components.
-        name: what they are called.
-        fail: makes the error.
+        whole_map: the map of the whole vector.
+        rows: the components of the part.
+        name: the name of the part in messages.
+        fail: constructs the error.
 
     Returns:
         The map of the part.
 
     Raises:
-        Exception: what `fail` makes, where the images of these components lie outside them.
+        Exception: the error from `fail`, if images of these components lie outside the part.
     """
     kept = np.arange(whole_map.dim)[rows]
     rest = np.setdiff1d(np.arange(whole_map.dim), kept)

@@ -1,8 +1,8 @@
-"""Deriving the mirror of a robot from its model: what its state, its observation and its actions do in the mirror.
+"""Derives the mirror symmetry of a robot from its model: the maps of state, observation and action.
 
-`mirror` and `turn` return an ordinary `Symmetry`, ready for `verify_env`, that also knows how it was derived: which
-elements are each other's images and which of their numbers differ. The derivation simulates nothing: if `differences`
-is empty, the model itself is symmetric, and if it is not, it names the elements and both values.
+`mirror` and `turn` return a `Symmetry` for `verify_env` that also records its derivation: the image of every element,
+and the parameters that differ. Nothing is simulated: if `differences` is empty, the model itself is symmetric;
+otherwise `differences` names the elements and both values.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def mirror(
 ) -> RobotSymmetry:
     """The mirror symmetry of a robot, derived from its MuJoCo model.
 
-    Positions go to their mirror images. The coordinates of hinges (with axial axes) and slides keep or change their
-    sign, as the axes of the pair require. The orientation R of a free body becomes M R N. Left and right are paired
-    by position in the reference configuration, and by name if positions coincide. Joint order and actuator order are
-    distinguished: the action map follows the joint that each actuator drives.
+    Positions go to their mirror images. The coordinates of hinges (whose axes are axial vectors) and slides keep or
+    change their sign, depending on the axes of the pair. The orientation R of a free body becomes M R N. Left and right
+    are paired by position in the reference configuration, and by name if positions coincide. The action map is in the
+    order of the actuators and follows the joint that each actuator drives.
 
     Args:
         model: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, an environment with one, or its Gymnasium id.
@@ -66,14 +66,14 @@ def mirror(
             C2, K4 or C4, and its `[action]` orders the action.
         pairs: names of bodies that are each other's images, if geometry and names do not determine them.
         initial: whether the start distribution is claimed to be symmetric.
-        name: how reports call the symmetry.
+        name: the name of the symmetry in reports.
 
     Returns:
         The symmetry, with its pairs and the differences of the model.
 
     Raises:
-        SpecError: an unknown plane; elements without a counterpart, all of which are named; a block that does not
-            exist.
+        SpecError: an unknown plane; elements without a counterpart (the message names all of them); or a block that
+            does not exist.
         TargetError: the model cannot be loaded.
         MissingExtraError: MuJoCo is not installed.
 
@@ -120,15 +120,15 @@ def turn(
         axis: "x", "y" or "z".
         through: a point of the axis, in metres.
         observation: as for `mirror`.
-        pairs: names of bodies and of their images under one step of the turn.
+        pairs: names of bodies and of their images under one step of the rotation.
         initial: whether the start distribution is claimed to be symmetric.
-        name: how reports call the symmetry.
+        name: the name of the symmetry in reports.
 
     Returns:
         The symmetry, under the cyclic group of that order.
 
     Raises:
-        SpecError: elements without a counterpart, all of which are named.
+        SpecError: elements without a counterpart; the message names all of them.
         TargetError: the model cannot be loaded.
         MissingExtraError: MuJoCo is not installed.
 
@@ -176,7 +176,7 @@ def derive(
     except RepresentationError as error:
         # Relations of the group fail where the images do not return after `order` steps.
         raise SpecError(
-            f"the images of the {isometry.name} do not close: applied {isometry.order} times it does not return "
+            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it does not return "
             f"everything to its place ({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
@@ -293,7 +293,7 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
 
 
 def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:
-    """Try every coordinate plane: the mirror symmetry, or the reason why there is none.
+    """Try every coordinate plane: the mirror symmetry, or the reason why it does not exist.
 
     Args:
         model: as for `mirror`.

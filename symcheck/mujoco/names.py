@@ -1,4 +1,4 @@
-"""Which name is the mirror image of which: left and right in the ways that robot models write them.
+"""Pairs names of left and right elements, in the conventions of robot models.
 
 A name is split into words at underscores, dashes, dots, slashes, spaces, digits and changes of case; every word that
 names a side is replaced by its counterpart: left/right, l/r, lf/rf, lh/rh, fl/fr, rl/rr, hl/hr, bl/br and the like.
@@ -33,7 +33,7 @@ def mirrored_names(name: str) -> tuple[str, ...]:
     """The names that the mirror image of an element may have, the likeliest first; empty if no side is named.
 
     Args:
-        name: of a body, joint, geom, actuator or tendon.
+        name: the name of a body, joint, geom, actuator or tendon.
 
     Returns:
         Other names; never the name itself.

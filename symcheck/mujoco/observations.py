@@ -1,4 +1,4 @@
-"""What environments show of a model, written as blocks: "qpos[2:]", "qvel", "cfrc_ext[1:]", "sin(qpos[1:])".
+"""Observations of a model, written as blocks: "qpos[2:]", "qvel", "cfrc_ext[1:]", "sin(qpos[1:])".
 
 | block | is | transforms as |
 |---|---|---|
@@ -10,10 +10,10 @@
 | `point(a, b)` | world positions of the frames (or centres) of the bodies named | bodies |
 | `vector`, `axial` | a velocity or force, an angular velocity or torque, along world axes | M, det(M) M |
 | `base_vector`, `base_axial` | the same in the frame of the free body; gravity too | N, det(M) N |
-| `command` | forward, sideways and turning speed asked for, in the frame of the free body | N, det(M) N |
-| `constant(n)` | n numbers that stay | - |
+| `command` | commanded forward, sideways and turning speed, in the frame of the free body | N, det(M) N |
+| `constant(n)` | n invariant numbers | - |
 
-A slice `[a:b]` after any of them takes a part, in rows of the array (of bodies for `cinert`, `cvel`, `cfrc_ext`). A
+A slice `[a:b]` after any block selects rows of the array (bodies for `cinert`, `cvel`, `cfrc_ext`). A
 block may be given a name of its own: "gravity: base_vector".
 """
 
@@ -66,7 +66,7 @@ class ObservedBlock:
     """One block of an observation.
 
     Attributes:
-        name: as it was written.
+        name: the name as written.
         map: how it transforms.
         labels: the names of its components, as many as there are.
     """
@@ -81,7 +81,7 @@ class ObservedBlock:
 
 
 def control_labels(model: Any) -> tuple[str, ...]:
-    """A name for every control: the actuator's, else that of the joint it drives, else its number."""
+    """A name for every control: the actuator's, otherwise that of its joint, otherwise its number."""
     return _distinct([name_of(model, "actuator", i) or _driven_label(model, i) for i in range(model.nu)])
 
 
@@ -102,14 +102,14 @@ def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> lis
 
     Args:
         model: a `mujoco.MjModel`.
-        pairing: of its elements.
+        pairing: the pairing of its elements.
         written: blocks, as listed at the top of this module.
 
     Returns:
         The blocks, in order.
 
     Raises:
-        SpecError: a block that is not known, or a part of one that is not mapped to itself.
+        SpecError: a block is unknown, or a part of a block is not mapped to itself.
     """
     blocks = [_read_block(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
     names = _distinct([block.name for block in blocks])
@@ -290,12 +290,12 @@ def _of_joints(every: tuple[Affine, tuple[str, ...]], of: str, where: str) -> tu
 
 
 def position_labels(model: Any) -> tuple[str, ...]:
-    """A name for every entry of `qpos`: the joint's, with x, y, z, qw, qx, qy, qz where it has several."""
+    """A name for every entry of `qpos`: the joint's, with x, y, z, qw, qx, qy, qz if it has several."""
     return _joint_labels(model, {0: ("x", "y", "z", "qw", "qx", "qy", "qz"), 1: ("qw", "qx", "qy", "qz")})
 
 
 def velocity_labels(model: Any) -> tuple[str, ...]:
-    """A name for every entry of `qvel`: the joint's, with x, y, z, wx, wy, wz where it has several."""
+    """A name for every entry of `qvel`: the joint's, with x, y, z, wx, wy, wz if it has several."""
     return _joint_labels(model, {0: ("x", "y", "z", "wx", "wy", "wz"), 1: ("wx", "wy", "wz")})
 
 
@@ -319,7 +319,7 @@ def gymnasium_blocks(env: Any) -> tuple[str, ...] | None:
         env: an unwrapped environment.
 
     Returns:
-        The blocks, from `observation_structure` where the environment has one.
+        The blocks, from `observation_structure` if the environment has it.
     """
     own = _OWN_LAYOUTS.get(type(env).__name__.removesuffix("Env"))
     if own is not None:

@@ -1,8 +1,8 @@
-"""Which element is the image of which: bodies down the tree first, then what hangs on them.
+"""Pairs every element with its image: first bodies, down the tree, then the elements attached to them.
 
-Geometry decides, names break ties: in the reference configuration an image must lie where the isometry puts it. Where
-several bodies lie there (the legs of a planar walker coincide), the one whose name says left for right is taken. What
-finds no counterpart is reported, all of it at once, with the nearest candidate.
+Geometry decides, and names break ties: in the reference configuration, an image must be at the position that the
+isometry gives. If several bodies are there (the legs of a planar walker coincide), the one whose name exchanges left
+and right is chosen. All elements without a counterpart are reported at once, with the nearest candidate.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
 
 
 def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str], *, by_frames: bool = False) -> Pairing:
-    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more.
+    """The pairing in the file's configuration or with sliding bodies moved home, whichever pairs more elements.
 
     Args:
         model: a `mujoco.MjModel`.
-        isometry: a reflection or a turn.
+        isometry: a reflection or a rotation.
         given: names of bodies that are each other's images.
-        by_frames: whether a body is the image of another where its frame lies there, wherever its mass does.
+        by_frames: whether bodies are paired by their frames alone, regardless of their centres of mass.
 
     Raises:
-        SpecError: `given` names bodies that are not there.
+        SpecError: `given` names bodies that do not exist.
     """
     as_written = pair_elements(model, isometry, reference_of(model, isometry), given, by_frames=by_frames)
     if not as_written.unpaired:
@@ -58,14 +58,14 @@ def pair_elements(
         model: a `mujoco.MjModel`.
         isometry: a reflection or a turn.
         reference: `reference_of(model, isometry)`.
-        given: names of bodies that are each other's images, where the user knows better.
+        given: names of bodies that are each other's images; they override the geometry.
         by_frames: as in `pair_model`.
 
     Returns:
-        The pairing, with what could not be paired.
+        The pairing, including the elements that could not be paired.
 
     Raises:
-        SpecError: `given` names bodies that are not there.
+        SpecError: `given` names bodies that do not exist.
     """
     bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry), by_frames=by_frames)
     bodies.match(0, 0)

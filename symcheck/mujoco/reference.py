@@ -1,9 +1,9 @@
-"""Where everything is in the reference configuration: the model's `qpos0`, with what may stand anywhere moved home.
+"""The poses in the reference configuration: the model's `qpos0`, with freely movable bodies moved home.
 
-A mechanism is its own mirror image when its bodies, joint axes and anchors are, in one configuration: every other one
-follows from the joints. Where a free body stands says nothing about its shape, so free bodies are put where the
-isometry leaves points alone; their orientation stays as the file has it. The same can be done with bodies that slide
-along world axes (targets, planar robots).
+A mechanism is its own mirror image if its bodies, joint axes and anchors are in one configuration, because every other
+configuration follows from the joints. The position of a free body is unrelated to its shape, so free bodies are moved
+to a fixed point of the isometry; their orientation is that of the file. Bodies that slide along world axes (targets,
+planar robots) can be moved in the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Reference:
 
     Attributes:
         qpos: the joint positions, (nq,).
-        body_position: of the body frames, (nbody, 3).
+        body_position: the positions of the body frames, (nbody, 3).
         body_rotation: (nbody, 3, 3).
         centre: centres of mass of the bodies, (nbody, 3).
         inertia: inertia tensors about the centres of mass, along world axes, (nbody, 3, 3).
@@ -56,8 +56,8 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
 
     Args:
         model: a `mujoco.MjModel`.
-        isometry: free bodies are put at its fixed point.
-        slide_home: whether bodies that hang from the world by slides are slid to where they are their own images.
+        isometry: the isometry, to whose fixed point free bodies are moved.
+        slide_home: whether bodies attached to the world by slides are moved to where they are their own images.
 
     Returns:
         The poses.
@@ -99,19 +99,19 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
 
 
 def free_bodies(model: Any) -> list[tuple[int, int]]:
-    """The free joints and their bodies."""
+    """The free joints, with their bodies."""
     return [(j, int(model.jnt_bodyid[j])) for j in range(model.njnt) if model.jnt_type[j] == 0]  # mjJNT_FREE
 
 
 def slides_home(
     model: Any, axis: Floats, position: Floats, isometry: Isometry
 ) -> Iterator[tuple[int, list[int], Floats]]:
-    """How far bodies that hang from the world slide to where the isometry leaves them, as far as their slides reach.
+    """The displacements along their slides that move bodies to where they are their own images, as far as possible.
 
     Args:
         model: a `mujoco.MjModel`.
-        axis: of the joints, (njnt, 3).
-        position: of the bodies, (nbody, 3).
+        axis: the axes of the joints, (njnt, 3).
+        position: the positions of the bodies, (nbody, 3).
         isometry: a reflection or a turn.
 
     Yields:

@@ -1,4 +1,4 @@
-"""A symmetry that was derived from a model, and knows how."""
+"""A symmetry that records its derivation from a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 class RobotSymmetry(Symmetry):
-    """A symmetry derived from a model, with the pairs and differences found on the way.
+    """A symmetry derived from a model, with its pairs and differences.
 
     Built by `mirror` and `turn`.
 
@@ -41,7 +41,7 @@ class RobotSymmetry(Symmetry):
 
 
 def named_pairs(model: Any, pairing: Pairing) -> dict[str, str]:
-    """{element: its image}, in words; what has no image is left out."""
+    """{element: its image}, in words, without elements that have no image."""
     titles: dict[str, str] = {}
     for section, images, signs in (
         ("body", pairing.bodies, None),

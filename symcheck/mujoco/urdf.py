@@ -1,8 +1,8 @@
-"""A robot read from a URDF without any simulator: links, joints, masses and limits as arrays.
+"""Reads a robot from a URDF without a simulator: links, joints, masses and limits as arrays.
 
-The arrays have the names and the meaning of `mujoco.MjModel`, as far as pairing and comparing read them, so that a
-URDF is mirrored by the same code. Links follow each other depth first, children in the order of the file; fixed joints
-keep their links apart. Collision shapes and meshes are not read.
+The arrays have the names and meanings of `mujoco.MjModel`, limited to those used for pairing and comparing, so the same
+code mirrors a URDF. Links are in depth-first order, children in the order of the file; links at fixed joints are not
+merged. Collision shapes and meshes are not read.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class _Link:
 
 
 class UrdfModel:
-    """A URDF as arrays under the names of `mujoco.MjModel`.
+    """A URDF as arrays with the names of `mujoco.MjModel`.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
 
     Attributes:
@@ -45,7 +45,7 @@ class UrdfModel:
         names: section to names.
 
     Raises:
-        TargetError: no URDF, numbers that are none, joints that form no tree, or a kind of joint that is not known.
+        TargetError: not a URDF, invalid numbers, joints that do not form a tree, or an unknown kind of joint.
     """
 
     def __init__(self, text: str, label: str) -> None:
@@ -236,8 +236,8 @@ def is_urdf(text: str) -> bool:
     """Whether XML text is a URDF: its root is `robot`.
 
     Example:
-        >>> is_urdf("<?xml version='1.0'?><robot name='r'/>"), is_urdf("<mujoco/>")
-        (True, False)
+        >>> is_urdf("<?xml version='1.0'?><robot name='r'/>"), is_urdf("<mujoco/>"), is_urdf("<robot")
+        (True, False, False)
     """
     try:
         return str(_root(text).tag) == "robot"

@@ -1,7 +1,6 @@
-"""Layers whose weight is a combination of basis matrices: the free numbers are the coefficients.
+"""Layers whose weight is a linear combination of basis matrices; the parameters are the coefficients.
 
-The state dict holds the coefficients and a fingerprint of the bases, so that a checkpoint either means the same
-function or is refused.
+The state dict holds the coefficients and a fingerprint of the bases. A checkpoint for other bases is refused.
 """
 
 from __future__ import annotations
@@ -24,15 +23,16 @@ INITS: tuple[Init, ...] = ("xavier", "he")
 
 
 def is_tracing() -> bool:
-    """Whether `torch.jit.trace` is recording, when shapes must not be examined."""
+    """Whether `torch.jit.trace` is recording; shapes must not be examined then."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 class BasisLayer(EquivariantModule):
-    """What `BasisLinear` and `BasisConv2d` share: coefficients, the weight made of them, its cache, its checkpoint.
+    """The base class of `BasisLinear` and `BasisConv2d`: coefficients, the weight, its cache and its checkpoint.
 
-    Under `torch.no_grad` the weight is kept until the coefficients change. On the CPU a change is noticed by value, so
-    that assignments through `.data` count; elsewhere only in eval mode, by version.
+    Under `torch.no_grad` the weight is cached until the coefficients change. On the CPU a change is detected by value,
+    so assignments through `.data` are noticed; on other devices the weight is cached only in eval mode, and a change is
+    detected by the version counter.
     """
 
     weight_coefficients: nn.Parameter
@@ -59,7 +59,7 @@ class BasisLayer(EquivariantModule):
 
     @property
     def coefficients(self) -> Tensor:
-        """The free numbers, (channels_out, channels_in, rank): a view of the parameter, to be changed in place."""
+        """The coefficients, (channels_out, channels_in, rank): a view of the parameter, to be changed in place."""
         return self._weights.by_channel(self.weight_coefficients)
 
     @property
@@ -133,11 +133,11 @@ class BasisLayer(EquivariantModule):
         return biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
     def keep_weight(self) -> Kept | None:
-        """The plain layer's weight and bias, kept between changes of the coefficients; None if autograd records.
+        """The plain layer's weight and bias, cached until the coefficients change; None if autograd records.
 
         Returns:
-            The weight of `materialize`, or None if it may not be kept: under autograd, in compiled and traced code,
-            and in train mode on other devices than the CPU.
+            The weight of `materialize`, or None if it cannot be cached: under autograd, in compiled or traced code, and
+            in train mode on devices other than the CPU.
         """
         if torch.is_grad_enabled() or torch.compiler.is_compiling():
             return None
@@ -188,7 +188,7 @@ class BasisLayer(EquivariantModule):
         return {**self.__dict__, "_kept": None}
 
     def extra_repr(self) -> str:
-        """What the layer maps, and how many free numbers per channel pair it has."""
+        """The representations of the layer, and its number of coefficients per pair of channels."""
         basis = self.basis
         return (
             f"{basis.rho_in.name} x {self._weights.channels_in} -> "

@@ -1,7 +1,7 @@
-"""Products of two activations, and numbers that no group element changes.
+"""Products of two activations, and invariant features.
 
-Sums of equivariant linear maps and gates learn no angle between two vectors. A tensor product followed by an
-intertwiner does (the dot product of two vectors is one, the cross product another), and so do inner products between
+Equivariant linear maps and gates alone cannot compute the angle between two vectors. A tensor product followed by an
+intertwiner can (the dot product and the cross product of two vectors are examples), and so can inner products between
 channels, which are invariant under every orthogonal representation.
 """
 
@@ -26,12 +26,12 @@ class TensorProduct(EquivariantModule):
         rho_first: the representation of x.
         rho_second: the representation of y, of the same group.
         rho_out: the representation of the result.
-        channels_in: copies of x and of y, multiplied pairwise.
-        channels_out: copies of the result.
+        channels_in: number of copies of x and of y, multiplied pairwise.
+        channels_out: number of copies of the result.
 
     Raises:
-        SymcheckError: different groups, no positive number of channels, or nothing to learn: no product of the two
-            transforms as `rho_out`.
+        SymcheckError: different groups, a number of channels below 1, or no product of the two transforms as `rho_out`,
+            so there is nothing to learn.
 
     Example:
         >>> from symcheck.groups import so
@@ -73,7 +73,7 @@ class TensorProduct(EquivariantModule):
         self.weight = nn.Parameter(scale * torch.randn(self.channels[1], self.channels[0], found.rank))
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
-        """Maps (batch, channels_in, dim) twice to (batch, channels_out, dim_out); one argument stands for both."""
+        """Maps two (batch, channels_in, dim) to (batch, channels_out, dim_out); y is x if it is not given."""
         other = x if y is None else y
         # The weight on products of components first, (channels_out * out, channels_in * first * second): one product
         # of matrices for the whole batch, where a sum over the basis for each input takes seven times as long.
@@ -104,10 +104,10 @@ class InvariantProducts(EquivariantModule):
 
     Args:
         rho: an orthogonal representation.
-        channels: copies of it.
+        channels: number of copies of the representation.
 
     Raises:
-        SymcheckError: not orthogonal, or no positive number of channels.
+        SymcheckError: rho is not orthogonal, or the number of channels is below 1.
 
     Example:
         >>> from symcheck.groups import so
@@ -128,7 +128,7 @@ class InvariantProducts(EquivariantModule):
         self.register_buffer("places", torch.triu_indices(channels, channels), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The products of every pair of channels, each once."""
+        """The inner product of every pair of channels, each pair once."""
         products = x @ x.transpose(-2, -1)
         return products[..., self.places[0], self.places[1]].unsqueeze(-1)
 

@@ -1,7 +1,7 @@
-"""A linear layer's product block by block, in the coordinates in which its weight is block diagonal.
+"""The matrix product of a linear layer by blocks, in coordinates in which its weight is block diagonal.
 
-Regular features of C2 take half the products of the dense weight, of D4 12 of 64, of S4 64 of 576. Below some width the
-two changes of coordinates cost more than they save, and there the dense product stays.
+Regular features of C2 need half the multiplications of the dense weight, those of D4 12 of 64, those of S4 64 of 576.
+Below some width the two changes of coordinates cost more than they save; the dense product is used there.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class BlockProduct:
     """y = W x + b by isotypic blocks, from the coefficients of W and the plain vector b.
 
     Args:
-        basis: of the weight.
-        blocks: of that basis.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        basis: the basis of the weight.
+        blocks: the blocks of that basis.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class BlockProduct:
 
         Args:
             x: the input.
-            coefficients: of the weight, (channels_out, rank, channels_in).
+            coefficients: the coefficients of the weight, (channels_out, rank, channels_in).
             bias: (channels_out * dim_out,); None without one.
         """
         lead, batch = x.shape[:-2], x.shape[:-2].numel()

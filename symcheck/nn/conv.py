@@ -1,4 +1,4 @@
-"""The convolution over a basis of filters that turn as images do."""
+"""The convolution over a basis of filters that rotate with the image."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class BasisConv2d(BasisLayer):
     Args:
         rho_in: the representation on the input's component axis.
         rho_out: the representation on the output's component axis, of the same group.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
         kernel_size: height and width of the filter; one number for a square.
         spatial: one spatial operator per generator, for instance ["rot90"].
-        stride: of the convolution; equal along both axes if the group exchanges them.
+        stride: the stride of the convolution; equal along both axes if the group exchanges them.
         padding: number of zeros on each side of the image; equal along both axes if the group exchanges them.
         bias: whether to add a bias.
         basis: "equivariant", or the controls "nullspace" and "random".

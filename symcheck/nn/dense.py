@@ -1,4 +1,4 @@
-"""From equivariant networks to plain torch ones: the same function, no symcheck needed to run it."""
+"""Convert equivariant networks to plain torch networks, which compute the same function without symcheck."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def to_dense(net: nn.Module) -> nn.Module:
     """The equivalent plain torch network on channel-major flat activations.
 
     Networks built of symcheck modules become `torch.nn.Sequential`s of `Linear`, `Conv2d`, activations and pools. They
-    take flat inputs, `(batch, channels * dim)` or `(batch, channels * dim, height, width)`, and those with separate
-    axes as well; they return flat outputs. A module of the user's own is copied, and the symcheck layers inside it are
-    replaced by plain ones that keep the `(batch, channels, dim)` shapes, so that its `forward` still works.
+    accept flat inputs, `(batch, channels * dim)` or `(batch, channels * dim, height, width)`, and inputs with separate
+    axes; they return flat outputs. Your own module is copied, and the symcheck layers inside it are replaced by plain
+    layers that keep the `(batch, channels, dim)` shapes, so its `forward` still works.
 
     Args:
         net: an equivariant module, or any module that contains some.
 
     Returns:
-        A network with its own copy of all weights, in the same train or eval mode.
+        A network with its own copy of all weights, in the same mode (train or eval).
 
     Raises:
         SymcheckError: a part has no plain counterpart (norm and gated nonlinearities).

@@ -1,7 +1,7 @@
-"""How coefficients become a weight: a gather for orbit bases, a product with the basis rows for others.
+"""Computes weights from coefficients: a gather for orbit bases, a product with the basis rows for others.
 
-The free numbers of a layer are one coefficient per pair of channels and basis matrix. Three layouts of the resulting
-weight are in use, each chosen so that a training step needs few and fast operations.
+A layer has one coefficient per pair of channels and basis matrix. Three layouts of the resulting weight are in use,
+each chosen so that a training step needs few and fast operations.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Constants = tuple[Tensor | None, Tensor | None]
 
 
 class Expansion(abc.ABC):
-    """Coefficients to weight, for one basis and numbers of channels.
+    """Computes the weight from the coefficients, for one basis and given numbers of channels.
 
     Attributes:
-        stored_shape: of the parameter that holds the coefficients.
-        used_shape: of the weight as the layer's forward pass uses it.
-        plain_shape: of the plain channel-major layer's weight.
+        stored_shape: the shape of the parameter that holds the coefficients.
+        used_shape: the shape of the weight as the layer's forward pass uses it.
+        plain_shape: the shape of the plain channel-major layer's weight.
 
     Args:
         basis: the basis of matrices of shape (out, *rest).
-        channels_out: copies of the output representation.
-        channels_in: copies of the input representation; 1 for biases.
+        channels_out: number of copies of the output representation.
+        channels_in: number of copies of the input representation; 1 for biases.
     """
 
     stored_shape: tuple[int, ...]
@@ -55,7 +55,7 @@ class Expansion(abc.ABC):
             )
 
     def constants(self) -> Constants:
-        """What `expand` needs besides the coefficients: an integer gather index, and signs or basis rows in float64.
+        """The constants that `expand` needs: an integer gather index, and signs or basis rows in float64.
 
         Returns:
             (index, None) for orbits without signs, (index, signs) with them, (None, rows) for dense bases and
@@ -99,14 +99,14 @@ class Expansion(abc.ABC):
         """Basis matrices (rank, out, *rest) in the shape that `expand` multiplies with."""
 
     def plain(self, coefficients: Tensor) -> Tensor:
-        """The plain layer's weight, worked out in float64 on the CPU and cast once."""
+        """The plain layer's weight, computed in float64 on the CPU and cast once."""
         given = self.by_channel(coefficients.detach()).double().cpu().numpy()
         # To (channels_out, out, channels_in, *rest), the order of the plain layer.
         block = np.moveaxis(self.basis.combine(given), 2, 1)
         return torch.from_numpy(np.ascontiguousarray(block).reshape(self.plain_shape)).to(coefficients)
 
     def standard_deviations(self, variance: float) -> Tensor:
-        """(rank,): of independent coefficients that give the weight's entries the mean variance asked for.
+        """Standard deviations (rank,) of independent coefficients, for a given mean variance of the weight's entries.
 
         Every entry that an orbit basis does not force to vanish gets the same variance; other bases get the same
         variance in every direction of their span.
@@ -138,7 +138,7 @@ class BiasExpansion(Expansion):
         return bias if factors is None else bias * factors
 
     def by_channel(self, coefficients: Tensor) -> Tensor:
-        """(channels_out, 1, rank): as stored."""
+        """The coefficients as stored, (channels_out, 1, rank)."""
         return coefficients
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -153,9 +153,9 @@ class BiasExpansion(Expansion):
 
 
 class LinearExpansion(Expansion):
-    """Linear weights for products from the right, (in * channels_in, channels_out * out).
+    """Linear weights for multiplication from the right, (in * channels_in, channels_out * out).
 
-    Coefficients are stored as (channels_out, rank, channels_in), whichever way they are gathered.
+    Coefficients are stored as (channels_out, rank, channels_in), independently of how they are gathered.
 
     Attributes:
         component_major: whether the weight's rows are ordered by component, then channel; otherwise by channel first.
@@ -176,7 +176,7 @@ class LinearExpansion(Expansion):
 
 
 class RowExpansion(LinearExpansion):
-    """A gather of whole rows of channels, both ways: for many channels a third of the time of single entries."""
+    """A gather of whole rows of channels; with many channels it is three times as fast as one of single entries."""
 
     component_major = True
 
@@ -210,10 +210,10 @@ class RowExpansion(LinearExpansion):
 
 
 class EntryExpansion(LinearExpansion):
-    """A gather of single entries, for weights so small that the number of operations decides.
+    """A gather of single entries, for small weights, whose cost is the number of operations.
 
-    The gathered array has its shorter axis first: the gradient of a weight of 4 inputs and 128 outputs at batch 512
-    then takes 11 us instead of 53 us, which is more than the gather costs.
+    The gathered array has its shorter axis first. The gradient of a weight of 4 inputs and 128 outputs at batch 512
+    then takes 11 us instead of 53 us; this saves more time than the gather costs.
     """
 
     component_major = False
@@ -256,7 +256,7 @@ class EntryExpansion(LinearExpansion):
 
 
 class SingleExpansion(RowExpansion):
-    """One product of coefficients and basis rows, where there is a single input channel and nothing to reorder."""
+    """One product of coefficients and basis rows, for a single input channel, where nothing is reordered."""
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The weight; component-major and channel-major inputs are the same."""
@@ -269,7 +269,7 @@ class SingleExpansion(RowExpansion):
 
 
 def linear_expansion(basis: IntertwinerBasis, channels_out: int, channels_in: int) -> LinearExpansion:
-    """The faster way to gather a linear weight of this size."""
+    """The faster expansion for a linear weight of this size."""
     if isinstance(basis, OrbitBasis):
         # Few entries: the number of operations decides, and single entries need fewer.
         small = basis.size * channels_out * channels_in <= ENTRY_LIMIT
@@ -280,8 +280,8 @@ def linear_expansion(basis: IntertwinerBasis, channels_out: int, channels_in: in
 def take_entries(coefficients: Tensor, index: Tensor) -> Tensor:
     """The entries of the flattened coefficients at `index`, in its shape.
 
-    Few entries of a parameter in the host's memory are taken in one operation, whose gradient is slower for many;
-    `torch.func` has no rule for it, and on other devices its gradient is not deterministic.
+    On the CPU, a small number of entries is taken in one operation. Its gradient is slow for many entries, `torch.func`
+    has no rule for it, and on other devices its gradient is not deterministic.
     """
     few = index.numel() <= ENTRY_LIMIT
     # A plain parameter on the CPU, outside of compilers: `take` is one operation where the other way is three.
@@ -313,7 +313,7 @@ class FilterExpansion(Expansion):
         return dense.view(self.channels_out, self.channels_in, out, *rest).transpose(1, 2).reshape(self.used_shape)
 
     def by_channel(self, coefficients: Tensor) -> Tensor:
-        """(channels_out, channels_in, rank): as stored."""
+        """The coefficients as stored, (channels_out, channels_in, rank)."""
         return coefficients
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

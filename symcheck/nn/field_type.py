@@ -1,4 +1,4 @@
-"""What an activation carries: a representation, how often, and over which pixels.
+"""The type of an activation: its representation, the number of copies, and the action on pixels.
 
 Activations are `(batch, channels, dim)` for vectors and `(batch, channels, dim, height, width)` for images; the group
 acts on the `dim` axis by the representation and on pixels by spatial operators. Flat activations, `(batch, channels *
@@ -27,7 +27,7 @@ class FieldType:
 
     Attributes:
         rho: the representation on the component axis.
-        channels: how many copies of it.
+        channels: the number of copies of rho.
         spatial: one spatial operator per generator for images; None for vectors.
         size: height and width, if known.
         flat: whether channels and components share one axis, channel by channel.
@@ -54,11 +54,11 @@ class FieldType:
 
 
 def require_match(given: FieldType, wanted: FieldType, *, where: str) -> None:
-    """Refuses an activation of another type than a module takes.
+    """Refuse an activation whose type is not the one that the module takes.
 
     Args:
-        given: what arrives.
-        wanted: what the module takes; its size is ignored.
+        given: the type of the activation.
+        wanted: the type that the module takes; its size is ignored.
         where: the module, for the message.
 
     Raises:
@@ -93,11 +93,11 @@ class EquivariantModule(nn.Module, abc.ABC):
     """A module that commutes with a group and declares its input and output types."""
 
     input_type: FieldType | None = None
-    """The type it takes; None where it takes several and looks at what arrives."""
+    """The input type; None if the module accepts several types."""
 
     @property
     def example_input(self) -> Tensor:
-        """One input of zeros, (1, ...), whose shape tools can read.
+        """One input of zeros, (1, ...), from which tools can read the shape.
 
         Raises:
             AttributeError: the module takes inputs of several shapes.

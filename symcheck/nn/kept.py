@@ -1,4 +1,4 @@
-"""A weight kept between changes of what it was made of."""
+"""A cached weight, valid until the parameters that it was computed from change."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """A weight, with what it was made of.
+    """A weight, with the state of the parameters that it was computed from.
 
-    On the CPU the coefficients' bytes are compared, because assignments through `.data` leave no other trace;
-    elsewhere, where comparing would wait for the device, version and place must do.
+    On the CPU the bytes of the coefficients are compared, because assignments through `.data` leave no other trace. On
+    other devices a comparison would wait for the device, so version counter and address are compared instead.
 
     Attributes:
         weight: as the layer's forward pass multiplies with it.
@@ -28,7 +28,7 @@ class Kept:
 
     @staticmethod
     def of(weight: Tensor, bias: Tensor | None, weights: Tensor, biases: Tensor | None) -> Kept:
-        """Keeps a weight and bias that were just made of these contiguous parameters."""
+        """Store a weight and bias that were just computed from these contiguous parameters."""
         given = [p for p in (weights, biases) if p is not None]
         # CPU: a copy of the bytes beside a live view of them, compared at every use.
         memory = [(p, p.data_ptr(), live := _bytes(p), bytearray(live)) for p in given if p.is_cpu]
@@ -36,7 +36,7 @@ class Kept:
         return Kept(weight, bias, (weights, biases), tuple(memory), tuple(versions))
 
     def holds(self, weights: Tensor | None, biases: Tensor | None) -> bool:
-        """Whether the parameters are still those that the weight was made of."""
+        """Whether the parameters are unchanged since the weight was computed."""
         own_weights, own_biases = self._parameters
         if weights is not own_weights or biases is not own_biases:
             return False

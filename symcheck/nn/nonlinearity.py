@@ -1,7 +1,8 @@
-"""Nonlinearities that commute with a representation, and refusals of those that do not.
+"""Nonlinearities that commute with a representation; all others are refused.
 
-A function applied to each entry commutes with permutations; with sign changes only if it is odd; with rotations not at
-all. What works everywhere: scaling a vector by a function of its length (norm), or by an invariant number (gate).
+A nonlinear function applied to each entry commutes with permutations, with sign changes only if it is odd, and never
+with general rotations. Scaling a vector by a function of its norm, or by an invariant number (a gate), commutes with
+every orthogonal representation.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ ALTERNATIVES = (
 
 
 def is_pointwise(module: nn.Module) -> bool:
-    """Whether a torch module is known to treat every entry alike and by itself.
+    """Whether a torch module is known to apply one function to each entry separately.
 
     Args:
         module: any module.
@@ -74,15 +75,16 @@ def is_pointwise(module: nn.Module) -> bool:
 
 
 def check_commutes(rho: Representation, activation: nn.Module, *, where: str) -> None:
-    """Refuses a pointwise function that does not commute with a representation.
+    """Refuse a pointwise function that does not commute with a representation.
 
     Args:
         rho: the representation.
         activation: the module.
-        where: how to call the place.
+        where: the name of the place in messages.
 
     Raises:
-        SymcheckError: not known to be pointwise, or it does not commute; says why and what does.
+        SymcheckError: the module is not known to be pointwise or does not commute; the message gives the reason and
+            alternatives.
 
     Example:
         >>> from symcheck.groups import cyclic
@@ -113,7 +115,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
 
 
 class PointwiseNonlinearity(EquivariantModule):
-    """The same function of every entry; refused if it does not commute with the representation.
+    """Applies the same function to every entry; it is refused if it does not commute with the representation.
 
     Args:
         rho: the representation on the component axis.
@@ -150,7 +152,7 @@ class PointwiseNonlinearity(EquivariantModule):
 
 
 def named_activation(activation: Activation) -> nn.Module:
-    """A torch activation from its name, its function or its class; or the module given.
+    """A torch activation given by name, function, class or module.
 
     Raises:
         SymcheckError: an unknown name.
@@ -174,7 +176,7 @@ def named_activation(activation: Activation) -> nn.Module:
 
 
 def require_orthogonal(rho: Representation, where: str) -> None:
-    """Refuses representations that do not preserve lengths.
+    """Refuse representations that do not preserve norms.
 
     Raises:
         SymcheckError: some matrix is not orthogonal.
@@ -190,11 +192,11 @@ def require_orthogonal(rho: Representation, where: str) -> None:
 
 
 class NormNonlinearity(EquivariantModule):
-    """x -> x relu(|x| + b) / |x|, with one learned b per channel: it changes lengths and keeps directions.
+    """x -> x relu(|x| + b) / |x|, with one learned b per channel; it changes norms and keeps directions.
 
     Args:
         rho: an orthogonal representation.
-        channels: copies of it.
+        channels: number of copies of the representation.
 
     Raises:
         SymcheckError: not orthogonal, or no positive number of channels.

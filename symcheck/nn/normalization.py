@@ -1,8 +1,9 @@
 """Normalisations that commute with a representation.
 
-Statistics must be invariant: over whole orbits of components, never one component's own. A plain `BatchNorm2d` over
-group channels breaks this as soon as its running statistics differ between components; these cannot. Where the group
-only permutes, means are subtracted too; where it changes signs or rotates, only lengths are divided out.
+Statistics must be invariant: they are computed over whole orbits of components, never for a single component. A plain
+`BatchNorm2d` over group channels breaks equivariance as soon as its running statistics differ between components. If
+the group only permutes components, means are subtracted too; if it changes signs or rotates, activations are only
+divided by their root mean square.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class EquivariantBatchNorm(EquivariantModule):
 
     Args:
         rho: an orthogonal representation on the component axis.
-        channels: copies of it.
+        channels: number of copies of the representation.
         eps: added to the variance.
-        momentum: of the running statistics.
+        momentum: the momentum of the running statistics.
         images: whether activations are images; only `materialize` uses this.
 
     Raises:
@@ -90,8 +91,8 @@ class EquivariantBatchNorm(EquivariantModule):
     def materialize(self) -> nn.Module:
         """The plain batch normalisation, with the statistics repeated over components.
 
-        The function is the same in eval mode; in train mode the plain module gathers statistics per component, which
-        is what breaks equivariance.
+        The function is the same in eval mode. In train mode the plain module computes statistics per component, which
+        breaks equivariance.
         """
         kind = nn.BatchNorm2d if self.images else nn.BatchNorm1d
         size = self.channels * self.rho.dim
@@ -108,12 +109,12 @@ class EquivariantBatchNorm(EquivariantModule):
 class EquivariantLayerNorm(EquivariantModule):
     """Layer normalisation over all channels, components and pixels of one activation.
 
-    Permutation representations: the mean is subtracted and a bias per channel is added. Other orthogonal ones: only
-    the root mean square is divided out.
+    Permutation representations: the mean is subtracted and a bias per channel is added. Other orthogonal
+    representations: activations are only divided by their root mean square.
 
     Args:
         rho: an orthogonal representation on the component axis.
-        channels: copies of it.
+        channels: number of copies of the representation.
         eps: added to the variance.
 
     Raises:
@@ -151,7 +152,7 @@ class EquivariantLayerNorm(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Module:
-        """`GroupNorm` with one group where the group permutes.
+        """`GroupNorm` with one group, for permutation representations.
 
         Raises:
             SymcheckError: the representation changes signs or rotates: torch has no such module for flat activations.

@@ -1,8 +1,8 @@
 """Orthogonal initial weights that commute with the group.
 
-The polar factor U = W (W^T W)^(-1/2) of an intertwiner W of orthogonal representations is an intertwiner too, since
-functions of W^T W commute with whatever W^T W commutes with. So the nearest matrix with singular values 1 to random
-equivariant weights is equivariant, as `torch.nn.init.orthogonal_` is for plain ones.
+The polar factor U = W (W^T W)^(-1/2) of an intertwiner W of orthogonal representations is an intertwiner too, because
+functions of W^T W commute with everything that W^T W commutes with. So the nearest matrix with singular values 1 to
+random equivariant weights is equivariant, as `torch.nn.init.orthogonal_` is for plain ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The product with a weight that commutes with the exchange of two components, through their sums and differences.
+"""The product with a weight that commutes with the exchange of two components, by sums and differences.
 
-Such a weight [[A, B], [B, A]] maps sums by A + B and differences by A - B: two products of half the size. Both ways
-between components and sums are one pass over the numbers, and one function holds all of it, because every tensor that
-lies between recorded operations costs a pass of its own.
+Such a weight [[A, B], [B, A]] maps sums by A + B and differences by A - B: two products of half the size. Each change
+of coordinates is one pass over the data. One autograd function computes everything, because every intermediate tensor
+between recorded operations would cost another pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SUM_AND_DIFFERENCE = np.array([[1.0, 1.0], [1.0, -1.0]])
 
 
 def pair_factors(into: Floats, out: Floats) -> tuple[Floats, Floats] | None:
-    """What scales sum and difference of a pair to other coordinates.
+    """The factors that scale the sum and difference of a pair to given coordinates.
 
     Args:
         into: coordinates of an input from its components.
@@ -46,11 +46,11 @@ def pair_product(x: Tensor, weights: Tensor, offsets: Tensor | None) -> Tensor:
 
     Args:
         x: pairs (batch, channels_in, 2).
-        weights: of sums and of differences, (2, channels_out, channels_in).
-        offsets: of both, (2, 1, channels_out); None without them.
+        weights: the weights that multiply sums and those that multiply differences, (2, channels_out, channels_in).
+        offsets: the offsets added to both, (2, 1, channels_out); None without them.
 
     Returns:
-        Pairs (batch, channels_out, 2): s + d and s - d, where s and d are what becomes of sums and differences.
+        Pairs (batch, channels_out, 2): s + d and s - d, where s and d are the images of the sums and differences.
 
     Example:
         >>> pair_product(torch.tensor([[[3.0, 1.0]]]), torch.tensor([[[1.0]], [[2.0]]]), None)

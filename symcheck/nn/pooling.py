@@ -1,4 +1,4 @@
-"""Pools over all pixels: what is left transforms by the components alone."""
+"""Pooling over all pixels; the result transforms under the action on components alone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class EquivariantSequential(EquivariantModule):
         input_size: height and width of the images, if known; strides are then checked.
 
     Raises:
-        SymcheckError: no module, a module that is not equivariant, or types that do not fit; names the position.
+        SymcheckError: no module, a module that is not equivariant, or types that do not match; the message gives the
+            position.
 
     Example:
         >>> import torch
@@ -71,13 +72,13 @@ class EquivariantSequential(EquivariantModule):
         return x
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The output's type, module by module."""
+        """The output type, computed module by module."""
         for position, layer in enumerate(self.layers):
             given = step_type(layer, given, where=f"EquivariantSequential[{position}]")
         return given
 
     def materialize(self) -> nn.Sequential:
-        """Plain torch modules on flat activations; splitting and merging channels become no operations."""
+        """Plain torch modules on flat activations; modules that split or merge channels are dropped."""
         plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
         # Identities of the plain network would cost a call each.
         return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))
@@ -111,7 +112,7 @@ class EquivariantHeads(EquivariantModule):
 
     Args:
         body: the shared network.
-        heads: by name, each fed with the body's output.
+        heads: modules by name, each applied to the output of the body.
 
     Returns a tuple with one output per head, in the order given. The size of images is the body's `input_size`.
 
@@ -173,7 +174,7 @@ class PlainHeads(nn.Module):
 
     Args:
         body: any module.
-        heads: by name, each fed with the body's output.
+        heads: modules by name, each applied to the output of the body.
     """
 
     def __init__(self, body: nn.Module, heads: Mapping[str, nn.Module]) -> None:

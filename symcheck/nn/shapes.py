@@ -1,4 +1,4 @@
-"""Modules that only rearrange axes: between flat and (channels, dim) layouts, and from pixels to components."""
+"""Modules that only rearrange axes: between the flat and the (channels, dim) layout, and from pixels to components."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SplitChannels(EquivariantModule):
 
     Args:
         rho: the representation on the components.
-        channels: copies of it.
+        channels: number of copies of the representation.
         spatial: one spatial operator per generator for images; None for vectors.
         size: height and width of images, if known.
 
@@ -54,7 +54,7 @@ class SplitChannels(EquivariantModule):
         return torch.unflatten(x, 1, self._shape)
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The same type, not flat."""
+        """The same type with separate channels."""
         require_match(given, self.input_type, where="SplitChannels")
         return replace(given, flat=False)
 
@@ -63,7 +63,7 @@ class SplitChannels(EquivariantModule):
         return nn.Identity()
 
     def extra_repr(self) -> str:
-        """The type that it reads."""
+        """The input type."""
         return str(self.input_type)
 
 
@@ -81,7 +81,7 @@ class MergeChannels(EquivariantModule):
         return x.flatten(1, 2)
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The same type, flat."""
+        """The same type with merged channels."""
         if given.flat:
             raise SymcheckError(f"expected separate channels, got {given}.", where="MergeChannels")
         return replace(given, flat=True)
@@ -109,7 +109,7 @@ class FlattenPixels(EquivariantModule):
         return x.flatten(2)
 
     def propagate(self, given: FieldType) -> FieldType:
-        """Vectors that carry components and pixels."""
+        """Vectors whose components are the components and pixels of the image."""
         if given.flat or given.spatial is None or given.size is None:
             raise SymcheckError(
                 f"expected images of known size, got {given}.",
@@ -121,5 +121,5 @@ class FlattenPixels(EquivariantModule):
         return FieldType(grids.with_grid(given.rho, height, width, given.spatial), given.channels)
 
     def materialize(self) -> nn.Module:
-        """Flattens everything: channel-major order is pixel order within each component."""
+        """Flattens all axes; in channel-major order, the pixels of each component are contiguous."""
         return nn.Flatten(1)

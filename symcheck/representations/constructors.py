@@ -56,7 +56,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
 
     Args:
         G: the group.
-        signs: per generator 1 or -1. By default the determinant of `standard(G)` for dihedral and hyperoctahedral
+        signs: 1 or -1 for each generator. By default the determinant of `standard(G)` for dihedral and hyperoctahedral
             groups, and the parity of the rearrangement of the points for all others.
 
     Returns:
@@ -124,7 +124,7 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
 
     Args:
         G: the group.
-        images: per generator a rearrangement of 0..n-1, zero-based.
+        images: for each generator, a permutation of 0..n-1, zero-based.
 
     Returns:
         The representation of dimension n.
@@ -157,9 +157,9 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
 
     Args:
         G: the group.
-        images: per generator either n signs 1 and -1 as numbers (a diagonal matrix), or n signed one-based images, as
-            strings or numbers: entry j sends e_j to plus or minus e_|image|, so ["-1", "+3", "+2"] negates component 1
-            and swaps 2 and 3.
+        images: for each generator, either n signs 1 and -1 as numbers (a diagonal matrix), or n signed one-based
+            images, as strings or numbers: entry j sends e_j to plus or minus e_|image|, so ["-1", "+3", "+2"] negates
+            component 1 and swaps 2 and 3.
 
     Returns:
         The representation of dimension n.
@@ -208,8 +208,8 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
 
     Args:
         G: the group.
-        matrices: per generator a square invertible matrix (n, n): nested lists, numpy, `scipy.sparse` or torch.
-        name: how reports call it.
+        matrices: for each generator, a square invertible matrix (n, n): nested lists, numpy, `scipy.sparse` or torch.
+        name: the name in reports.
 
     Returns:
         A `SignedPermutationRepresentation` or a `MatrixRepresentation` of dimension n.
@@ -279,7 +279,7 @@ def standard(G: Group) -> Representation:
     """The representation that textbooks call standard.
 
     Cyclic and dihedral groups: rotations and reflections of the plane. Hyperoctahedral groups: signed permutations of n
-    components. All others: the points' permutation representation without its invariant vector, in an orthonormal
+    components. All others: the permutation representation on the points without its invariant vector, in an orthonormal
     basis, of dimension `G.degree` - 1 (irreducible for symmetric groups).
 
     Args:
@@ -289,7 +289,7 @@ def standard(G: Group) -> Representation:
         The representation.
 
     Raises:
-        RepresentationError: the group acts on one point, so nothing remains without the invariant vector.
+        RepresentationError: the group acts on one point, so the representation would have dimension 0.
 
     Example:
         >>> from symcheck.groups import dihedral, symmetric

@@ -1,4 +1,4 @@
-"""Which coordinates a group mixes with each other: what they share must be one number."""
+"""The coordinates that a group mixes with each other; they must share one scale."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from symcheck.representations.representation import Representation
 
 
 def mixed_coordinates(rho: Representation) -> npt.NDArray[np.int64]:
-    """The block of each coordinate: two coordinates share one where some product of generators mixes them.
+    """The block of each coordinate. Two coordinates belong to one block if some product of generators mixes them.
 
-    A standard deviation, a scale or a bound for each block, the same for its coordinates, is left as it is by every
-    orthogonal representation.
+    Every orthogonal representation preserves a standard deviation, scale or bound that is the same for all coordinates
+    of a block.
 
     Args:
         rho: the representation.
 
     Returns:
-        Shape (dim,): numbers from 0 on, in the order of each block's first coordinate.
+        Shape (dim,): block numbers from 0, in the order of each block's first coordinate.
 
     Example:
         >>> from symcheck.groups import cyclic

@@ -1,7 +1,7 @@
-"""Image grids: how rotations and flips rearrange pixels, and filters over them.
+"""Image grids: the action of rotations and flips on pixels and filters.
 
-An operator acts on the last two axes as numpy does (`numpy.rot90`, `[::-1, :]`, `[:, ::-1]`, transposition), about the
-centre, so on filters exactly as on images.
+An operator acts on the last two axes about the centre, as the NumPy operation does (`numpy.rot90`, `[::-1, :]`, `[:,
+::-1]`, transposition). It acts on filters exactly as on images.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
         group: the group.
         spatial: one operator name per generator.
         size: height and width in pixels.
-        where: how to call the argument.
+        where: the name of the argument in messages.
 
     Raises:
-        RepresentationError: says which operator or relation is at fault.
+        RepresentationError: names the operator or relation at fault.
 
     Example:
         >>> from symcheck.groups import cyclic
@@ -127,7 +127,7 @@ def _grid(G: Group, height: int, width: int, spatial: tuple[str, ...]) -> Signed
 
 
 def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[str]) -> Representation:
-    """The action on images whose pixels carry rho: it transforms components and pixels together.
+    """The action on images whose pixels carry rho; it transforms components and pixels together.
 
     Args:
         rho: the representation on the component axis.

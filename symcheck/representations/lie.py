@@ -1,8 +1,8 @@
 """Representations of continuous groups: one matrix per Lie generator, one per discrete generator.
 
-`rho.matrix(g)` writes g as exponentials and a word, g = exp(c_0 . A) exp(c_1 . A) ... h, and puts the representation's
-own matrices in place of the group's. Sums and tensor products keep their operands: characters and bases of large
-representations are found from those, and dense matrices are built only when they are requested.
+`rho.matrix(g)` writes g as exponentials and a word, g = exp(c_0 . A) exp(c_1 . A) ... h, and substitutes the
+representation's matrices for the group's. Sums and tensor products keep their operands: characters and bases of large
+representations are computed from them, and dense matrices are built only on request.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ class LieRepresentation(Representation):
 
     Args:
         group: the group.
-        algebra: per Lie generator a matrix A (dim, dim): exp(t A) is the image of its one-parameter group.
-        matrices: per discrete generator an invertible matrix (dim, dim).
+        algebra: for each Lie generator, a matrix A (dim, dim) such that exp(t A) is the image of its one-parameter
+            group.
+        matrices: for each discrete generator, an invertible matrix (dim, dim).
         name: its name in reports.
         check: False only if the construction itself guarantees a representation.
 
     Attributes:
-        form: "matrices", or how it was built from `operands`.
-        operands: of sums and tensor products.
+        form: "matrices", or the operation that built it from `operands`.
+        operands: the operands of sums and tensor products.
 
     Raises:
         RepresentationError: wrong numbers or sizes of matrices, a bracket, frequency or relation that fails.
@@ -175,7 +176,7 @@ class LieRepresentation(Representation):
 
     @cached_property
     def portable_content(self) -> bytes:
-        """Sixteen bytes that identify the group and the matrices on every machine, to nine decimals."""
+        """Sixteen bytes that identify group and matrices (to nine decimals); the same on every machine."""
         if self.form != "matrices":
             parts = [np.frombuffer(part.portable_content, dtype=np.uint8) for part in self.operands]
             return arrays.content_hash(self.form, *parts)
@@ -184,7 +185,7 @@ class LieRepresentation(Representation):
 
 
 def lie_sum(parts: Sequence[LieRepresentation]) -> LieRepresentation:
-    """The direct sum; sums among the parts are dissolved into their own summands."""
+    """The direct sum; nested sums are flattened."""
     flat = [each for part in parts for each in part.parts]
     return flat[0] if len(flat) == 1 else LieRepresentation.composed("sum", flat, " + ".join(p.name for p in parts))
 

@@ -1,9 +1,9 @@
 """Characters of compact continuous groups as Laurent polynomials on a maximal torus, and ranks from them.
 
-On the component of the group that holds h the character is f(theta) = tr rho(exp(theta . H) h), a sum of exp(i w theta)
-over whole weights w. The mean of a class function over that component is the constant term of f times the product of
-(1 - exp(i a theta)) over positive roots a (Weyl's formula; C_{m-1} for the reflections of O(2m)), so that the number of
-intertwiners is found in whole numbers, before any basis.
+On the component of the group that contains h, the character is f(theta) = tr rho(exp(theta . H) h), a sum of exp(i w
+theta) over integer weights w. The mean of a class function over that component is the constant term of f times the
+product of (1 - exp(i a theta)) over positive roots a (Weyl's formula; C_{m-1} for the reflections of O(2m)), so the
+number of intertwiners is computed in integers, before any basis.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Component:
     """A component of the group, up to conjugation.
 
     Attributes:
-        planes: the Lie generators of its maximal torus, with the sign that makes them turn forward.
-        word: of discrete generators, the element h.
+        planes: the Lie generators of its maximal torus, with the sign that makes them rotate e_i towards e_i+1.
+        word: a word in the discrete generators, which spells the element h.
         roots: positive roots of the mean over the component, as weights of that torus.
-        share: of all components.
+        share: its share of all components.
     """
 
     planes: tuple[tuple[int, float], ...]
@@ -48,14 +48,14 @@ def lie_dimension(rho_in: LieRepresentation, rho_out: LieRepresentation) -> int:
     """The number of independent matrices W that intertwine, from characters alone.
 
     Args:
-        rho_in: of a compact group.
-        rho_out: of the same group.
+        rho_in: a representation of a compact group.
+        rho_out: a representation of the same group.
 
     Returns:
         The dimension, 0 included.
 
     Raises:
-        RepresentationError: the characters do not add up to a whole number.
+        RepresentationError: the characters do not sum to an integer.
 
     Example:
         >>> from symcheck.groups import so
@@ -87,7 +87,7 @@ def lie_dimension(rho_in: LieRepresentation, rho_out: LieRepresentation) -> int:
 
 
 def components(group: ContinuousGroup) -> Iterator[Component]:
-    """The components of a compact group, conjugate ones once."""
+    """The components of a compact group, one from each conjugacy class."""
     choices = [_choices(group, k, factor) for k, factor in enumerate(group.factors)]
     if np.prod([float(len(some)) for some in choices]) > _COMPONENTS:
         raise RepresentationError(
@@ -136,7 +136,7 @@ def _torus(factor: Factor, own: list[int], first: int) -> tuple[tuple[int, float
 
 
 def torus(group: ContinuousGroup) -> tuple[tuple[int, float], ...]:
-    """The Lie generators of a maximal torus, with the sign that makes them turn e_i towards e_i+1."""
+    """The Lie generators of a maximal torus, with the sign that makes them rotate e_i towards e_i+1."""
     planes: list[tuple[int, float]] = []
     for k, factor in enumerate(group.factors):
         if factor.turns:
@@ -189,7 +189,7 @@ def _character(rho: LieRepresentation, component: Component) -> Polynomial:
 
 
 def weight_vectors(rho: LieRepresentation, torus: list[Floats]) -> tuple[list[Weight], np.ndarray, np.ndarray]:
-    """Simultaneous eigenvectors of commuting turns: their weights, the vectors as columns, and the inverse of these."""
+    """Weights and simultaneous eigenvectors (columns) of commuting rotations, and the inverse of their matrix."""
     if not torus:
         return [()] * rho.dim, np.eye(rho.dim), np.eye(rho.dim)
     # Irrational coefficients: equal values mean equal weights.

@@ -1,13 +1,13 @@
-"""The checks that a representation of a continuous group passes when it is built.
+"""The checks of a representation of a continuous group when it is built.
 
 Matrices A_i for the Lie generators and H for the discrete ones represent the group if and only if
 
     [A_i, A_j] = sum of c_ij^k A_k      (the brackets of the group)
-    exp(2 pi A_i) = 1                   for every turn,
+    exp(2 pi A_i) = 1 for every rotation,
     H A_i H^-1 = sum of Ad_i^k A_k      and the relations among the H.
 
-The second line tells SO(n) from its double cover, and a turn from a spiral: where the exponential is 1, the matrix is
-similar to a skew one with whole frequencies.
+The second line distinguishes SO(n) from its double cover, and a rotation from a spiral: if the exponential is 1, the
+matrix is similar to a skew-symmetric matrix with integer frequencies.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _REAL_PART = 1e-6
 def check_lie_relations(
     group: ContinuousGroup, algebra: Sequence[Floats], matrices: Sequence[Floats], *, accuracy: float, name: str
 ) -> None:
-    """Refuse matrices that represent no continuous group.
+    """Refuse matrices that are not a representation of the continuous group.
 
     Args:
         group: the group.
-        algebra: per Lie generator a matrix.
-        matrices: per discrete generator a matrix.
+        algebra: the matrix of each Lie generator.
+        matrices: the matrix of each discrete generator.
         accuracy: how far entries may be off, relative to the largest.
-        name: how to call the representation.
+        name: the name of the representation in messages.
 
     Raises:
         RepresentationError: names the bracket, the frequency or the relation that fails.

@@ -1,7 +1,7 @@
-"""Ready-made representations of continuous groups: vectors, pseudoscalars, irreducible ones, and given algebras.
+"""Ready-made representations of continuous groups: vectors, pseudoscalars, irreps, and those given by an algebra.
 
-Of a product they are those of its only factor that turns, with all other factors acting trivially; where two factors
-turn, `factor=i` says which. `inflate` does the same for any representation of a factor.
+For a product group they represent its only factor with rotations; all other factors act trivially. If several factors
+have rotations, `factor=i` selects one. `inflate` does the same for any representation of a factor.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from symcheck.representations.representation import Representation, require_repr
 
 
 def require_continuous(G: Any, where: str) -> ContinuousGroup:
-    """The group, where it is a continuous one.
+    """The group, if it is continuous.
 
     Raises:
-        RepresentationError: names what was given.
+        RepresentationError: the group is not continuous.
     """
     if not isinstance(G, ContinuousGroup):
         given = f"{G.name} (finite)" if isinstance(G, Group) else f"{G!r} ({type(G).__name__})"
@@ -42,7 +42,7 @@ def lie_trivial(G: ContinuousGroup, dim: int = 1) -> LieRepresentation:
 
 
 def vector(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentation:
-    """Vectors that rotate with space, such as relative positions, velocities and forces; translations fix them.
+    """Vectors that rotate with space and ignore translations: relative positions, velocities, forces.
 
     Args:
         G: a group with a factor that turns.
@@ -121,7 +121,7 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
     order (y is the polar axis), of dimension 2k + 1, so that `irrep(G, 1)` is `vector(G)`.
 
     Args:
-        G: a group with a factor of rotations in two or three dimensions.
+        G: a group that has rotations in two or three dimensions as a factor.
         k: the frequency, at least 1, or the degree, at least 0.
         parity: the sign of the inversion of O(3), 1 or -1; (-1)^k by default, as for spherical harmonics.
         factor: as in `vector`.
@@ -174,7 +174,7 @@ def _half_turn(turn: Floats) -> Floats:
 
 
 def harmonic_turns(degree: int) -> tuple[Floats, Floats, Floats]:
-    """The turns about x, y and z on real spherical harmonics Y with y as polar axis: d/dt Y(R_t v) = A Y(v).
+    """Rotations about x, y and z on real spherical harmonics Y with polar axis y: d/dt Y(R_t v) = A Y(v).
 
     Args:
         degree: l.
@@ -205,9 +205,10 @@ def from_algebra(
 
     Args:
         G: the continuous group.
-        matrices: per Lie generator a square matrix A (n, n): exp(t A) represents its one-parameter group.
-        generators: per discrete generator an invertible matrix (n, n).
-        name: how reports call it.
+        matrices: for each Lie generator, a square matrix A (n, n) such that exp(t A) represents its one-parameter
+            group.
+        generators: for each discrete generator, an invertible matrix (n, n).
+        name: the name in reports.
 
     Returns:
         The representation of dimension n.
@@ -228,7 +229,7 @@ def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepre
     """A representation of one factor, extended to the product; all other factors act trivially.
 
     Args:
-        rho: of the factor, finite or continuous.
+        rho: a representation of the factor, finite or continuous.
         G: the product.
         factor: the factor's number.
 

@@ -70,7 +70,7 @@ class Representation(abc.ABC):
     @property
     @abc.abstractmethod
     def portable_content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices on every machine, to nine decimals."""
+        """Sixteen bytes that identify group and matrices (to nine decimals); the same on every machine."""
 
     @property
     def generator_matrices(self) -> list[npt.NDArray[np.float64] | Ints]:
@@ -87,7 +87,7 @@ class SignedPermutationRepresentation(Representation):
     Args:
         group: the group.
         images: one `SignedImages` per generator, all of the same dimension.
-        name: how reports call it.
+        name: the name in reports.
         check: False only if the construction itself guarantees the relations.
 
     Raises:
@@ -113,7 +113,7 @@ class SignedPermutationRepresentation(Representation):
             validation.check_signed_relations(group, self.images, name)
 
     def evaluate(self, word: Word) -> SignedImages:
-        """The signed images of the element that a word spells.
+        """The signed images of the element given by a word.
 
         Args:
             word: generator indices, the last applied first.
@@ -124,7 +124,7 @@ class SignedPermutationRepresentation(Representation):
         return validation.evaluate(word, self.images, SignedImages.identity(self.dim))
 
     def image(self, g: Element) -> SignedImages:
-        """rho(g) as signed images; words are remembered for small groups."""
+        """rho(g) as signed images; the words of small groups are cached."""
         if g not in self._cache:
             signed = self.evaluate(self.group.word(g))
             # A full cache is not emptied: the values computed first, along short words, are used most.
@@ -197,8 +197,8 @@ class MatrixRepresentation(Representation):
 
     Args:
         group: the group.
-        matrices: per generator an invertible matrix (dim, dim).
-        name: how reports call it.
+        matrices: for each generator, an invertible matrix (dim, dim).
+        name: the name in reports.
         check: False only if the construction itself guarantees the relations.
 
     Raises:
@@ -233,7 +233,7 @@ class MatrixRepresentation(Representation):
         self._cache: dict[Element, npt.NDArray[np.float64]] = {}
 
     def evaluate(self, word: Word) -> npt.NDArray[np.float64]:
-        """The matrix of the element that a word spells, (dim, dim).
+        """The matrix of the element given by a word, (dim, dim).
 
         Args:
             word: generator indices, the last applied first.
@@ -278,13 +278,13 @@ class MatrixRepresentation(Representation):
 
     @cached_property
     def content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices, to the last place."""
+        """Sixteen bytes that identify the group and the matrices exactly."""
         # + 0.0 turns -0.0 into 0.0, which has other bytes.
         return arrays.content_hash("matrix", *_group_content(self.group), *(m + 0.0 for m in self.matrices))
 
     @cached_property
     def portable_content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices, to nine decimals of the largest entry."""
+        """Sixteen bytes that identify the group and the matrices, rounded to 1e-9 of the largest entry."""
         # cos and sin differ between machines in the last place.
         scales = [float(f"{max(1.0, float(np.abs(m).max())):.6g}") for m in self.matrices]
         rounded = [np.round(m / scale, 9) + 0.0 for m, scale in zip(self.matrices, scales, strict=True)]
@@ -344,10 +344,10 @@ def _nearer_representation(
 
 
 def require_representation(rho: object, where: str) -> None:
-    """Refuses what is not a representation.
+    """Refuse an argument that is not a representation.
 
     Args:
-        rho: what was given.
+        rho: the argument to check.
         where: the argument's name.
 
     Raises:
@@ -367,7 +367,7 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Args:
         first: a representation.
         second: another one.
-        names: how to call them in the message.
+        names: their names in the message.
 
     Raises:
         RepresentationError: the groups have different generators.

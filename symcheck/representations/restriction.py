@@ -19,15 +19,16 @@ def restrict_to_finite(rho: LieRepresentation, to: Group, images: Sequence[Eleme
     """The representation of a finite subgroup.
 
     Args:
-        rho: of a continuous group G.
+        rho: a representation of a continuous group G.
         to: the finite group.
-        images: per generator the element of G that it is; None for C_n and D_n in SO(2) and O(2).
+        images: for each generator, the element of G that it stands for; None for C_n and D_n in SO(2) and O(2).
 
     Returns:
         The representation of `to`.
 
     Raises:
-        RepresentationError: the images are not a subgroup of this kind, or there is no usual one.
+        RepresentationError: the images do not satisfy the relations of `to`, or `images` is None and there is no
+            standard choice.
 
     Example:
         >>> from symcheck.groups import cyclic, so
@@ -49,10 +50,10 @@ def restrict_to_finite(rho: LieRepresentation, to: Group, images: Sequence[Eleme
 
 
 def usual_images(group: ContinuousGroup, to: Group) -> list[Element]:
-    """C_n and D_n in SO(2) and O(2): r turns by 2 pi / n, s reflects.
+    """The standard C_n and D_n in SO(2) and O(2): r rotates by 2 pi / n, s reflects.
 
     Raises:
-        RepresentationError: other groups, for which `images` must say which subgroup is meant.
+        RepresentationError: any other group; `images` must then define the subgroup.
     """
     kind = "" if to.family is None else to.family[0]
     planar = len(group.factors) == 1 and group.algebra == ("turn",)

@@ -1,4 +1,4 @@
-"""How symmetric a Stable-Baselines3 policy is while it trains, beside the trainer's own scalars."""
+"""Logs the symmetry residual of a Stable-Baselines3 policy during training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A symmetry as it acts on what a Stable-Baselines3 policy reads and returns.
+"""The action of a symmetry on the inputs and outputs of a Stable-Baselines3 policy.
 
 Observations are the flat vector of `SymmetricFeatures`; actions are logits for discrete spaces and means for boxes.
 """
@@ -25,15 +25,15 @@ from symcheck.symmetry.symmetry import Symmetry
 
 @dataclass(frozen=True)
 class PolicyClaim:
-    """What the layers of a policy are built for.
+    """The claim for which the layers of a policy are built.
 
     Attributes:
         symmetry: the claim on the environment's own spaces.
-        observation: how the group acts on the flat observation.
-        action: how it acts on logits or means.
+        observation: the representation on the flat observation.
+        action: the representation on logits or means.
         leaves: the parts of an observation, in the order of the flat vector.
-        centre: of observations: subtracted from the flat vector; None for 0.
-        action_centre: of means: added to them; None for 0.
+        centre: the centre of the observations, which is subtracted from the flat vector; None for 0.
+        action_centre: the centre of the action means, which is added to them; None for 0.
     """
 
     symmetry: Symmetry
@@ -45,18 +45,18 @@ class PolicyClaim:
 
 
 def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> PolicyClaim:
-    """The claim of a symmetry on a policy's numbers.
+    """The claim of a symmetry on the inputs and outputs of a policy.
 
     Args:
         given: a `Symmetry`, a SPEC file or an atlas name.
-        observation_space: of the environment.
-        action_space: likewise.
+        observation_space: the observation space of the environment.
+        action_space: the action space of the environment.
 
     Returns:
         The representations that the layers need.
 
     Raises:
-        SpecError: no such symmetry, one that does not fit the spaces, or maps that layers cannot carry.
+        SpecError: no such symmetry, a symmetry that does not fit the spaces, or maps that layers cannot represent.
         TargetError: spaces without a fixed size.
     """
     symmetry = resolve_symmetry(given, where="symmetry").symmetry

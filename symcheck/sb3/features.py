@@ -1,7 +1,8 @@
-"""Observations as one vector, normalised by statistics that the group leaves as they are.
+"""Observations as one vector, normalised by statistics that are invariant under the group.
 
 The statistics are those of the observations and all their images: the mean is an invariant vector, and coordinates that
-the group mixes share one deviation. So x to (x - mean) / deviation commutes with the group, and proofs hold.
+the group mixes share one deviation. So the map from x to (x - mean) / deviation commutes with the group, and proofs
+hold.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ _LEAST_VARIANCE = 1e-8
 
 
 class SymmetricFeatures(BaseFeaturesExtractor):
-    """The flat observation around the point that the claim leaves, normalised where that is requested.
+    """The flat observation relative to the fixed point of the claim, normalised if requested.
 
-    Statistics are gathered by `observe` and take effect at `apply_statistics`: between two calls of it the function is
-    fixed, so that the probabilities of a rollout are those of its update.
+    Statistics are gathered by `observe` and take effect at `apply_statistics`. Between two calls of `apply_statistics`
+    the function is fixed, so the probabilities of a rollout are those of its update.
 
     Args:
-        space: of the observations.
-        claim: how the group acts on them.
+        space: the space of the observations.
+        claim: the action of the group on them.
         normalize: whether to divide by running deviations.
 
     Raises:
-        SpecError: `normalize` under maps that change lengths.
+        SpecError: `normalize` is set, but the maps do not preserve norms.
     """
 
     centre: Tensor | None
@@ -66,7 +67,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
             self._invariants = intertwiner_basis(constructors.trivial(rho.group), rho)
 
     def forward(self, observations: Tensor | Mapping[str, Tensor]) -> Tensor:
-        """(batch, dim) from what Stable-Baselines3 has preprocessed."""
+        """(batch, dim) from observations preprocessed by Stable-Baselines3."""
         flat = self._flatten(observations)
         return (flat - self.mean) * self.scale if self.normalize else flat
 
@@ -82,7 +83,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
 
     @torch.no_grad()
     def observe(self, observations: Tensor | Mapping[str, Tensor]) -> None:
-        """Count a batch of observations; the function stays what it is until `apply_statistics`."""
+        """Add a batch of observations to the statistics; the function does not change until `apply_statistics`."""
         batch = self._flatten(observations).double()
         count, mean, squares = self._split()
         added, centre = float(len(batch)), batch.mean(dim=0)
@@ -93,7 +94,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
 
     @torch.no_grad()
     def apply_statistics(self) -> None:
-        """Normalise from now on by the statistics of all observations counted, averaged over the group."""
+        """From now on, normalise by the statistics of all added observations, averaged over the group."""
         count, mean, squares = self._split()
         # Before the first rollout there is nothing to normalise by.
         if not bool(count > 0):

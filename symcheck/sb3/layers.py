@@ -1,4 +1,4 @@
-"""The bodies and heads of an equivariant actor-critic, in the places where Stable-Baselines3 looks for them."""
+"""The bodies and heads of an equivariant actor-critic, with the interface that Stable-Baselines3 expects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Body(nn.Module):
 
     @property
     def units(self) -> int:
-        """Numbers that the last layer returns."""
+        """The number of outputs of the last layer."""
         return int(self.output_type.channels * self.output_type.rho.dim)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -53,11 +53,11 @@ class Body(nn.Module):
 
 
 class TwoBodies(nn.Module):
-    """What Stable-Baselines3 calls an MLP extractor: one body for the actor and one for the critic.
+    """The counterpart of Stable-Baselines3's MLP extractor: one body for the actor and one for the critic.
 
     Args:
-        actor: reads the features.
-        critic: likewise.
+        actor: the actor's body, which reads the features.
+        critic: the critic's body, likewise.
     """
 
     def __init__(self, actor: Body | VectorBody, critic: Body | VectorBody) -> None:
@@ -81,12 +81,12 @@ class TwoBodies(nn.Module):
 
 
 class Head(nn.Module):
-    """From a flat latent to (batch, dim of the output).
+    """Maps a flat latent to (batch, dim of the output).
 
     Args:
         latent: the type that the body returns.
         rho: the representation on the output.
-        centre: added to the output, shape (dim,): the point that the claim leaves where it is.
+        centre: the fixed point of the claim, which is added to the output, shape (dim,).
     """
 
     centre: Tensor | None
@@ -107,7 +107,7 @@ class Head(nn.Module):
 def negates_everything(rho: Representation) -> bool:
     """Whether some element of a finite group negates every component, as CartPole's mirror does.
 
-    A body of odd functions without biases is then odd, and the value, which may not change, is 0 everywhere.
+    A body of odd functions without biases is then odd, and the invariant value is 0 everywhere.
     """
     return any(np.array_equal(rho.matrix(g), -np.eye(rho.dim)) for g in rho.group.elements())
 
@@ -118,7 +118,7 @@ def draw_orthogonally(module: nn.Module, gain: float, *, biases: bool = False) -
     Args:
         module: a body or a head.
         gain: the singular values.
-        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as torch does, else they are 0.
+        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as torch does; otherwise they are 0.
     """
     for layer in module.modules():
         if isinstance(layer, BasisLinear):

@@ -1,8 +1,9 @@
 """Hidden layers for continuous groups: channels of scalars and vectors, their products, and gates.
 
 The regular representation of a continuous group has infinite dimension. Hidden layers here carry scalars and vectors,
-with the pseudo-ones where the group reflects, in every channel. Linear maps and gates alone learn no angle between two
-vectors, so that each layer also multiplies channels; what comes out is scaled by functions of invariant numbers only.
+with the pseudo-ones where the group reflects, in every channel. Linear maps and gates alone cannot compute the angle
+between two vectors, so each layer also multiplies channels. The results are scaled only by functions of invariant
+numbers.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class VectorLayer(nn.Module):
     """y = A x + (B x) * (C x), then tanh of the scalar and a gate on all other components of each channel.
 
     Args:
-        given: what arrives.
-        returned: scalars first in each channel, as `hidden_representation` orders them.
+        given: the input type.
+        returned: the output type, with scalars first in each channel, as in `hidden_representation`.
     """
 
     def __init__(self, given: FieldType, returned: FieldType) -> None:
@@ -77,14 +78,14 @@ class VectorLayer(nn.Module):
         self.product = TensorProduct(hidden, hidden, before, channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, channels, dim) of `given` to that of `returned`."""
+        """Maps (batch, channels, dim) of type `given` to type `returned`."""
         y = self.linear(x) + self.product(self.first(x), self.second(x))
         gate, scalar, others = y[..., :1], y[..., 1:2], y[..., 2:]
         return torch.cat([torch.tanh(scalar), torch.sigmoid(gate) * others], dim=-1)
 
 
 def hidden_representation(group: Group) -> Representation:
-    """One channel: a scalar, a vector, and where the group reflects the pseudoscalar and (in space) the pseudovector.
+    """One channel: a scalar, a vector and, with reflections, a pseudoscalar and (in space) a pseudovector.
 
     Example:
         >>> from symcheck.groups import o, so
@@ -119,10 +120,10 @@ def _require_covered(rho: Representation, hidden: Representation, part: str) -> 
 
 
 def require_reachable(rho: Representation) -> None:
-    """Refuse actions that no head on scalars and vectors reaches.
+    """Refuse actions that a head on scalars and vectors cannot produce.
 
     Args:
-        rho: of a continuous group.
+        rho: a representation of a continuous group.
 
     Raises:
         SpecError: some component is not a scalar, vector or pseudo-one.

@@ -1,4 +1,4 @@
-"""Actions to test: uniform draws, and of Box spaces some at the edges, where clipping and saturation show."""
+"""Draws actions to test: uniform ones and, for Box spaces, some at the bounds, where clipping and saturation occur."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator)
 
     Args:
         space: the action space; its own generator draws (it was seeded by the run).
-        count: how many.
-        rng: decides which are moved to an edge.
+        count: the number of actions.
+        rng: selects the actions that are moved to a bound.
 
     Returns:
         A list of `count` actions.
@@ -43,8 +43,8 @@ def draw_action_batch(space: spaces.Space[Any], count: int, rng: np.random.Gener
 
     Args:
         space: Discrete, or a bounded Box.
-        count: how many.
-        rng: draws them.
+        count: the number of actions.
+        rng: the generator that draws them.
 
     Returns:
         Shape (count, *shape), in the space's dtype.

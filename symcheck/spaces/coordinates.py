@@ -1,11 +1,12 @@
 """Values of any space as flat float64 vectors, with the name, precision and period of every coordinate.
 
-Residuals are differences of such vectors. Three conventions live here and nowhere else: NaN matches NaN, infinities
-match themselves, and a coordinate whose bounds are -pi and pi is an angle, so that it is compared on the circle.
+Residuals are differences of such vectors. This module alone defines three conventions: NaN matches NaN, infinities
+match themselves, and a coordinate whose bounds are -pi and pi is an angle, which is compared on the circle.
 
-Values without a fixed size get one. A text is its first characters as code points, its length, and a checksum of the
-rest; a sequence is its length, its first elements, and one weighted sum over the others; a graph is its nodes, edges
-and links as sequences. Places that a value leaves empty hold a number within the bounds: lengths tell them apart.
+Values without a fixed size are encoded with one. A text becomes its first characters as code points, its length, and a
+checksum of the rest; a sequence becomes its length, its first elements, and one weighted sum over the others; a graph
+becomes its nodes, edges and links as sequences. Unused coordinates contain a number within the bounds; the length
+distinguishes them.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class Coordinates:
 
     Attributes:
         names: "observation[2]", "observation['arm'][0]", "reward", ...
-        epsilon: relative rounding unit of the coordinate's dtype; 0 for whole numbers, which are compared exactly.
+        epsilon: the relative rounding unit of the coordinate's dtype; 0 for integers, which are compared exactly.
         period: 2 pi for angles, 0 for everything else.
-        low: lower bounds declared by the space; -inf where there is none.
-        high: upper bounds; inf where there is none.
+        low: the lower bounds declared by the space; -inf if there is none.
+        high: the upper bounds; inf if there is none.
     """
 
     names: tuple[str, ...]
@@ -50,7 +51,7 @@ class Coordinates:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
+        """The number of coordinates."""
         return len(self.names)
 
     def residual(self, expected: Floats, actual: Floats) -> Floats:
@@ -61,7 +62,7 @@ class Coordinates:
             actual: shape (..., dim).
 
         Returns:
-            Shape (..., dim), never NaN; infinite if one side alone is NaN or the infinities differ.
+            Shape (..., dim), never NaN; infinite if only one side is NaN or the infinities differ.
         """
         return np.abs(self.difference(expected, actual))
 
@@ -88,7 +89,7 @@ class Coordinates:
         return np.where(turning, wrapped, raw)
 
     def on_one_branch(self, values: Floats) -> Floats:
-        """Values with every angle in (-pi, pi]: -pi and pi are one angle, and become one number.
+        """Values with every angle in (-pi, pi]; -pi and pi are the same angle and become the same number.
 
         Args:
             values: shape (n, dim).
@@ -153,10 +154,10 @@ def vector_coordinates(name: str, dim: int, *, epsilon: float, angles: Iterable[
     """Coordinates of a plain vector without declared bounds.
 
     Args:
-        name: what the vector is, for the names.
+        name: the name of the vector.
         dim: its length.
         epsilon: relative rounding unit.
-        angles: the coordinates that live on a circle.
+        angles: the coordinates that are angles.
 
     Returns:
         The coordinates.
@@ -174,7 +175,7 @@ def vector_coordinates(name: str, dim: int, *, epsilon: float, angles: Iterable[
 
 
 def scalar_coordinate(name: str, *, epsilon: float) -> Coordinates:
-    """The one coordinate of a number such as the reward."""
+    """The coordinate of a single number such as the reward."""
     unit = np.ones(1)
     return Coordinates((name,), epsilon * unit, 0 * unit, -np.inf * unit, np.inf * unit)
 
@@ -185,10 +186,10 @@ class SpaceCodec:
     Args:
         space: any of Gymnasium's spaces (Box, Discrete, MultiDiscrete, MultiBinary, Text, Sequence, Graph, OneOf, Dict,
             Tuple), nested at will, or a space of strings.
-        name: what its values are called, "observation" or "action".
+        name: the name of its values, "observation" or "action".
 
     Raises:
-        TargetError: a space of another kind.
+        TargetError: any other space.
 
     Example:
         >>> codec = SpaceCodec(spaces.Dict({"arm": spaces.Box(-1, 1, (2,)), "on": spaces.Discrete(2)}), "observation")
@@ -210,7 +211,7 @@ class SpaceCodec:
         return np.concatenate([part.reshape(-1) for part in _leaves(self.space, value)])
 
     def flatten_batch(self, values: Sequence[Any] | npt.NDArray[Any]) -> Floats:
-        """Stacked values, or a list of them, as shape (n, dim)."""
+        """Stacked values, or a list of values, as an array of shape (n, dim)."""
         if len(values) == 0:
             return np.zeros((0, self.coordinates.dim))
         if self.is_array or isinstance(self.space, spaces.Discrete):

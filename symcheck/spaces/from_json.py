@@ -1,4 +1,4 @@
-"""Values from their JSON form: in the form of a value of their kind, or in the types of a space."""
+"""Restores values from JSON, in the form of a given value or in the types of a space."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gymnasium import spaces
 
 
 def like(form: Any, value: Any) -> Any:
-    """A value in the form of another, from its JSON form; parts that JSON cannot hold are those of `form`.
+    """Restore a value from JSON in the form of another value; parts that JSON cannot represent are taken from `form`.
 
     Args:
-        form: mappings, sequences, arrays, numbers and texts, nested at will; anything else is kept as it is.
-        value: what a report holds of such a value.
+        form: mappings, sequences, arrays, numbers and texts, with any nesting; anything else is kept unchanged.
+        value: the JSON form of such a value in a report.
 
     Raises:
-        ValueError: a number or an array does not have the form's.
+        ValueError: a number or an array does not match the form.
         TypeError: as ValueError.
 
     Example:
@@ -37,7 +37,7 @@ def like(form: Any, value: Any) -> Any:
 
 
 def from_json(space: spaces.Space[Any], value: Any) -> Any:
-    """A value of a space from its JSON form; "NaN" and "Infinity" are numbers again.
+    """Restore a value of a space from JSON; "NaN" and "Infinity" become numbers.
 
     Args:
         space: any of Gymnasium's spaces.
@@ -91,7 +91,7 @@ def _features(space: spaces.Space[Any] | None, values: Any) -> Any:
 
 
 def floats(value: Any) -> Any:
-    """Numbers of a report, nested in lists, as floats; "NaN" and "Infinity" are numbers again.
+    """Convert numbers of a report, nested in lists, to floats; "NaN" and "Infinity" become numbers.
 
     Example:
         >>> floats([1, ["-Infinity"]])

@@ -1,4 +1,4 @@
-"""Coordinates called by the named blocks that they are columns of: "observation[14] (legs FL_knee)"."""
+"""Names coordinates by the named blocks to which they belong: "observation[14] (legs FL_knee)"."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from symcheck.spaces.coordinates import Coordinates
 
 
 def label_columns(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]]) -> Coordinates:
-    """The coordinates with the names of their columns behind their own.
+    """Append the names of columns to the names of coordinates.
 
     Args:
-        coordinates: of a flattened observation or action.
+        coordinates: the coordinates of a flattened observation or action.
         labels: {key of a sub-space, or None for the whole: a name for every column}.
 
     Returns:
-        The same coordinates, renamed where there is a label; unchanged where labels do not fit.
+        The same coordinates, renamed if there is a label; unchanged if the labels do not fit.
 
     Example:
         >>> from symcheck.spaces.coordinates import vector_coordinates

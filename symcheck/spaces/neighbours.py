@@ -1,4 +1,4 @@
-"""Values a few units in the last place away, by which the conditioning of a step is measured."""
+"""Nearby values, a few units in the last place away, for measuring the conditioning of a step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _HOLE = object()
 
 
 def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
-    """A value with its floats moved by some units in the last place; None if it holds no floats.
+    """A value with its floats changed by some units in the last place; None if it contains no floats.
 
-    Whole numbers stay: a clock, a flag or a cell in a float is counted, not measured, and zero has no rounding either.
-    What differs between a whole number and its exact image differs by the environment's own rule.
+    Whole numbers are not changed: a clock, a flag or a cell stored as a float has no rounding error, and neither has
+    zero. A difference between the outcomes of a whole number and of its exact image comes from the environment itself.
 
     Args:
         value: an array, a number, or a structure of these.
-        pattern: seeds which numbers go up and which go down.
-        up: False reverses the pattern.
-        units: how many units in the last place.
+        pattern: seeds the choice of numbers that increase and numbers that decrease.
+        up: whether to use the pattern as drawn; False reverses it.
+        units: the number of units in the last place.
 
     Example:
         >>> float(neighbour(np.array([0.5]), 0, True, 1)[0]) != 0.5
@@ -42,7 +42,7 @@ def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
 
 
 def rounded_image(action: Any, image: Any, *, pattern: int, up: bool, units: int) -> Any:
-    """The action's image moved by some units in the last place, where a map that mixes components has rounded it.
+    """The action's image changed by some units in the last place, in components that a mixing map has rounded.
 
     Args:
         action: the original.

@@ -1,4 +1,4 @@
-"""What a callable does to vectors, found by asking it: its matrix and offset, where it has one."""
+"""Determines the matrix and offset of a callable by evaluating it on vectors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Wide observations (images) as a few hundred numbers: a fixed function of them, for tests of distributions.
+"""Reduces wide observations (images) to a few hundred numbers by a fixed function, for tests of distributions.
 
-Any function of an observation has one distribution under the claim where the observation has, so that a test on what is
-left keeps its level; it finds what is left to be found. Images are averaged over blocks of pixels, other wide vectors
-are thinned out and added up with fixed random signs.
+If the claim holds, any fixed function of observations has the same distribution on both sides, so a test on the reduced
+observations keeps its level; it detects only differences that remain after the reduction. Images are averaged over
+blocks of pixels; other wide vectors are subsampled and summed with fixed random signs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _EPSILON = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True)
 class Reduction:
-    """Observations as tests see them.
+    """A reduction of observations for tests.
 
     Attributes:
-        coordinates: of what is left.
-        apply: flattened observations, shape (n, dim), to what is left of them, shape (n, less).
+        coordinates: the coordinates of reduced observations.
+        apply: maps flattened observations, shape (n, dim), to reduced ones, shape (n, less).
     """
 
     coordinates: Coordinates
@@ -36,10 +36,10 @@ class Reduction:
 
 
 def reduction(codec: SpaceCodec) -> Reduction:
-    """How the observations of one space are reduced: not at all up to `WIDEST` columns.
+    """The reduction of the observations of one space; up to `WIDEST` columns they are not reduced.
 
     Args:
-        codec: of the space.
+        codec: the codec of the space.
 
     Returns:
         The reduction; the same one for the same space.

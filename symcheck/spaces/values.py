@@ -1,4 +1,4 @@
-"""States, actions and observations as values: copied, so that an environment may keep its own; as vectors; as text."""
+"""Copies states, actions and observations, and converts them to vectors and text."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 
 
 def copy_rows(states: Sequence[Any]) -> Sequence[Any]:
-    """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
+    """Copies of states, which the environment may keep and change; plain arrays are copied at once."""
     together = stack_alike(list(states))
     rows = isinstance(together, np.ndarray) and together.ndim > 1
     return list(together) if rows else [copy_value(state) for state in states]
 
 
 def stack_alike(values: list[Any]) -> Any:
-    """Values as one array (a copy) where they are plain arrays of one shape and dtype, else the list."""
+    """Values as one array (a copy) if they are plain arrays of one shape and dtype; otherwise the list."""
     if set(map(type, values)) != {np.ndarray} or len({value.dtype for value in values}) > 1:
         return values
     return np.array(values) if len({value.shape for value in values}) == 1 else values
 
 
 def numeric_batch(states: list[Any]) -> Floats | None:
-    """`numeric` of every state, stacked; None if some state is not made of numbers."""
+    """`numeric` of every state, stacked; None if some state contains other values than numbers."""
     together = stack_alike(states)
     if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
         return together.astype(np.float64).reshape(len(states), -1)
@@ -37,7 +37,7 @@ def numeric_batch(states: list[Any]) -> Floats | None:
 
 
 def numeric(state: Any) -> Floats | None:
-    """A state as a float64 vector, or None if it is not made of numbers alone.
+    """A state as a float64 vector, or None if it contains other values than numbers.
 
     Example:
         >>> numeric((1, 2.5)), numeric({"x": 1})
@@ -68,7 +68,7 @@ def copy_value(value: Any) -> Any:
 
 
 def short_text(value: Any) -> str:
-    """A value as a short text for messages.
+    """Format a value as a short text for messages.
 
     Example:
         >>> short_text(list(range(100)))[-3:]

@@ -1,7 +1,7 @@
-"""A code's sentence before anybody fills it in: "every <quantity> was <value> on both sides".
+"""The pattern of a code's sentence: "every <quantity> was <value> on both sides".
 
-Read from the template itself, so that what `symcheck explain` shows is what reports say. A part that is not always said
-stands in square brackets, alternatives are separated by a bar, and what is repeated ends with an ellipsis.
+It is derived from the template, so `symcheck explain` shows what reports say. Optional parts are in square brackets,
+alternatives are separated by a bar, and repeated parts end with an ellipsis.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A statement is a code with fields; its sentence is made when somebody reads it.
+"""A statement is a code with fields; its sentence is rendered on demand.
 
-The engine states causes, reasons and notes as data, where it finds them. Nothing reads a sentence back: who needs the
-coordinate takes the field. Sentences stand in three tables beside this module, one a code, written as Jinja2 templates
-over the fields: `causes.toml` (SYM001, ..., with what `symcheck explain` says), `reasons.toml` (why a verdict is no
-plain pass or failure) and `notes.toml` (on what evidence it stands).
+The engine states causes, reasons and notes as data. No code parses a sentence: code that needs the coordinate reads the
+field. The sentences, one per code, are Jinja2 templates over the fields, in three tables in this folder: `causes.toml`
+(SYM001, ..., with the texts of `symcheck explain`), `reasons.toml` (why a verdict is not a plain pass or failure) and
+`notes.toml` (the evidence for it).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FREE = ""
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing to say.
+    """A code with its fields.
 
     Attributes:
         code: a key of one of the tables, for instance "SYM014"; "" for free text, in the field `text`.
-        fields: what it is said of, by name: numbers, text, lists, other statements; `code` and `text` are reserved.
+        fields: the fields by name: numbers, text, lists, other statements; `code` and `text` are reserved.
 
     Example:
         >>> Statement("SYM014", {"sign": "-1", "coordinate": "theta_dot"}).text
@@ -76,7 +76,7 @@ def state(code: str, **fields: Any) -> Statement:
 
 
 def free(text: str) -> Statement:
-    """Text of somebody else as a statement.
+    """Third-party text as a statement.
 
     Example:
         >>> free("the moon was full").text
@@ -86,7 +86,7 @@ def free(text: str) -> Statement:
 
 
 def as_statements(given: Iterable[Statement | str]) -> tuple[Statement, ...]:
-    """The statements, with plain text turned into free ones.
+    """Convert plain text to free statements.
 
     Example:
         >>> [one.text for one in as_statements(["a", free("b")])]
@@ -96,7 +96,7 @@ def as_statements(given: Iterable[Statement | str]) -> tuple[Statement, ...]:
 
 
 def as_paragraph(statements: Iterable[Statement]) -> str:
-    """The statements as sentences, each with a capital and a full stop.
+    """Join statements as sentences, each with a capital and a full stop.
 
     Example:
         >>> as_paragraph([free("one thing"), free("Another.")])
@@ -106,7 +106,7 @@ def as_paragraph(statements: Iterable[Statement]) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """The text with a capital and a full stop.
+    """Format a text as a sentence with a capital and a full stop.
 
     Example:
         >>> as_sentence("one thing"), as_sentence("body.3 fails")
@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 @functools.cache
 def table(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """One of the tables: code to its entry, which has a `sentence`.
+    """One of the tables, which maps each code to an entry with a `sentence`.
 
     Args:
         name: one of `TABLES`.
@@ -149,7 +149,7 @@ def sentence_of(code: str) -> str:
     """The template of a code.
 
     Raises:
-        KeyError: no table has it.
+        KeyError: no table has the code.
     """
     for name in TABLES:
         if code in table(name):
@@ -159,7 +159,7 @@ def sentence_of(code: str) -> str:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """The templates' environment: a missing field is an error, and numbers have the filters below."""
+    """The Jinja2 environment of the templates: a missing field is an error, and numbers have the filters below."""
     import jinja2
 
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)

@@ -1,8 +1,7 @@
-"""Claims of several agents: a permutation of agents, with a map of one agent's observations and actions.
+"""Claims about several agents: a permutation of agents, and a map of one agent's observations and actions.
 
-The image of a joint observation has, in the place of agent h(i), the moved observation of agent i; actions likewise.
-The map may be one for all agents, or a mapping that gives each agent its own: the form of multi-agent MDP homomorphisms
-(van der Pol et al. 2021).
+In the image of a joint observation, agent h(i) has the transformed observation of agent i; actions likewise. All agents
+may share one map, or a mapping gives each agent its own, as in multi-agent MDP homomorphisms (van der Pol et al. 2021).
 """
 
 from __future__ import annotations
@@ -32,16 +31,17 @@ def joint_symmetry(
     """The claim on the environment of all agents.
 
     Args:
-        symmetry: of one agent, with the permutations of agents that belong to its generators; without them agents stay.
+        symmetry: the symmetry of one agent, with one permutation of agents per generator; without permutations, every
+            agent is mapped to itself.
         agents: all agents.
-        observation_spaces: by agent.
-        action_spaces: by agent.
+        observation_spaces: the observation space of each agent.
+        action_spaces: the action space of each agent.
 
     Returns:
         A claim with callables, which `group_axioms` tests on samples.
 
     Raises:
-        SpecError: an unknown agent, one that is sent to an agent with other spaces, or a continuous group.
+        SpecError: an unknown agent, an agent mapped to one with different spaces, or a continuous group.
     """
     if symmetry.is_continuous:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""A bound symmetry of which one generator acts otherwise: what a correction of a claim would be."""
+"""A bound symmetry with a different action of one generator: a corrected claim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcheck.symmetry.bound import BoundSymmetry
 
 
 class AlteredSymmetry:
-    """A bound symmetry with other maps for one generator; all other maps are the original's.
+    """A bound symmetry with different maps for one generator; all other maps are those of the original.
 
     Args:
         bound: the original.

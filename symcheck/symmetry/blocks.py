@@ -6,12 +6,12 @@
     history = 3
     map = [{ FL_hip = "-FR_hip", FR_hip = "-FL_hip", FL_knee = "FR_knee", FR_knee = "FL_knee" }]
 
-A block is `size` numbers, or as many as it has `names`, or a grid of `shape` rows and columns (and channels, last);
-with `history` it holds that many frames of them, in the `layout` "frames" (frame after frame) or "components" (all
-frames of one number, then of the next). `map` has one entry per generator: whatever a `Symmetry` takes for a vector, a
-spatial operator where the block is a grid, or names: {name = "-other"} says that component `name` goes to `other` with
-its sign changed; names that are left out stay. An entry acts on every frame alike, but for a callable, which gets the
-columns of all frames. Blocks follow one another and must cover the whole vector.
+The length of a block is given by `size`, by its number of `names`, or by `shape`: rows and columns (and channels, last)
+of a grid. With `history` it contains that many frames, in the `layout` "frames" (frame after frame) or "components"
+(all frames of one component, then of the next). `map` has one entry per generator: any entry that a `Symmetry` takes
+for a vector, a spatial operator if the block is a grid, or names: {name = "-other"} maps component `name` to `other`
+with its sign changed; names that are left out are fixed. An entry acts on every frame in the same way, except for a
+callable, which gets the columns of all frames. Blocks are listed in order and must cover the whole vector.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Block:
     """One part of a vector.
 
     Attributes:
-        name: how reports call it.
-        map: one entry per generator, on one frame of the block; a callable gets all of its columns.
-        size: how many numbers a frame has; left out where `names` or `shape` say it.
-        names: a name for every number of a frame.
-        history: how many frames the block holds.
-        layout: "frames" or "components": what varies slowest.
-        shape: (rows, columns) where a frame is a grid; (rows, columns, channels) for images with channels last.
+        name: its name in reports.
+        map: one entry per generator, for one frame of the block; a callable gets all columns of the block.
+        size: the number of components of a frame; left out if `names` or `shape` is given.
+        names: a name for every component of a frame.
+        history: the number of frames in the block.
+        layout: "frames" or "components", whichever varies slowest.
+        shape: (rows, columns) if a frame is a grid; (rows, columns, channels) for images with channels last.
 
     Example:
         >>> Block("velocity", [[1, -1, 1]], size=3, history=2).width
@@ -66,7 +66,7 @@ class Block:
 
     @property
     def count(self) -> int:
-        """How many numbers one frame has."""
+        """The number of components of one frame."""
         if self.names is not None:
             return len(self.names)
         if self.shape is not None:
@@ -75,11 +75,11 @@ class Block:
 
     @property
     def width(self) -> int:
-        """How many columns of the vector the block takes: those of all frames."""
+        """The number of columns of the block in the vector, over all frames."""
         return self.count * self.history
 
     def labels(self) -> tuple[str, ...]:
-        """A name for every column: the block's, the number's and, where there are several, the frame's."""
+        """A name for every column, made of the names of block and component, and the frame if there are several."""
         if self.names is not None:
             inside = [f"{self.name} {name}" for name in self.names]
         elif self.shape is not None:
@@ -95,7 +95,7 @@ class Block:
 
 
 def is_blocks(written: Any) -> bool:
-    """Whether what a user wrote for a part of a symmetry is a list of blocks, or a table with one."""
+    """Whether a part of a symmetry was written as a list of blocks, or as a table that contains one."""
     if isinstance(written, Mapping):
         return "blocks" in written
     # Blocks built in Python come as Block objects, from data files as tables.
@@ -103,12 +103,12 @@ def is_blocks(written: Any) -> bool:
 
 
 def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
-    """Read blocks and check each for itself.
+    """Read blocks and check each one separately.
 
     Args:
         written: `{"blocks": [...]}`, or a list of `Block`.
         part: "observation", "action" or "state", for messages.
-        generators: how many entries every map must have.
+        generators: the number of entries that every map must have.
 
     Returns:
         The blocks, their maps parsed into entries on one frame.
@@ -279,7 +279,7 @@ def frame_entry(block: Block, generator: int) -> Entry:
 
     Args:
         block: parsed.
-        generator: its position.
+        generator: the position of the generator.
 
     Returns:
         An affine map, or a callable on the block's columns.
@@ -313,10 +313,10 @@ def joined_entry(blocks: Sequence[Block], generator: int) -> Entry:
 
     Args:
         blocks: parsed.
-        generator: its position.
+        generator: the position of the generator.
 
     Returns:
-        A signed permutation where every block is one; a callable where one block has one.
+        A signed permutation if the entry of every block is one; a callable if the entry of any block is one.
 
     Example:
         >>> blocks = parse_blocks([Block("p", [[1, 0]], size=2), Block("v", [[-1]], size=1)], "state", 1)
@@ -378,11 +378,11 @@ def _call_function(block: Block, entry: Entry, part: Any, context: tuple[Any, ..
 
 
 def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
-    """Refuse blocks that do not cover a vector, naming the columns that are left over or missing.
+    """Refuse blocks that do not cover a vector; the message names the superfluous or missing columns.
 
     Args:
         blocks: parsed.
-        size: of the vector.
+        size: the size of the vector.
         part: "observation", "action" or "state".
 
     Raises:

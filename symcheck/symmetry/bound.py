@@ -33,7 +33,7 @@ ones."""
 
 
 def pooled(word: Word) -> tuple[int, ...]:
-    """The word under which samples are compared together: `UNIFORM` for every Haar element.
+    """The word that labels a sample for comparison: `UNIFORM` for every Haar element.
 
     Example:
         >>> pooled((-7,)), pooled((0, 1))
@@ -43,7 +43,7 @@ def pooled(word: Word) -> tuple[int, ...]:
 
 
 def group_by_word(words: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Indices]:
-    """The places of every word, words in the order of their first place.
+    """The positions of every word, in the order of first positions.
 
     Example:
         >>> {word: places.tolist() for word, places in group_by_word([(0,), (1,), (0,)]).items()}
@@ -81,8 +81,8 @@ class BoundSymmetry:
 
     Args:
         symmetry: the claim.
-        observation_space: the environment's; entries must fit it.
-        action_space: the environment's; entries must fit it.
+        observation_space: the environment's observation space; entries must fit it.
+        action_space: the environment's action space; entries must fit it.
 
     Raises:
         SpecError: an entry does not fit its space; the message gives both sizes.
@@ -117,12 +117,12 @@ class BoundSymmetry:
         self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
 
     def at_tested_elements(self, seed: int, seen: Callable[[], Any]) -> BoundSymmetry:
-        """The symmetry at the elements that a run tests; of a finite group its generators, and nothing is drawn."""
+        """The symmetry at the elements that a run tests; for a finite group these are its generators."""
         return self
 
     @property
     def source(self) -> ClaimedMaps:
-        """The claim as it was written, of a continuous group with its Lie generators."""
+        """The claim as written; for a continuous group with its Lie generators."""
         return self.symmetry
 
     @property
@@ -136,16 +136,16 @@ class BoundSymmetry:
         return self.tested_words
 
     def drawn(self, word: tuple[int, ...]) -> tuple[int, ...]:
-        """The word of one element: of continuous groups `UNIFORM` stands for another Haar element at each call."""
+        """The word of one element; for continuous groups, `UNIFORM` gives a new Haar element at each call."""
         return word
 
     def may_leave(self, word: Word) -> bool:
-        """Whether an element may carry points of a bounded Box outside it without being at fault; no finite one may."""
+        """Whether an element may map points of a bounded Box outside it without an error; never in a finite group."""
         return False
 
     @property
     def note(self) -> Statement | None:
-        """What of a continuous group was tested; None of finite groups, whose generators are."""
+        """The tested elements of a continuous group, in words; None for finite groups, whose generators are tested."""
         return None
 
     @property
@@ -159,7 +159,7 @@ class BoundSymmetry:
         return text.claim(self.symmetry, self.label)
 
     def column_labels(self, part: Part) -> dict[Any, tuple[str, ...]]:
-        """Names of the columns of a part that was written as named blocks: {key of the sub-space, or None: names}."""
+        """Column names of a part that was written as named blocks: {key of the sub-space, or None: names}."""
         return {key: labels_of(blocks) for key, blocks in self.symmetry.blocks.get(part, {}).items()}
 
     def is_data(self, part: Part) -> bool:
@@ -168,7 +168,7 @@ class BoundSymmetry:
         return not any(_has_function(entry) for entry in entries)
 
     def label(self, word: Word) -> str:
-        """A readable name of the element: the symmetry's own name for its only generator, else generator names."""
+        """A readable name of the element: the symmetry's name if it has one generator, otherwise generator names."""
         # A single generator goes by the symmetry's own name: "mirror" rather than "g".
         if len(self.group.generators) != 1:
             return " ".join(self.group.generator_names[i] for i in word) or "identity"

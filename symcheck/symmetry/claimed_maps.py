@@ -1,6 +1,7 @@
 """The checked data of a claim: a group, and how it acts on observations, actions and internal states.
 
-`Symmetry` is what users build; this is what it is made of, and all that binding to spaces and describing it need.
+`Symmetry` is the public class; this base class holds all data that is needed to bind a symmetry to spaces and to
+describe it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
     """One permutation of agents for each generator.
 
     Raises:
-        SpecError: another number of mappings, or one that is not a permutation.
+        SpecError: the wrong number of mappings, or one that is not a permutation.
 
     Example:
         >>> read_agents([{"a": "b", "b": "a"}], 1)
@@ -126,14 +127,14 @@ class ClaimedMaps:
         """The same claim, tested at one element of its continuous group.
 
         Args:
-            word: names of generators, as a report has them.
+            word: names of generators, as in a report.
             parameters: one amount per Lie generator in the word.
 
         Returns:
-            A copy; of a finite group the claim itself.
+            A copy; for a finite group, the claim itself.
 
         Raises:
-            SpecError: the word is none of the group.
+            SpecError: the word is not one of the group.
         """
         if not isinstance(self.group, ContinuousGroup):
             return self
@@ -143,7 +144,7 @@ class ClaimedMaps:
 
     @property
     def is_continuous(self) -> bool:
-        """Whether the group is a continuous one, of which runs test some elements."""
+        """Whether the group is continuous; runs then test some of its elements."""
         return isinstance(self.group, ContinuousGroup)
 
     def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
@@ -180,7 +181,7 @@ class ClaimedMaps:
 
     @property
     def observation_representation(self) -> Representation:
-        """The linear representation on the flattened observation: what the first layer of a network takes.
+        """The linear representation on the flattened observation, for the first layer of a network.
 
         Raises:
             SpecError: the observation entries are not linear data on a vector.
@@ -250,12 +251,12 @@ def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
 
     Args:
         group: the group that the entries claim to represent.
-        entries: one per generator; those with callables are left to `group_axioms`.
+        entries: one per generator; the property `group_axioms` checks entries with callables.
         part: "observation", "action" or "state", for the message.
 
     Raises:
         RepresentationError: a relation fails.
-        SpecError: the entries are of sizes that differ.
+        SpecError: the entries differ in size.
     """
     if any(isinstance(entry, TreeEntry) for entry in entries):
         _check_tree(group, entries, part)
@@ -313,7 +314,7 @@ def _check_tree(group: Group, entries: Sequence[Entry], part: str) -> None:
 
 
 def signed_images(entry: AffineEntry) -> list[int]:
-    """The signed one-based images of a signed permutation entry; entry j is where component j goes.
+    """The signed one-based images of a signed permutation entry; entry j is the image of component j.
 
     Raises:
         SpecError: the entry is not a signed permutation.
@@ -324,7 +325,7 @@ def signed_images(entry: AffineEntry) -> list[int]:
 
 
 def corner_images(entry: Entry) -> list[int]:
-    """How a spatial operator permutes the four corners of a square, faithfully, as one-based images.
+    """The permutation of the four corners of a square by a spatial operator, as one-based images.
 
     Raises:
         SpecError: the entry is neither a spatial operator nor the identity.

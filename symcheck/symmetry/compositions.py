@@ -1,4 +1,4 @@
-"""Products of one-parameter groups and discrete generators as entries: matrices where all is data, else callables."""
+"""Products of one-parameter groups and discrete generators as entries: matrices for data, callables otherwise."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """Values that an environment showed, by which amounts of translations are sized."""
+    """Observed values, from whose spread the amounts of translations are chosen."""
 
     observations: Sequence[Any]
     states: Sequence[Any]
 
 
 class Step(NamedTuple):
-    """One factor's entry of a part: of a Lie generator with its amount, or of a discrete one with None."""
+    """The entry of one factor: of a Lie generator with its amount, or of a discrete generator with None."""
 
     entry: Any
     amount: float | None
@@ -127,7 +127,7 @@ def calls(entry: Any) -> bool:
 
 
 def amounts(symmetry: ClaimedMaps, seen: Seen) -> Callable[[int], float]:
-    """The size of a translation, by Lie generator: the spread of the components that it moves, over their factor."""
+    """The size of each translation: the spread of the components that it shifts, divided by their factor."""
 
     def amount(i: int) -> float:
         for part, values in (("observation", seen.observations), ("state", seen.states)):

@@ -1,12 +1,13 @@
 """The elements of a continuous group that runs test.
 
-The elements under which a claim holds form a closed subgroup, where both sides are continuous in the element. Two
-generic elements generate a dense subgroup of a compact connected Lie group, one generic angle one of a circle, n + 1
-generic amounts one of the translations of n axes. An element is a word in Lie generators with one amount each.
+If both sides of the claim are continuous in the element, the elements under which it holds form a closed subgroup. Two
+generic elements generate a dense subgroup of a compact connected Lie group; one generic angle does so for a circle, and
+n + 1 generic amounts for the translations along n axes. An element is a word in Lie generators with one amount each.
 
-An angle is drawn so that cos(k phi) changes somewhere by at least half its amplitude, 2 |sin(k angle / 2)| >= 1/2, for
-every harmonic k up to 8 (no angle moves all eight by more than 0.69 of it), and by a tenth up to 32: a defect with a
-fourfold or eightfold pattern is never examined where it repeats itself.
+An angle is drawn such that, for every harmonic k up to 8, rotation changes cos(k phi) somewhere by at least half its
+amplitude: 2 |sin(k angle / 2)| >= 1/2 (no angle changes all eight by more than 0.69 of it). Up to k = 32 the change is
+at least a tenth. A defect with a fourfold or eightfold pattern is therefore never tested at an angle under which it is
+invariant.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Tested:
     """One element, as a word.
 
     Attributes:
-        word: names of generators, the last acts first.
+        word: names of generators; the last acts first.
         parameters: one amount per Lie generator in the word, in its order.
         factors: (number of the Lie generator, amount), or (number of the discrete generator, None).
 
@@ -63,13 +64,13 @@ class Tested:
 
 
 def element(group: ContinuousGroup, factors: Sequence[tuple[int, float | None]]) -> Tested:
-    """The element that factors spell."""
+    """The element given by factors."""
     names = tuple(group.algebra[i] if t is not None else group.generator_names[i] for i, t in factors)
     return Tested(names, tuple(float(t) for _, t in factors if t is not None), tuple(factors))
 
 
 def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float]) -> Tested:
-    """The element that a report names.
+    """Read an element from the names in a report.
 
     Args:
         group: the continuous group.
@@ -80,7 +81,7 @@ def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float])
         The element.
 
     Raises:
-        SpecError: a name that is not a generator's, or another number of amounts.
+        SpecError: a name that is not a generator's, or the wrong number of amounts.
 
     Example:
         >>> from symcheck.groups.continuous import o
@@ -108,15 +109,15 @@ def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float])
 
 
 def generic_elements(group: ContinuousGroup, rng: np.random.Generator, amount: Callable[[int], float]) -> list[Tested]:
-    """What runs test: generic elements of every factor, then the discrete generators.
+    """The elements that runs test: generic elements of every factor, then the discrete generators.
 
     Args:
         group: the continuous group.
-        rng: draws them.
+        rng: the generator that draws them.
         amount: the size of a translation, by Lie generator.
 
     Returns:
-        Per factor that turns one element (a circle) or two, per factor that translates n + 1, and every discrete
+        One element (for a circle) or two per factor of rotations, n + 1 per factor of translations, and every discrete
         generator.
     """
     chosen: list[Tested] = []
@@ -134,7 +135,7 @@ def generic_elements(group: ContinuousGroup, rng: np.random.Generator, amount: C
 
 
 def generic_angles(factor: Factor, rng: np.random.Generator) -> list[float]:
-    """One angle per turn of a factor, so that the product's own angles move every harmonic up to 8 by half."""
+    """One angle per rotation generator of a factor; their product also changes every harmonic up to 8 by half."""
     best, score = [0.0] * len(factor.planes), -1.0
     for _ in range(_DRAWS):
         angles = [float(angle) for angle in rng.uniform(0.0, 2 * math.pi, size=len(factor.planes))]
@@ -165,7 +166,7 @@ def _angles_of(factor: Factor, angles: Sequence[float]) -> list[float]:
 
 
 def uniform_element(group: ContinuousGroup, rng: np.random.Generator) -> Tested:
-    """A Haar element of the compact connected part, as a word of turns."""
+    """A Haar element of the compact connected part, as a word in rotation generators."""
     factors: list[tuple[int, float | None]] = []
     for k, factor in enumerate(group.factors):
         if not factor.turns:
@@ -188,7 +189,7 @@ def plane_rotations(rotation: Floats) -> list[tuple[tuple[int, int], float]]:
         rotation: shape (n, n), determinant 1.
 
     Returns:
-        ((i, j), angle) with e_i turning towards e_j.
+        ((i, j), angle); e_i rotates towards e_j.
 
     Example:
         >>> plane_rotations(np.array([[0.0, -1.0], [1.0, 0.0]]))
@@ -212,8 +213,8 @@ def axiom_words(group: ContinuousGroup, amount: Callable[[int], float]) -> list[
         amount: the size of a translation, by Lie generator.
 
     Returns:
-        Per Lie generator exp(s) exp(t) exp(-s - t), of turns exp(2 pi); per pair a commutator or a conjugate by a
-        quarter turn; per discrete generator its relations, alone and with the Lie generators.
+        For each Lie generator, exp(s) exp(t) exp(-s - t), and exp(2 pi) for rotations; for each pair, a commutator or a
+        conjugate by a quarter turn; for each discrete generator, its relations, alone and with the Lie generators.
     """
     words: list[list[tuple[int, float | None]]] = []
     count = len(group.algebra)

@@ -1,7 +1,7 @@
-"""Points that an element of a continuous group carries out of a bounded Box, and actions that no turn does.
+"""Points that elements of a continuous group map out of a bounded Box, and action samples for which this cannot happen.
 
-A turn carries the corner of a square outside it. Pairs whose image lies there say nothing about the claim: they are
-left out and counted. Whole episodes need a policy that the group leaves as it is: actions uniform in balls.
+A rotation maps the corner of a square outside it. Pairs whose image lies outside are no evidence about the claim; they
+are skipped and counted. Whole episodes need a policy that is invariant under the group: actions uniform in balls.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 
 
 def stay_inside(coordinates: Coordinates, values: Floats, images: Floats) -> npt.NDArray[np.bool_]:
-    """Which images are inside the bounds of their space, or belong to values that are outside themselves.
+    """The images that are inside the bounds of their space, or whose originals are already outside.
 
     Args:
-        coordinates: of the space, with its bounds.
+        coordinates: the coordinates of the space, with its bounds.
         values: the originals, (n, dim).
         images: (n, dim).
 
@@ -53,7 +53,7 @@ class Excess(NamedTuple):
 
     @property
     def side(self) -> str:
-        """On which side of the bound the value lies, "below" or "above"."""
+        """The side of the bound on which the value lies, "below" or "above"."""
         return "below" if self.value < self.bound else "above"
 
     def __str__(self) -> str:
@@ -61,11 +61,11 @@ class Excess(NamedTuple):
 
 
 def find_excess(obs: Any, codec: SpaceCodec) -> Excess | None:
-    """Where an observation leaves the bounds of its space.
+    """Find a coordinate of an observation that is outside the bounds of its space.
 
     Args:
-        obs: usually an image.
-        codec: of the observation space.
+        obs: the observation, usually an image under an element.
+        codec: the codec of the observation space.
 
     Returns:
         The first coordinate out of bounds; None if all are within.
@@ -82,11 +82,11 @@ def find_excess(obs: Any, codec: SpaceCodec) -> Excess | None:
 
 
 class InvariantBox(spaces.Box):
-    """A Box whose samples are uniform in balls of the components that turns mix: no turn changes their distribution.
+    """A Box whose samples are uniform in balls of the components that rotations mix, hence rotation-invariant.
 
     Args:
         box: the space.
-        blocks: components of one ball each, with its radius.
+        blocks: the components of each ball, with its radius.
     """
 
     def __init__(self, box: spaces.Box, blocks: list[tuple[npt.NDArray[np.intp], float]]) -> None:
@@ -106,7 +106,7 @@ class InvariantBox(spaces.Box):
 
 
 def invariant_box(symmetry: ClaimedMaps, space: spaces.Space[Any]) -> InvariantBox | None:
-    """The space with samples that turns leave in distribution; None if nothing turns, or it is not known how."""
+    """The space with rotation-invariant samples; None if nothing rotates, or if the rotation is not known."""
     group, entries = symmetry.group, symmetry.algebra.get("action", ())
     size = size_of(space)
     if not isinstance(space, spaces.Box) or not isinstance(group, ContinuousGroup) or size is None:
@@ -128,7 +128,7 @@ def invariant_box(symmetry: ClaimedMaps, space: spaces.Space[Any]) -> InvariantB
 
 
 def connected(mixed: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
-    """The sets of components that turns mix, of two and more."""
+    """The sets of two or more components that rotations mix."""
     left, found = {int(i) for i in np.flatnonzero(mixed.any(axis=0))}, []
     while left:
         reached, waiting = set(), [left.pop()]
@@ -143,11 +143,11 @@ def connected(mixed: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
 
 @contextmanager
 def invariant_actions(env: Any, symmetry: Any) -> Iterator[None]:
-    """Let the environment's action space draw actions whose distribution the claim's turns leave as it is.
+    """Make the environment's action space draw actions whose distribution is invariant under the claim's rotations.
 
     Args:
-        env: whose `action_space` is asked for samples.
-        symmetry: the claim; of finite groups nothing changes.
+        env: the environment whose `action_space` is sampled.
+        symmetry: the claim; for finite groups nothing changes.
     """
     space = getattr(env, "action_space", None)
     box = invariant_box(symmetry, space) if isinstance(symmetry, ClaimedMaps) and space is not None else None

@@ -1,8 +1,8 @@
-"""What a claim of a continuous group writes for one part: an entry per Lie generator, then per discrete generator.
+"""Reads one part of a claim of a continuous group: an entry per Lie generator, then one per discrete generator.
 
-In place of a list a part may be `{ representation = "2*vector + scalar" }`, a `Representation`, or (Dict and Tuple
-spaces) a mapping of these by key. Data is checked here against the brackets, periods and relations of the group;
-callables are checked on samples, by the property `group_axioms`.
+Instead of a list, a part may be `{ representation = "2*vector + scalar" }`, a `Representation`, or (Dict and Tuple
+spaces) a mapping of these by key. Data is checked here against the brackets, periods and relations of the group; the
+property `group_axioms` checks callables on samples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
     """The entries of one part.
 
     Args:
-        written: any of the forms of the module's first paragraph.
+        written: any of the forms listed in the module's docstring.
         group: the continuous group.
         part: "observation", "action" or "state", for messages.
 
@@ -48,8 +48,8 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
         The entries of the Lie generators, and those of the discrete generators.
 
     Raises:
-        SpecError: another form, or not one entry per generator.
-        RepresentationError: a representation of another group, or a text that names none.
+        SpecError: an unknown form, or not one entry per generator.
+        RepresentationError: a representation of another group, or a text that does not name a representation.
     """
     if is_blocks(written):
         raise SpecError(
@@ -101,11 +101,11 @@ def _by_key(children: Mapping[Any, Both], group: ContinuousGroup) -> Both:
 
 
 def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part: str) -> None:
-    """Refuse data entries that represent no continuous group.
+    """Refuse data entries that are not a representation of the continuous group.
 
     Raises:
         RepresentationError: a bracket, a frequency or a relation fails.
-        SpecError: entries of sizes that differ, or forms that do not go together.
+        SpecError: entries that differ in size, or forms that cannot be combined.
     """
     every: list[Any] = [*lie, *discrete]
     if any(isinstance(entry, TreeEntry) for entry in every):
@@ -138,7 +138,7 @@ def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete:
 
 
 def common_size(lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part: str) -> int:
-    """The number of components that all entries act on: the one that is written, else the fewest that fit.
+    """The number of components that all entries act on: the size that is written, or the smallest that fits.
 
     Raises:
         SpecError: two sizes are written, or a rotation names a component beyond it.
@@ -157,7 +157,7 @@ def common_size(lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part:
 def homogeneous(
     lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], dim: int
 ) -> tuple[list[Floats], list[Floats]]:
-    """All entries as matrices on (x, 1): affine maps compose as these do."""
+    """All entries as homogeneous matrices on (x, 1), which compose as affine maps do."""
     still = np.zeros((dim + 1, dim + 1))
     algebra = [entry.homogeneous_generator(dim) if isinstance(entry, LieEntry) else still for entry in lie]
     unit = np.eye(dim + 1)
@@ -165,7 +165,7 @@ def homogeneous(
 
 
 def shifts_by_translation(group: ContinuousGroup, lie: Sequence[ContinuousEntry]) -> bool:
-    """Whether a translation moves a component by an amount of its own."""
+    """Whether a translation shifts a component by an amount of its own."""
     return any(not group.turns(i) and _shifts(entry) for i, entry in enumerate(lie))
 
 
@@ -178,10 +178,10 @@ def _shifts(entry: Any) -> bool:
 def part_representation(
     group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part: str
 ) -> LieRepresentation:
-    """The linear representation that data entries on one vector are.
+    """The linear representation given by data entries on one vector.
 
     Raises:
-        SpecError: a shift, a callable, an image or a sub-space, which have none.
+        SpecError: a shift, a callable, an image or a sub-space, which have no linear representation.
     """
     every: list[Any] = [*lie, *discrete]
     plain = all(isinstance(entry, LieEntry | AffineEntry | IdentityEntry) for entry in every)

@@ -1,7 +1,7 @@
-"""Which spaces a Lie generator may act on: vectors of real numbers, and nothing else.
+"""The spaces that a Lie generator may act on: vectors of real numbers only.
 
-A turn by a generic angle leaves the whole numbers and the pixels of an image: there a Lie generator may only be the
-identity. A shift leaves every bounded Box, so that no action may be shifted there.
+A rotation by a generic angle maps integers to non-integers and pixels between pixels, so on integers and images a Lie
+generator must be the identity. A shift leaves every bounded Box, so bounded actions may not be shifted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def check_space(symmetry: ClaimedMaps, part: str, space: spaces.Space[Any]) -> N
     """Refuse entries of Lie generators that do not fit a space.
 
     Args:
-        symmetry: of a continuous group.
+        symmetry: a symmetry of a continuous group.
         part: "observation" or "action".
-        space: the environment's.
+        space: the environment's space.
 
     Raises:
-        SpecError: a size that differs, a space of whole numbers, an image, or a shift of bounded actions.
+        SpecError: a different size, a space of integers, an image, or a shift of bounded actions.
     """
     for i, entry in enumerate(symmetry.algebra[part]):
         _check(entry, space, f"{part}[{i}]", of_actions=part == "action")
@@ -89,7 +89,7 @@ def _is_still(entry: Any) -> bool:
 
 
 def size_of(space: spaces.Space[Any] | None) -> int | None:
-    """The number of components of a space of vectors; None if there is none."""
+    """The number of components of a space of vectors; None for other spaces."""
     return int(np.prod(space.shape)) if isinstance(space, spaces.Box) else None
 
 

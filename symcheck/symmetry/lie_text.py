@@ -1,4 +1,4 @@
-"""What a claim of a continuous group does, in words."""
+"""Describes the action of a claim of a continuous group in words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def claim_lines(symmetry: ClaimedMaps, elements: Sequence[Tested]) -> dict[str, list[str]]:
-    """How each generator acts on each part, one text each, and the elements that were tested.
+    """Describe the action of each generator on each part, and the tested elements.
 
     Args:
-        symmetry: of a continuous group.
-        elements: those that a run tests.
+        symmetry: a symmetry of a continuous group.
+        elements: the elements that a run tests.
 
     Returns:
         {"observation": [...], "action": [...], "state": [...] where there is one, "tested": [...]}.

@@ -18,7 +18,7 @@ _MOST_CHANNELS = 4  # colours with transparency
 
 
 class SpaceMap(Protocol):
-    """A map of one space to itself. `context` is the original observation where an action map depends on it."""
+    """A map of one space to itself; `context` is the original observation, for action maps that depend on it."""
 
     def image(self, value: Any, context: Any = None) -> Any:
         """The image of one unbatched value."""

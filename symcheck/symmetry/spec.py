@@ -1,4 +1,4 @@
-"""Symmetries written as data: a TOML file, or the mapping that one holds.
+"""Symmetries written as data: a TOML file, or a mapping with the same fields.
 
     name = "cart-pole mirror"
     group = "cyclic(2)"
@@ -56,7 +56,7 @@ def symmetry_from_toml(path: Path) -> Symmetry:
         The checked symmetry.
 
     Raises:
-        SpecError: the file cannot be read, is no TOML, or does not describe a symmetry.
+        SpecError: the file cannot be read, is not TOML, or does not describe a symmetry.
     """
     try:
         data = read_toml(path)
@@ -112,7 +112,7 @@ def _unknown_fields(unknown: list[str]) -> list[str]:
 
 
 def parse_group(text: Any, where: str) -> Group:
-    """Build the group that a text names; nothing but the catalogue's own constructors is ever called.
+    """Build the group that a text names; only the catalogue's constructors are called.
 
     Args:
         text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".
@@ -122,7 +122,7 @@ def parse_group(text: Any, where: str) -> Group:
         The group.
 
     Raises:
-        SpecError: the text names no group of the catalogue.
+        SpecError: the text does not name a group of the catalogue.
 
     Example:
         >>> parse_group("product(cyclic(2), dihedral(4))", "group").order, parse_group("C2 x D4", "group").order

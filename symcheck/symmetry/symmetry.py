@@ -4,7 +4,7 @@ The claim (van der Pol et al. 2020, eq. 4 and 5) is, for all g, s and a,
 
     R(s, a) = R(L_g s, K_g^s a)      and      T(s' | s, a) = T(L_g s' | L_g s, K_g^s a).
 
-One entry per generator says how L and K act. What is data is checked here, when the symmetry is built: its images must
+One entry per generator defines L and K. Entries that are data are checked when the symmetry is built: their images must
 obey the relations of the group. Callables can only be checked on samples, by the property `group_axioms`.
 """
 
@@ -50,7 +50,7 @@ class Symmetry(ClaimedMaps):
         2
 
     Attributes:
-        notes: checks that were left out when it was made; reports show them.
+        notes: checks that were skipped when the symmetry was built; reports show them.
 
     Source: van der Pol et al. 2020, section 3.1; state-dependent K_g^s as in their definition.
     """
@@ -83,11 +83,11 @@ class Symmetry(ClaimedMaps):
             env: an environment, a Gymnasium id or a zero-argument factory; its spaces give the sizes, and it is passed
                 to `fn`.
             group: the group.
-            convention: "rsl_rl", the one above.
+            convention: "rsl_rl", described above.
             elements: the elements in the order of the blocks; `group.elements()` when left out.
             last_action: columns (start, stop) of the observation that contain the last action, or a dictionary from
                 observation group to columns. With None they are searched for by stepping a copy of `env`; if that is
-                impossible, a `SkippedCheckWarning` (also in `notes`) says so. With False there is no such check.
+                impossible, a `SkippedCheckWarning` (also in `notes`) says so. False skips the check.
             state: how the symmetry acts on the internal state, as for `Symmetry`.
             observation_group: the entry of a dictionary observation on which the symmetry acts; all of them by
                 default.

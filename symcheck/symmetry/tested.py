@@ -1,9 +1,9 @@
-"""A claim of a continuous group fitted to spaces, as the finitely many elements that a run tests.
+"""A claim of a continuous group fitted to spaces, at the finitely many elements that a run tests.
 
-To the engine it is a bound symmetry like any other: its letters are the tested elements (generic ones, then discrete
-generators), its maps are affine or callables. Two kinds of further letters exist: those of the relations on which
-callables are tested, and negative ones, which stand for Haar elements of the compact connected part, drawn when they
-are first requested. `UNIFORM` is the word of "another one for each value".
+The engine treats it as any other bound symmetry: its letters are the tested elements (generic ones, then discrete
+generators), and its maps are affine or callables. There are two more kinds of letters: those of the relations on which
+callables are tested, and negative ones, which stand for Haar elements of the compact connected part and are drawn when
+they are first requested. The word `UNIFORM` means a new Haar element for each value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TestedGroup(ContinuousGroup):
-    """A continuous group whose generators are the elements that are tested."""
+    """A continuous group whose generators are the tested elements."""
 
     __test__ = False  # no class of tests
 
@@ -53,7 +53,7 @@ class TestedGroup(ContinuousGroup):
 
 @dataclass(frozen=True)
 class ConcreteClaim:
-    """The claim at the tested elements, one entry for each; what the engine looks at of a symmetry."""
+    """The claim at the tested elements, one entry for each, with the attributes of a symmetry that the engine reads."""
 
     name: str
     group: TestedGroup
@@ -65,14 +65,14 @@ class ConcreteClaim:
 
 
 def concrete_claim(symmetry: ClaimedMaps, seed: int) -> ConcreteClaim:
-    """A claim of a continuous group at the elements that are tested, before any space is known.
+    """A claim of a continuous group at its tested elements, before any space is known.
 
     Args:
         symmetry: the claim.
-        seed: of the elements.
+        seed: the seed of the elements.
 
     Returns:
-        One entry per element and part; those of vectors whose length is not written take any that fits.
+        One entry per element and part; entries without a written length accept any vector that fits.
     """
     group = symmetry.group
     if not isinstance(group, ContinuousGroup):
@@ -114,8 +114,8 @@ class BoundTested(BoundSymmetry):
         symmetry: the claim.
         observation_space: the environment's.
         action_space: the environment's.
-        seed: of the elements.
-        seen: values whose spread sizes translations; None takes amounts of about 1.
+        seed: the seed of the elements.
+        seen: observed values whose spread determines the size of translations; None uses amounts of about 1.
 
     Raises:
         SpecError: an entry does not fit its space.
@@ -176,7 +176,7 @@ class BoundTested(BoundSymmetry):
             self._observation[i], self._action[i]
 
     def at_tested_elements(self, seed: int, seen: Callable[[], Seen]) -> BoundTested:
-        """The same claim at elements drawn from a seed, translations sized by what the environment shows."""
+        """The same claim at elements drawn from a seed; observed values determine the size of translations."""
         return BoundTested(self._claim, self.observation_space, self.action_space, seed=seed, seen=seen)
 
     @property
@@ -195,21 +195,21 @@ class BoundTested(BoundSymmetry):
         return self._continuous
 
     def spell(self, factors: Factors) -> tuple[int, ...]:
-        """A word of one letter for an element, whose maps are made once."""
+        """A word of one letter for an element; its maps are built once."""
         if not factors:
             return ()
         self._more.append(element(self._continuous, factors))
         return (len(self.elements) + len(self._more) - 1,)
 
     def forget(self) -> None:
-        """Drop the letters that were spelled, and their maps: a wrapper spells one a step."""
+        """Drop the letters made by `spell`, and their maps; a wrapper makes one per step."""
         del self._more[self._kept :]
         for letters in (self._observation, self._action, self._state):
             if isinstance(letters, _Letters):
                 letters.keep(len(self.elements) + self._kept)
 
     def letter(self, letter: int) -> Tested:
-        """The element that a letter stands for."""
+        """The element of a letter."""
         if letter < 0:
             return uniform_element(self._continuous, np.random.default_rng([self._seed, 6, -letter]))
         return self.elements[letter] if letter < len(self.elements) else self._more[letter - len(self.elements)]
@@ -221,32 +221,32 @@ class BoundTested(BoundSymmetry):
 
     @property
     def compared_words(self) -> tuple[tuple[int, ...], ...]:
-        """Those under which distributions are compared: Haar elements in place of generic turns."""
+        """The elements under which distributions are compared: Haar elements instead of generic rotations."""
         turning = [any(t is not None and self._continuous.turns(i) for i, t in each.factors) for each in self.elements]
         others = [(i,) for i, turns in enumerate(turning) if not turns]
         return (*([UNIFORM] if any(turning) else []), *others)
 
     def drawn(self, word: tuple[int, ...]) -> tuple[int, ...]:
-        """A word of one element: another Haar element at each call for `UNIFORM`, else the word itself."""
+        """The word of one element: for `UNIFORM` a new Haar element at each call, otherwise the word itself."""
         if tuple(word) != UNIFORM:
             return word
         self._drawn += 1
         return (UNIFORM[0] - self._drawn,)
 
     def may_leave(self, word: Word) -> bool:
-        """Whether the element may carry points of a bounded Box outside it without being at fault: it is no mirror."""
+        """Whether the element may map points of a bounded Box outside it without an error: true of all but mirrors."""
         return any(letter < 0 or bool(self.letter(letter).parameters) for letter in word)
 
     @property
     def claim(self) -> dict[str, list[str]]:
-        """How each generator acts, in words, with what was tested."""
+        """The action of each generator in words, with the tested elements."""
         from symcheck.symmetry.lie_text import claim_lines
 
         return claim_lines(self._claim, self.elements)
 
     @property
     def note(self) -> Statement | None:
-        """What was tested, and what that says of the group."""
+        """The tested elements, and the conclusions for the whole group."""
         circles = [factor for factor in self._continuous.factors if factor.turns]
         listed = [str(each) for each in self.elements if each.parameters]
         return state(
@@ -264,11 +264,11 @@ class BoundTested(BoundSymmetry):
         return not any(calls(entry) for entry in (*self._claim.algebra.get(part, ()), *discrete))
 
     def column_labels(self, part: Part) -> dict[Any, tuple[str, ...]]:
-        """None: named blocks are of finite groups."""
+        """None, because named blocks exist for finite groups only."""
         return {}
 
     def label(self, word: Word) -> str:
-        """The element in generator names with its amounts; the parts are attributes of the text."""
+        """The element in generator names with its amounts; word and amounts are attributes of the text."""
         if tuple(word) == UNIFORM:
             return ElementLabel.of("a uniformly drawn turn", "uniform", ())
         elements = [self.letter(letter) for letter in word]

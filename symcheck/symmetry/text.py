@@ -1,4 +1,4 @@
-"""What a symmetry does, in words that terminal, page and messages share."""
+"""Describes the action of a symmetry in words, for terminal, page and messages."""
 
 from __future__ import annotations
 

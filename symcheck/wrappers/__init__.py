@@ -1,8 +1,8 @@
-"""Gymnasium wrappers that put a symmetry to use, for any agent library.
+"""Gymnasium wrappers that exploit a symmetry, for any agent library.
 
 `Quotient` shows the agent one representative of each orbit, `RandomSymmetry` shows every episode through a random group
 element; both map actions back. `VectorQuotient` and `VectorRandomSymmetry` are the same for vector environments.
-`lifted_network` turns what was learned on a quotient into a network of the environment's own observations.
+`lifted_network` converts a network trained on a quotient into a network on the environment's own observations.
 """
 
 from symcheck.wrappers.lifted import lifted_network

@@ -1,9 +1,9 @@
-"""Elements of continuous groups for the wrappers: drawn uniformly, or aligning an observation.
+"""Elements of continuous groups for the wrappers: drawn uniformly, or chosen to align an observation.
 
-The representative of an orbit is the observation that is turned into a fixed place. Of rotations of the plane the first
-listed pair of frequency 1 is turned onto its positive first axis; of rotations of space the first vector onto the x
-axis and the second into the half plane of x and positive y; of translations the first shifted component goes to 0. A
-pair shorter than 1e-12 is left as it is. No continuous choice exists: next to such a pair the element jumps.
+The representative of an orbit is the observation in a fixed position. Rotations of the plane bring the first listed
+pair of frequency 1 onto its positive first axis; rotations of space bring the first vector onto the x axis and the
+second into the half plane of x and positive y; translations bring the first shifted component to 0. A pair shorter than
+1e-12 is left unchanged. No continuous choice exists: near such a pair the element jumps.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ NONE = 1e-12
 def random_factors(
     bound: BoundTested, rng: np.random.Generator, amounts: Sequence[tuple[float, float]] | None
 ) -> Factors:
-    """A Haar element of the turns and discrete generators, and shifts from a range.
+    """A Haar element of the rotations and discrete generators, with translations drawn from a range.
 
     Args:
         bound: the claim.
-        rng: draws it.
-        amounts: per Lie generator that translates the range of its amount.
+        rng: the generator that draws the element.
+        amounts: the range of the amount of each Lie generator that translates.
 
     Returns:
         The element as factors.
@@ -63,7 +63,7 @@ def check_ranges(bound: BoundTested, amounts: Any) -> list[tuple[float, float]]:
     """One range per translation.
 
     Raises:
-        SpecError: none given, or not one pair of finite numbers each.
+        SpecError: a range is missing or is not a pair of finite numbers.
     """
     group = bound.continuous
     shifts = [name for i, name in enumerate(group.algebra) if not group.turns(i)]
@@ -89,10 +89,10 @@ class Aligning:
     """Finds the element that aligns an observation.
 
     Args:
-        bound: the claim; every factor must align by data on one vector.
+        bound: the claim; every factor must act by data on one vector.
 
     Raises:
-        SpecError: a factor of another kind, or one of which no pair, vector or shifted component is listed.
+        SpecError: a factor of another kind, or a factor without a listed pair, vector or shifted component.
     """
 
     def __init__(self, bound: BoundTested) -> None:
@@ -119,7 +119,7 @@ class Aligning:
         self._generators = [entry.homogeneous_generator(size) for entry in self._entries]
 
     def factors(self, observation: Any) -> Factors:
-        """The element g with g . observation the representative."""
+        """The element g for which g . observation is the representative."""
         flat = np.asarray(observation, dtype=np.float64).reshape(-1)
         shifts = self._group.factors[0].shifts
         first: list[tuple[int, float | None]] = []
@@ -193,18 +193,18 @@ def inverse(group: ContinuousGroup, factors: Factors) -> Factors:
 
 
 class LieElements:
-    """The elements in use of a continuous group, one a slot, in the form of `symcheck.wrappers.orbit.Elements`.
+    """The current elements of a continuous group, one per slot, in the form of `symcheck.wrappers.orbit.Elements`.
 
     Args:
         bound: the claim.
-        slots: environments that are wrapped.
+        slots: the number of wrapped environments.
         amounts: ranges of translations, for random elements; None if elements align.
         aligning: whether elements align observations.
 
     Attributes:
-        words: per slot the word of its element.
-        inverses: per slot the word of the inverse.
-        names: per slot a readable name.
+        words: the word of the element of each slot.
+        inverses: the word of the inverse of each slot's element.
+        names: a readable name of each slot's element.
     """
 
     copies = False
@@ -222,11 +222,11 @@ class LieElements:
         return self._slots
 
     def draw(self, rng: np.random.Generator, slots: Sequence[int]) -> None:
-        """Give these slots a random element each."""
+        """Give each of these slots a random element."""
         self._put({slot: random_factors(self._bound, rng, self._amounts) for slot in slots})
 
     def align(self, observations: Sequence[Any], slots: Sequence[int]) -> None:
-        """Give these slots the element that aligns their observation."""
+        """Give each of these slots the element that aligns its observation."""
         if self._aligning is None:
             raise SpecError(
                 "these elements can be drawn at random, but observations cannot be aligned.", where="symmetry"
@@ -243,7 +243,7 @@ class LieElements:
             self.names[slot] = str(self._bound.label(self.words[slot])) if self.words[slot] else "e"
 
     def clip(self, action: Any) -> Any:
-        """An action within the bounds of its space, which a turn may carry it out of."""
+        """Clip an action to the bounds of its space, which a rotation may exceed."""
         space = self._bound.action_space
         if not isinstance(space, spaces.Box):
             return action
@@ -251,7 +251,7 @@ class LieElements:
 
 
 def turned_box(bound: BoundTested) -> spaces.Space[Any]:
-    """The space of images: components that turn reach as far as their length, those that shift are not bounded."""
+    """The space of images: rotated components are bounded by their largest norm, shifted components are unbounded."""
     space = bound.observation_space
     if not isinstance(space, spaces.Box) or not bound.is_data("observation"):
         return space

@@ -1,8 +1,8 @@
-"""Networks of a quotient, lifted: what an agent trained on `Quotient` computes on the environment's own observations.
+"""Lifts networks that were trained on `Quotient` to the environment's own observations.
 
     f_lifted(s) = average over the elements g that lead s to its representative r of K_g^-1 f(r).
 
-It is equivariant whatever f is: for h in the group, g leads s to r exactly when g h^-1 leads L_h s to r.
+The lifted network is equivariant for any f: for h in the group, g leads s to r exactly when g h^-1 leads L_h s to r.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
     outputs, each is treated by its own width.
 
     Args:
-        net: takes observations (n, ...) of the quotient; returns action vectors (n, A), values (n, 1), or a tuple of
-            them, or a distribution's logits.
-        symmetry: the quotient's; its actions are data on a vector.
+        net: maps observations (n, ...) of the quotient to action vectors (n, A), values (n, 1), the logits of a
+            distribution, or a tuple of these.
+        symmetry: the symmetry of the quotient; its action entries must be data on a vector.
         env: the environment, with or without the wrapper; its spaces are used.
 
     Returns:

@@ -1,9 +1,9 @@
 """Orbits of observations: one representative each, and the elements that lead to it.
 
-The representative is the image that comes last in lexicographic order: the first component is made as large as it can
-be, then the second, and so on. All observations of an orbit have the same images, hence the same representative. An
-observation that some elements leave as it is has several elements that lead there; they are all found, because a
-policy that is to be equivariant must not prefer one of them.
+The representative is the last image in lexicographic order: the first component is as large as possible, then the
+second, and so on. All observations of an orbit have the same images, hence the same representative. If some elements
+leave an observation unchanged, several elements lead to its representative. All of them are found, because an
+equivariant policy must not prefer one of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MOST_LISTED = 64
 
 
 def leading_one(images: Sequence[Any], *, copies: bool) -> Bools:
-    """`leading` for one observation; short vectors whose images are copies are compared as lists, in microseconds.
+    """`leading` for one observation; short vectors whose images are copies take microseconds.
 
     Args:
         images: the image of the observation under each element.
@@ -86,11 +86,11 @@ def leading_one(images: Sequence[Any], *, copies: bool) -> Bools:
 
 
 def leading(images: Sequence[Any], count: int) -> Bools:
-    """Which elements lead to the representative.
+    """The elements that lead to the representative.
 
     Args:
         images: for each element the images of `count` observations, stacked, or as lists of structured values.
-        count: how many observations.
+        count: the number of observations.
 
     Returns:
         Shape (elements, count): True if the image is the representative. Several in a column where elements of the

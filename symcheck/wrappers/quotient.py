@@ -1,10 +1,10 @@
-"""`Quotient`: the agent sees one representative of each orbit, its actions are mapped back.
+"""`Quotient`: the agent observes one representative of each orbit, and its actions are mapped back.
 
-The agent is in state r = L_g s, where g leads s to the representative of its orbit, and chooses a; the environment
-receives K_{g^-1}^r a. What the agent learns is a policy of the smaller MDP of orbits; the policy of the environment is
-its lifting, and equivariant under the group whatever the agent does. Where several elements lead to the representative
-(the pole upright in the middle: its mirror image is itself) one of them is drawn, each with the same probability:
-otherwise the lifted policy would break the symmetry there.
+The agent observes r = L_g s, where g leads s to the representative of its orbit, and chooses a; the environment
+receives K_{g^-1}^r a. The agent learns a policy of the smaller MDP of orbits. In the environment, the wrapped agent
+follows the lifted policy, which is equivariant for every agent. If several elements lead to the representative (an
+upright pole in the middle is its own mirror image), one of them is drawn uniformly; otherwise the lifted policy would
+break the symmetry there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from symcheck.wrappers.single import SymmetryWrapper
 class Quotient(SymmetryWrapper):
     """An environment whose observations are orbit representatives.
 
-    Every agent library can train on it; in deployment the same wrapper makes the trained agent's policy equivariant.
+    Any agent library can train on it. In deployment the same wrapper makes the policy of the trained agent equivariant.
     The environment must have the symmetry; check it with `symcheck.verify_env(env, symmetry)`.
 
     Args:
         env: the environment.
-        symmetry: of a finite group of at most 10,000 elements, or of rotations or translations, under which
+        symmetry: a symmetry of a finite group of at most 10,000 elements, or of rotations or translations, under which
             observations are aligned (see `symcheck.wrappers.lie_elements`).
         rng: selects among elements that lead to the same representative; `reset(seed=...)` reseeds it.
 
@@ -40,7 +40,7 @@ class Quotient(SymmetryWrapper):
         >>> bool(first[0] >= 0), info["group_element"] in ("e", "r")
         (True, True)
 
-    Source: lifting as in van der Pol et al. 2020, section 2.2, with mass divided evenly over what is the same.
+    Source: lifting as in van der Pol et al. 2020, section 2.2, with probability divided evenly over equivalent actions.
     """
 
     def _choose_elements(self) -> Elements | LieElements:

@@ -1,9 +1,9 @@
-"""`RandomSymmetry`: every episode is shown through a group element drawn at random.
+"""`RandomSymmetry`: every episode is transformed by a randomly drawn group element.
 
-In an episode with element g the agent sees x = L_g s, and its action a reaches the environment as K_{g^-1}^x a. An
-agent trained on it meets every state in all its images: augmentation that needs nothing from the learner. The
-distribution of what the agent sees is symmetric whether or not the environment is, so the environment must have the
-symmetry: otherwise the wrapper is a task of its own.
+In an episode with element g the agent observes x = L_g s, and the environment receives K_{g^-1}^x a for its action a.
+An agent trained on it meets every state in all its images: data augmentation without a change to the learner. The
+distribution of the agent's observations is symmetric even if the environment is not. The environment must therefore
+have the symmetry; otherwise the wrapper defines a different task.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class RandomSymmetry(SymmetryWrapper):
 
     Args:
         env: the environment.
-        symmetry: of a finite group of at most 10,000 elements, or of a continuous group, from which Haar elements
-            are drawn. Actions that a rotation takes out of a bounded Box are clipped to it.
-        rng: draws the elements; `reset(seed=...)` reseeds it.
-        range: (low, high) of translations, one pair for all of them or one each; translations have no uniform
-            distribution.
+        symmetry: a symmetry of a finite group of at most 10,000 elements, or of a continuous group, from which Haar
+            elements are drawn. Actions that a rotation takes out of a bounded Box are clipped to it.
+        rng: the generator that draws the elements; `reset(seed=...)` reseeds it.
+        range: the range (low, high) of translations, one pair for all of them or one pair each; required because
+            translations have no uniform distribution.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

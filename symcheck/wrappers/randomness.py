@@ -1,4 +1,4 @@
-"""The wrappers' own dice: passed in, or seeded with the environment, and never shared with it."""
+"""The wrappers' random numbers: from a given generator or seeded with the environment, and never shared with it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Dice:
     """Draws of group elements.
 
     Args:
-        rng: the generator; an unseeded one where None.
+        rng: the generator; None for an unseeded one.
     """
 
     def __init__(self, rng: np.random.Generator | None) -> None:
         self._rng = np.random.default_rng() if rng is None else rng
 
     def seed(self, seed: int | Sequence[int | None] | None) -> None:
-        """Start a new stream, as `reset(seed=...)` asks; None continues with the present one."""
+        """Start a new stream for `reset(seed=...)`; None continues the current one."""
         if seed is None:
             return
         # Vector environments seed each environment; None leaves one unseeded.
@@ -32,22 +32,22 @@ class Dice:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The present stream."""
+        """The current stream."""
         return self._rng
 
     def among(self, alive: npt.NDArray[np.bool_]) -> int:
-        """One of the marked places, all equally likely."""
+        """One of the marked positions, drawn uniformly."""
         places = np.flatnonzero(alive)
         # No draw without a choice: the stream stays comparable between runs.
         return int(places[0]) if len(places) == 1 else int(self._rng.choice(places))
 
     def among_each(self, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """One marked place of each column, shape (columns,); draws only where there is a choice."""
+        """One marked position of each column, (columns,); draws only for columns with a choice."""
         chosen: npt.NDArray[np.int64] = alive.argmax(axis=0).astype(np.int64)
         for column in np.flatnonzero(alive.sum(axis=0) > 1):
             chosen[column] = self._rng.choice(np.flatnonzero(alive[:, column]))
         return chosen
 
     def below(self, count: int, size: int) -> npt.NDArray[np.int64]:
-        """`size` numbers below `count`."""
+        """`size` integers in 0..count-1."""
         return self._rng.integers(0, count, size)

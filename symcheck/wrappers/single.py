@@ -1,4 +1,4 @@
-"""What both wrappers of one environment share: observations through an element, actions back through its inverse."""
+"""The base of the wrappers of one environment: observations are mapped by an element, actions by its inverse."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from symcheck.wrappers.spaces import bind, image_space
 
 
 class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """An environment seen through a group element; `_show` of subclasses says through which.
+    """An environment transformed by a group element, which `_show` of each subclass chooses.
 
     Args:
         env: the environment.
-        symmetry: of a finite group of at most 10,000 elements, or of a continuous one.
+        symmetry: a symmetry of a finite group of at most 10,000 elements, or of a continuous one.
         rng: the wrapper's own randomness; `reset(seed=...)` seeds it again.
 
     Raises:
@@ -43,7 +43,7 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return Elements(self._bound)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Map the action back, step, and show what follows."""
+        """Map the action back, step, and return the transformed result."""
         # The action is an action at the observation shown: K at that observation, by the inverse.
         mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
         if isinstance(self._elements, LieElements):

@@ -1,4 +1,4 @@
-"""The space in which mapped observations live: the smallest box that holds all images of the environment's own."""
+"""The space of mapped observations: the smallest box that contains all images of the environment's space."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from symcheck.wrappers.lie_elements import turned_box
 
 
 def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.Space[Any]:
-    """The observation space of a wrapper that shows images.
+    """The observation space of a wrapper that returns images.
 
     Args:
         bound: the symmetry.
-        words: of all its elements.
+        words: the words of all its elements.
 
     Returns:
-        The environment's space where no image leaves it; a wider box where maps are affine and one does.
+        The environment's space if no image leaves it; a larger box if an affine map leads out of it.
     """
     if isinstance(bound, BoundTested):
         return turned_box(bound)
@@ -81,7 +81,7 @@ def bind(symmetry: Any, env: Any) -> BoundSymmetry:
         The symmetry as maps.
 
     Raises:
-        SpecError: not a symmetry, or it does not fit.
+        SpecError: the argument is not a symmetry, or does not fit the spaces.
     """
     if not hasattr(symmetry, "bind"):
         raise SpecError(

@@ -1,4 +1,4 @@
-"""The same two wrappers for vector environments, in any of Gymnasium's autoreset modes."""
+"""`Quotient` and `RandomSymmetry` for vector environments, in any of Gymnasium's autoreset modes."""
 
 from __future__ import annotations
 
@@ -145,12 +145,12 @@ class _SymmetryVectorWrapper(VectorWrapper):
 
 
 class VectorRandomSymmetry(_SymmetryVectorWrapper):
-    """A vector environment seen through random group elements, one per episode of each environment.
+    """A vector environment transformed by random group elements, one per episode of each environment.
 
     Args:
         env: the vector environment.
-        symmetry: of a group of at most 10,000 elements.
-        rng: draws the elements; `reset(seed=...)` seeds it again.
+        symmetry: a symmetry of a group of at most 10,000 elements.
+        rng: the generator that draws the elements; `reset(seed=...)` reseeds it.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.
@@ -186,8 +186,8 @@ class VectorQuotient(_SymmetryVectorWrapper):
 
     Args:
         env: the vector environment.
-        symmetry: of a group of at most 10,000 elements.
-        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it again.
+        symmetry: a symmetry of a group of at most 10,000 elements.
+        rng: draws among elements that lead to the same representative; `reset(seed=...)` reseeds it.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.

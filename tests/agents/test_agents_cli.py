@@ -280,6 +280,7 @@ def test_a_learning_rate_that_diverges_is_named_and_the_other_goes_on(tmp_path: 
     assert _run("report", tmp_path)[0] == 0
 
 
+@pytest.mark.long
 def test_the_grid_world_trains_from_the_same_command(tmp_path: Path) -> None:
     arguments = ("gridworld", "--network", "equivariant", "--preset", "tuned", "--seeds", "1", "--steps", "160")
     assert _run("train", *arguments, "--out", tmp_path)[0] == 0

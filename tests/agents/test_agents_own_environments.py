@@ -81,7 +81,7 @@ def _check_action(encoded, bound, generator, letter, seen) -> None:  # type: ign
     np.testing.assert_allclose(encoded.action.decode(moved), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("world", "symmetry"), [KINDS[2], KINDS[6], KINDS[7]])
+@pytest.mark.parametrize(("world", "symmetry"), [KINDS[2], KINDS[6], pytest.param(*KINDS[7], marks=pytest.mark.long)])
 def test_every_kind_is_trained_and_its_network_proved_before_and_after(
     world: str, symmetry: str, tmp_path: Path
 ) -> None:

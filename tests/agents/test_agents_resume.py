@@ -55,7 +55,12 @@ def _through_a_file(state: dict) -> dict:
 
 @pytest.mark.parametrize(
     ("task", "network"),
-    [("cartpole", "mlp"), ("cartpole", "equivariant"), ("cartpole", "augmented"), ("gridworld", "equivariant")],
+    [
+        ("cartpole", "mlp"),
+        ("cartpole", "equivariant"),
+        ("cartpole", "augmented"),
+        pytest.param("gridworld", "equivariant", marks=pytest.mark.long),
+    ],
 )
 def test_a_training_resumed_after_any_update_ends_in_the_same_bits(task: str, network: str) -> None:
     job = _job(task, network)
@@ -88,6 +93,7 @@ PENDULUM = preset("pendulum", "tuned").with_changes(
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_training_on_an_environment_of_gymnasium_resumes_bit_for_bit() -> None:
     task = find_task("pendulum")
     job = Job(task, find_network(task, "equivariant"), (0, 1), (0.001,), PENDULUM)

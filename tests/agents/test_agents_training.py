@@ -32,7 +32,7 @@ def _job(network: str, seeds: Sequence[int], rates: Sequence[float] = (0.01,), s
     return Job(TASK, find_network(TASK, network), tuple(seeds), tuple(rates), settings)
 
 
-@pytest.mark.parametrize("network", ["mlp", "equivariant"])
+@pytest.mark.parametrize("network", ["mlp", pytest.param("equivariant", marks=pytest.mark.long)])
 def test_a_run_alone_equals_the_same_run_in_company_bit_for_bit(network: str) -> None:
     company = train(_job(network, (0, 1, 2, 3), (0.001, 0.01)))
     position = company.job.runs.index((0.01, 2))

@@ -97,6 +97,7 @@ class OneForAll(Uploads):
         return part.to(self._device, non_blocking=True)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_products")
 def test_a_buffer_that_is_written_while_it_is_read_trains_to_other_bits(
     simulated: SimulatedDevice, monkeypatch: pytest.MonkeyPatch

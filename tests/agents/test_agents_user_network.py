@@ -132,6 +132,7 @@ def test_a_users_network_learns(source: Path) -> None:
     assert np.median(training.returns[-1]) > 3 * np.median(training.returns[0])
 
 
+@pytest.mark.long
 def test_the_command_line_trains_verifies_and_reloads_it(source: Path, tmp_path: Path) -> None:
     for name in ("Odd", "Plain"):
         arguments = ["train", "cartpole", "--network", f"{source}:{name}", "--seeds", "2", "--steps", "400"]

@@ -17,7 +17,11 @@ from symcheck.errors import OptionError
 
 SMALL = [task for task in TASKS.values() if task.observation_shape != (4, 80, 80)]  # the others: tests/atari
 ALL = [(task.name, plan) for task in SMALL for plan in task.networks.values() if plan.claims_equivariance]
-CLAIMS = [(task, plan.name) for task, plan in ALL if plan.basis == "equivariant"]
+CLAIMS = [
+    pytest.param(task, plan.name, marks=[pytest.mark.long] * (task == "gridworld"))
+    for task, plan in ALL
+    if plan.basis == "equivariant"
+]
 VIEWS = [(task, plan.name) for task, plan in ALL if plan.views]
 
 

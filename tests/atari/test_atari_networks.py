@@ -193,7 +193,7 @@ def proved_module(task: Task, name: str) -> torch.nn.Module:
     return export_module(task, plan, make_network(task, plan, [3], CPU).parameters.of_run(0))
 
 
-@pytest.mark.parametrize("task", ["pong", "breakout"])
+@pytest.mark.parametrize("task", [pytest.param("pong", marks=pytest.mark.long), "breakout"])
 def test_the_end_to_end_network_is_proved(task: str):
     the_task = find_task(task)
     module = proved_module(the_task, "equivariant")
@@ -212,6 +212,7 @@ def test_one_wrong_weight_of_the_end_to_end_network_is_found(layer: int, entry: 
     assert f"trunk.{layer}" in said.detail
 
 
+@pytest.mark.long
 def test_the_extractors_features_are_proved_and_its_policy_makes_no_claim():
     task = find_task("pong")
     plan = plan_of(task, "extractor")

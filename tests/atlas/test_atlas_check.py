@@ -16,7 +16,7 @@ from symcheck.cli.main import app
 from symcheck.envs import atlas
 from symcheck.envs.atlas import AtlasEntry
 
-QUICK = ("cartpole/mirror", "frozenlake/transpose", "mountaincar/valley")
+QUICK = ("cartpole/mirror", pytest.param("frozenlake/transpose", marks=pytest.mark.long), "mountaincar/valley")
 
 
 @pytest.mark.parametrize("name", QUICK)

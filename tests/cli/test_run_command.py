@@ -27,6 +27,7 @@ def project(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_every_check_runs_from_a_folder_below_and_the_worst_decides(project):
     (project / "pyproject.toml").write_text(HEAD + ENV + NET)
     code, output = run("run")

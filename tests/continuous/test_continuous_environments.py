@@ -148,6 +148,7 @@ def test_rounding_of_turned_episodes_is_no_difference_of_a_reward_that_is_fitted
     assert (reward.p_value == 1) == (tilt == 0)
 
 
+@pytest.mark.long
 def test_a_square_start_is_found() -> None:
     world = lambda: World(particle(), 4, 2, start=lambda rng: rng.uniform(-1, 1, size=4))  # noqa: E731
     report = sc.verify_env(world, TURN, samples=8_000, fail_fast=True)

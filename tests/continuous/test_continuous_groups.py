@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import symcheck as sc
 from symcheck.errors import GroupError, SpecError
 from symcheck.groups.continuous import ContinuousGroup
+from symcheck.symmetry.compositions import Seen
 from symcheck.symmetry.elements import axiom_words, generic_angles, generic_elements, plane_rotations, uniform_element
 from symcheck.symmetry.spec import parse_group
 
@@ -152,3 +154,12 @@ def test_uniform_elements_are_haar() -> None:
     group = G.so(3)
     columns = np.array([spell(group, list(uniform_element(group, rng).factors)).parts[0][:, 2] for _ in range(2_000)])
     assert np.abs(columns.mean(axis=0)).max() < 5 * math.sqrt(1 / 3 / 2_000)
+
+
+def test_a_claim_bound_without_a_seed_is_tested_at_the_elements_of_seed_zero():
+    box = gym.spaces.Box(-1, 1, (2,))
+    bound = sc.Symmetry("turn", G.so(2), [{"rotate": [[0, 1]]}], [{"rotate": [[0, 1]]}]).bind(box, box)
+    seeded = [bound.at_tested_elements(seed, lambda: Seen((), ())) for seed in (0, 1)]
+    images = [each.observation((0,), np.array([1.0, 0.0])) for each in (bound, *seeded)]
+    np.testing.assert_array_equal(images[0], images[1])
+    assert np.abs(images[0] - images[2]).max() > 1e-3

@@ -65,6 +65,7 @@ def test_what_is_written_in_place_is_proved_and_refused_alike():
     assert run(Written(1e-3)).verdict == "failed"
 
 
+@pytest.mark.long
 def test_where_no_law_is_known_samples_decide_and_the_operator_is_named():
     result = run(TensorProduct(last=torch.special.bessel_j0))
     assert result.verdict == "passed"

@@ -166,6 +166,7 @@ def test_what_is_written_is_accepted_by_the_very_run_that_verify_env_makes():
     assert [one.p_value for one in again.results[0].properties] == [one.p_value for one in found.verified.properties]
 
 
+@pytest.mark.long
 def test_a_map_that_only_the_screen_lets_pass_is_not_claimed(monkeypatch):
     """The band is too rare for the pairs of a screening run; verification meets it."""
     from symcheck.discovery.court import Court
@@ -205,6 +206,7 @@ def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch
     assert any(trial.kind == "the group that contains it is not accepted" for trial in found.trials)
 
 
+@pytest.mark.long
 def test_nothing_undecided_is_said_to_hold():
     found = search(worlds.falling_ball, samples=400)
     half_turn = [trial for trial in found.trials if trial.moves.startswith("rot180")]
@@ -641,6 +643,7 @@ def test_the_least_is_that_of_as_many_episodes_as_can_refute():
     assert least_samples(met) == 40 * 6
 
 
+@pytest.mark.long
 def test_a_picture_with_channels_last_is_found_through_its_episodes():
     found = search(known.WORLDS["hidden Falling"], samples=400)
     assert (found.group["order"], found.fields["action"]) == (2, [[2, 1, 0]])
@@ -665,11 +668,13 @@ def test_the_groups_of_boards_are_those_that_take_rows_to_rows():
     assert known.rows_kept(known.WithoutDiagonal.rows) == known.WithoutDiagonal.known
 
 
+@pytest.mark.long
 def test_all_turns_of_numbered_places_are_found_though_few_episodes_begin_in_each():
     found = search(known.Circle, samples=100)
     assert (found.group["order"], found.complete) == (80, True)
 
 
+@pytest.mark.long
 def test_chance_that_hides_what_a_step_does_hides_no_symmetry():
     assert search(known.Draws, samples=400).group["order"] == known.Draws.known
 

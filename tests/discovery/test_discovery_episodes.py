@@ -1,10 +1,12 @@
 """Episodes of a black box against their own images: what ties two parts together is told, and no symmetry accused."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from symcheck.discovery.episode_counts import EpisodeCounts
 from symcheck.discovery.episode_orbits import EpisodeOrbits
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.rollouts import Rollouts
@@ -71,6 +73,20 @@ def test_what_a_step_does_refutes_an_action_map_or_the_map_with_every_one(skew, 
     assert bool(said) == bool(against)
 
 
+def test_what_is_asked_besides_takes_its_share_of_the_level():
+    """Where steps are asked about beside the reward, a broken map is refuted at twice the level."""
+
+    def least(orbits):
+        low, high = -200.0, 0.0  # powers of ten
+        for _ in range(14):
+            middle = (low + high) / 2
+            refuted = orbits.refute(place_alone.apply, 2, None, 10**middle)
+            low, high = (low, middle) if refuted else (middle, high)
+        return high
+
+    assert least(orbits_of(near, 0.0)) - least(orbits_of(near)) == pytest.approx(np.log10(2), abs=0.05)
+
+
 @pytest.mark.slow
 def test_right_maps_are_refused_as_seldom_as_the_level_says():
     """Thirty tests of symmetries at one in twenty: more than six refusals come with probability 1e-3."""
@@ -83,19 +99,26 @@ def test_right_maps_are_refused_as_seldom_as_the_level_says():
     assert refused <= 6
 
 
-def test_too_few_rare_rewards_leave_a_map_undecided():
+def test_too_few_rare_rewards_leave_a_map_undecided(monkeypatch):
+    from symcheck.discovery import witnesses
     from symcheck.discovery.by_states import Proposals
-    from symcheck.discovery.witnesses import Witnesses
 
-    class Witness(Witnesses):
+    class Witness(witnesses.Witnesses):
         def __init__(self, telling):
-            self._level = 2e-4
-            self._episodes = orbits_of(near), telling
+            self._lab = self._shrink = self._at_first = None
+            self._level, self._left, self._kept = 2e-4, [], witnesses._Kept()
+            orbits = orbits_of(near)
+            self._few = witnesses._Questioned((counts_of(orbits._rollouts), orbits), telling)
 
+        def _question(self, played, budget):
+            return self._few
+
+    monkeypatch.setattr(witnesses, "play_episodes", lambda *_: None)
     candidate = Candidate(both, SignedMap.of([0, 1], [-1, 1]), both)
     for telling, fates in ((5, ["undecided"]), (200, [])):
-        proposals = Proposals()
-        Witness(telling).hear(candidate, "both", both.apply, proposals)
+        proposals, witness = Proposals(), Witness(telling)
+        witness.hear(candidate, "both", both.apply, proposals)
+        witness.conclude(proposals)
         assert [trial.verdict for trial in proposals.refused] == fates
         assert len(proposals.candidates) == 1 - len(fates)
 
@@ -106,3 +129,91 @@ def test_coordinates_that_show_the_same_go_together():
     rows = np.random.default_rng(0).normal(size=(50, 2))
     pairs = _copies(np.concatenate([rows, -rows[:, :1]], axis=1), np.ones(3))
     assert pairs[0].tolist() == [1, 0, 0, 0, 0, 1]
+
+
+def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
+    from symcheck.discovery import black_box
+    from symcheck.discovery.by_states import Proposals
+
+    heard = []
+
+    class Witness:
+        def __init__(self, *_, **__):
+            pass
+
+        def hear(self, candidate, *_):
+            heard.append(candidate.residual)
+
+        def conclude(self, _):
+            pass
+
+    monkeypatch.setattr(black_box, "Witnesses", Witness)
+    monkeypatch.setattr(black_box, "_MOST_HEARD", 2)
+    swap = SignedMap.of([0, 1], [-1, 1])
+    fitting = [Candidate(both, swap, both, residual=misfit) for misfit in (0.3, 0.1, 0.2)]
+    proposals = Proposals()
+    black_box._hear_witnesses(SimpleNamespace(in_time=lambda share: True), fitting, proposals)
+    assert heard == [0.1, 0.2]
+    assert proposals.remarks == ["a limit of 2 left 1 maps untried that fit a model of rollouts"]
+    assert not proposals.complete
+
+
+def one_step_episodes(after, *, rewards=None, ended=None):
+    """Episodes of one step each that end in given places."""
+    count = len(after)
+    rewards = np.ones(count) if rewards is None else rewards
+    ended = np.zeros(count, bool) if ended is None else ended
+    return Rollouts(after, after, np.zeros((count, 1)), rewards, ended, np.arange(count))
+
+
+def counts_of(rollouts):
+    return EpisodeCounts(rollouts, np.random.default_rng(1), with_steps=False)
+
+
+@pytest.mark.parametrize(("left", "against"), [(-2.0, ""), (-2.1, "where the termination is not the usual one")])
+def test_walls_at_unequal_distances_are_told_by_where_episodes_end(left, against):
+    places = np.random.default_rng(0).uniform(-2.3, 2.3, (2000, 2))
+    places = places[(places[:, 0] > -2.1) | (np.arange(2000) % 3 == 0)]
+    ended = (places[:, 0] > 2.0) | (places[:, 0] < left)
+    ended &= np.random.default_rng(1).random(len(places)) < 0.9
+    mirrored = np.concatenate([places, places * [-1, 1]])  # as many steps on each side: only the ends differ
+    ended = np.concatenate([ended, (mirrored[len(places) :, 0] > 2.0) | (mirrored[len(places) :, 0] < left)])
+    counts = counts_of(one_step_episodes(mirrored, ended=ended))
+    assert counts.refute(SignedMap.of([0, 1], [-1, 1]).apply, 2, None, 1e-3) == against
+    assert counts.refute(SignedMap.of([0, 1], [1, -1]).apply, 2, None, 1e-3) == ""
+
+
+def collide(places):
+    """A dense reward, and a penalty where two robots in the plane are near each other."""
+    distance = np.hypot(places[:, 0] - places[:, 2], places[:, 1] - places[:, 3])
+    return -np.abs(places).sum(axis=1) - 2.0 * (distance < 0.3)
+
+
+@pytest.mark.parametrize(
+    ("signs", "against"), [([-1, 1, -1, 1], ""), ([-1, -1, -1, -1], ""), ([-1, 1, 1, 1], "reward")]
+)
+def test_a_rare_penalty_on_top_of_a_dense_reward_ties_two_robots_together(signs, against):
+    places = np.random.default_rng(0).uniform(-1, 1, (4000, 4))
+    rollouts = one_step_episodes(places, rewards=collide(places))
+    orbits = EpisodeOrbits(rollouts, np.random.default_rng(1), with_steps=False)
+    assert orbits.refute(SignedMap.of(range(4), signs).apply, 2, None, 2e-4) == against
+
+
+def test_a_map_falls_when_its_product_with_others_is_refuted():
+    from symcheck.discovery.witnesses import _Heard, _Kept
+
+    still = SignedMap.identity(1)
+
+    def heard(*signs):
+        state = SignedMap.of(range(2), signs)
+        return _Heard(Candidate(state, still, state), str(signs), state.apply)
+
+    kept = _Kept()
+    across, along, both = heard(-1, 1), heard(1, -1), heard(-1, -1)
+    kept.add(across)
+    kept.add(along)
+    assert kept.list_left([both]) == [both]
+    kept.refute(both)
+    assert [one for one, _ in kept.fallen] == [along]
+    assert kept.leads_to_refuted(along.candidate) == both
+    assert kept.list_left([across, along, both]) == [across]

@@ -19,8 +19,6 @@ RUN = sorted(
 
 def _tier(page):
     """Pages about faults verify robots several times each; they are checked with the planted faults."""
-    if page == "README.md":
-        return ()
     return pytest.mark.slow if page.startswith("docs/findings/") else pytest.mark.long
 
 

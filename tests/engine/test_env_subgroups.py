@@ -41,6 +41,7 @@ def reward_of(env):
     return report["reward_invariance"].causes
 
 
+@pytest.mark.long
 def test_one_favoured_direction_leaves_the_reflection_that_keeps_it():
     # Actions 1 to 4 are the four directions, in the order of quarter turns.
     for action in (1, 2):
@@ -52,10 +53,12 @@ def test_one_favoured_direction_leaves_the_reflection_that_keeps_it():
         assert len(cause.fields["generators"]) == 1
 
 
+@pytest.mark.long
 def test_two_opposite_directions_leave_a_subgroup_of_order_four():
     assert [cause.fields["order"] for cause in reward_of(wind(1, 3)) if cause.code == "SYM028"] == [4]
 
 
+@pytest.mark.long
 def test_two_neighbouring_directions_leave_the_reflection_that_swaps_them():
     assert [cause.fields["order"] for cause in reward_of(wind(1, 2)) if cause.code == "SYM028"] == [2]
 

@@ -224,6 +224,18 @@ def test_a_map_of_states_is_left_out_where_none_is_read() -> None:
     assert sc.verify_env(Cart, claim, samples=200)["group_axioms"].verdict == "passed"
 
 
+@pytest.mark.parametrize(("size", "expected"), [(1.0, "passed"), (1.01, "failed")])
+def test_a_function_of_states_that_is_not_its_own_inverse_breaks_the_group(size: float, expected: str) -> None:
+    claim = sc.Symmetry("mirror", C2, [lambda obs: -obs], [[1, 0]], state=[lambda state: -size * np.asarray(state)])
+    report = sc.verify_env(Settable, claim, samples=50)
+    assert report["group_axioms"].verdict == expected
+    if expected == "failed":
+        shown = report.to_dict()["properties"]
+        example = next(one["counterexample"] for one in shown if one["name"] == "group_axioms")
+        again = replay(Settable, claim, "group_axioms", example, EnvOptions(samples=50))
+        assert (again.verdict, again.checked, again.violations) == ("failed", 1, 1)
+
+
 @pytest.mark.parametrize(
     ("world", "expected", "note"),
     [

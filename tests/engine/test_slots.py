@@ -146,6 +146,7 @@ def test_a_black_box_batch_is_tested_by_episodes_of_all_its_slots() -> None:
     assert "failed" in _verdicts(_verify(lambda: Herd(noise=0.02, fault="wind"), samples=2000)).values()
 
 
+@pytest.mark.long
 def test_slots_that_start_alike_are_not_taken_for_independent_starts() -> None:
     for seed in range(3):
         assert _verify(lambda: OpenHerd(count=32, fault="same starts"), seed=seed).verdict == "passed"

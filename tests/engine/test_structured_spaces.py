@@ -157,7 +157,7 @@ VIEWS: dict[str, tuple[spaces.Space[Any], Any, Any]] = {
     [
         *((view, "paired") for view in VIEWS),
         ("sequence", "trajectory"),
-        ("multi-binary", "trajectory"),
+        pytest.param("multi-binary", "trajectory", marks=pytest.mark.long),
         *(pytest.param(view, "trajectory", marks=pytest.mark.slow) for view in VIEWS),
     ],
 )

@@ -101,6 +101,7 @@ def lander_map() -> dict[str, Any]:
 LANDER = ["-1", "+2", "-3", "+4", "-5", "-6", "+8", "+7"]
 
 
+@pytest.mark.long
 def test_a_mirrored_lander_lands_mirrored() -> None:
     pytest.importorskip("Box2D")
     claim = Symmetry("mirror", C2, [LANDER], [[0, 3, 2, 1]], state=[lander_map()])
@@ -190,6 +191,7 @@ def test_a_claim_that_moves_nothing_finds_no_violation_where_states_are_set_and_
         assert result.checked > 100
 
 
+@pytest.mark.long
 def test_blackjack_is_set_by_both_hands() -> None:
     def fours_and_sixes_for_fives(hands: Any) -> Any:
         """Cards are drawn with replacement: hands of one sum are one state to the rules."""

@@ -28,7 +28,7 @@ class Slope(Lines):
         (Columns(3, 3), {"name": "C2", "order": 2}, 6),
         (Movers(), {"name": "D4", "order": 8}, 0),
         pytest.param(Slope(3), {"name": "C2 x C2", "order": 4}, 4, marks=pytest.mark.slow),
-        (TurnByTurn(), {"name": "C2", "order": 2}, 2),
+        pytest.param(TurnByTurn(), {"name": "C2", "order": 2}, 2, marks=pytest.mark.long),
     ],
     ids=["columns", "movers", "slope", "pettingzoo"],
 )
@@ -46,6 +46,7 @@ def test_a_game_without_a_symmetry_has_none():
     assert "no rotation or flip of the board was verified" in found.to_text()
 
 
+@pytest.mark.long
 def test_the_command_writes_a_function_that_verify_game_takes(tmp_path, monkeypatch):
     from pathlib import Path
 

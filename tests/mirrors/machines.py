@@ -11,7 +11,7 @@ _LEG = """
     <body name="{n}_foot" pos="0 0 -.1"><geom name="{n}_foot" size=".02"/></body>
   </body>
 </body>"""
-_BODY = """<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/>
+BODY = """<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/>
 <geom type="box" size=".2 .1 .05"/>{}</body></worldbody></mujoco>"""
 FEET = ("FL", "FR", "RL", "RR")
 
@@ -21,8 +21,8 @@ def _legs(names, place):
 
 
 _PLACES = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1), "L": (0, 0.1), "R": (0, -0.1)}
-QUADRUPED = _BODY.format(_legs(FEET, _PLACES))
-SQUARE = _BODY.replace(".2 .1 .05", ".2 .2 .05").format(
+QUADRUPED = BODY.format(_legs(FEET, _PLACES))
+SQUARE = BODY.replace(".2 .1 .05", ".2 .2 .05").format(
     "".join(
         f'<body name="leg{k}" pos="{0.2 * x} {0.2 * y} 0" euler="0 0 {90 * k}"><joint name="hip{k}" axis="0 1 0"/>'
         f'<geom type="capsule" fromto="0 0 0 .2 0 -.1" size=".02"/></body>'
@@ -30,7 +30,7 @@ SQUARE = _BODY.replace(".2 .1 .05", ".2 .2 .05").format(
     )
 )
 WAIST = '<body name="head" pos="0 0 .2"><joint name="waist" axis="0 0 1"/><geom size=".05"/></body>'
-BIPED = _BODY.format(_legs(("L", "R"), _PLACES) + WAIST)
+BIPED = BODY.format(_legs(("L", "R"), _PLACES) + WAIST)
 
 
 def signed(index, sign):

@@ -44,6 +44,17 @@ def groups_by_cat(env, obs, actions):
     return obs, None if actions is None else torch.cat((actions, BIPED_JOINTS(actions)), dim=0)
 
 
+def groups_by_name(env, obs, actions):
+    """As above, for whichever groups there are."""
+    if obs is not None:
+        moved = obs.clone()
+        for name, move in {"policy": MOVE, "critic": CRITIC}.items():
+            if name in obs:
+                moved[name] = move(obs[name])
+        obs = torch.cat([obs, moved], dim=0)
+    return obs, None if actions is None else torch.cat((actions, BIPED_JOINTS(actions)), dim=0)
+
+
 def one_group_a_call(obs, actions, env, obs_type="policy"):
     """As rsl_rl 2 calls it: tensors, one group a call."""
     move = {"policy": MOVE, "critic": CRITIC}[obs_type]
@@ -72,7 +83,7 @@ class Utilities:
         return torch.cat((actions, BIPED_JOINTS(actions)), dim=0)
 
 
-@pytest.mark.parametrize("function", [groups_by_repeat, one_group_a_call, dictionary, Utilities()])
+@pytest.mark.parametrize("function", [groups_by_repeat, groups_by_name, one_group_a_call, dictionary, Utilities()])
 def test_every_form_is_called_as_its_library_does(function):
     assert check(function).verdict == "passed"
     report = check(function, BOTH)

@@ -1,5 +1,6 @@
 """Each known kind of fault in a mirror function is refused with its wrong columns; the right twin is accepted."""
 
+import numpy as np
 import pytest
 import torch
 from machines import (
@@ -7,6 +8,7 @@ from machines import (
     AXIAL_YZ,
     BIPED,
     BIPED_JOINTS,
+    BODY,
     COMMAND,
     COMMAND_YZ,
     POLAR,
@@ -165,6 +167,62 @@ def test_a_function_that_loses_joints_breaks_the_group_too():
     # Hips lack their signs, the waist is lost; in observation and action alike.
     codes = {0: "SYM222", 2: "SYM222", 4: "SYM220"}
     assert wrong_columns(report) == {(group, c): code for group in ("policy", "action") for c, code in codes.items()}
+
+
+def as_shown(x):
+    """Contacts, angles about x, y and z, then gravity, each by code that is right for what a robot shows alone."""
+    turned = torch.atan2(x[..., 4:7].sin(), x[..., 4:7].cos())
+    turned[..., 1] = x[..., 5].sin().asin()
+    down = x[..., 7:] / x[..., 7:].norm(dim=-1, keepdim=True).clamp_min(1e-9)
+    return torch.cat([SWAP_FEET((x[..., :4] > 0.5).to(x)), AXIAL(turned), POLAR(down)], -1)
+
+
+def test_functions_are_judged_on_numbers_that_a_robot_can_show():
+    written = layout("contacts", "euler_xyz", "gravity")
+    right = sc.verify_mirror(batched((as_shown, QUAD_XZ)), model=QUADRUPED, layout=written)
+    assert right["observation_columns"].verdict == "passed", right.to_text()
+    wrong = sc.verify_mirror(batched((lambda x: as_shown(x) * (x.abs() < 1), QUAD_XZ)), model=QUADRUPED, layout=written)
+    assert wrong["observation_columns"].verdict == "failed"
+
+
+def test_a_wrong_joint_is_drawn_on_a_robot_whose_links_keep_their_lengths():
+    """Two swings in the plane of the drawing, hip and foot 0.2 apart: the model's image is the pose mirrored."""
+    swing = """<body name="{n}" pos="0 {y} 0"><joint name="{n}_hip" axis="1 0 0"/><geom size=".03"/>
+    <body name="{n}_foot" pos="0 0 -.2"><joint name="{n}_foot" axis="1 0 0"/><geom size=".02"/></body></body>"""
+    model = BODY.format(swing.format(n="L", y=0.1) + swing.format(n="R", y=-0.1))
+    right, wrong = signed([2, 3, 0, 1], [-1] * 4), signed([2, 3, 0, 1], [1, -1, -1, -1])
+    assert sc.verify_mirror(batched((right, right)), model=model, layout=layout("joint_pos")).results[0].pictures == ()
+    report = sc.verify_mirror(batched((wrong, right)), model=model, layout=layout("joint_pos"))
+    pose, image, found = (drawing for _, drawing in report.results[0].pictures)
+    for drawing in (pose, image, found):
+        lengths = [np.hypot(x2 - x1, y2 - y1) for x1, y1, x2, y2 in drawing["lines"]]
+        np.testing.assert_allclose([n for n in lengths if n > 0], [0.1, 0.2] * 2, atol=1e-4)
+    flipped = {(name[0].translate({76: 82, 82: 76}) + name[1:], -x, y) for x, y, name, _ in pose["joints"]}
+    assert {(name, x, y) for x, y, name, _ in image["joints"]} == flipped
+    places = [[joint[:2] for joint in drawing["joints"] if joint[2] == "L_foot"] for drawing in (image, found)]
+    assert places[0] != places[1]
+    assert [name for *_, name, is_wrong in found["joints"] if is_wrong] == ["L_hip"]
+
+
+def test_each_half_alone_gets_the_images_that_it_gets_with_the_other():
+    right = batched((BIPED_JOINTS, BIPED_JOINTS))
+
+    def wrong(env, obs, actions, obs_type="policy"):
+        if actions is None:
+            return batched((NO_SIGNS, BIPED_JOINTS))(env, obs, actions)
+        return right(env, obs, actions)
+
+    passed = sc.verify_mirror(right, model=BIPED, layout=layout("joint_pos"))
+    assert passed.verdict == "passed"
+    assert passed["group_axioms"].max_residual == 0
+    # The robot is named beside a function, and once where it is the target itself.
+    assert passed.to_dict()["symmetry"] == "model mirror in the xz plane"
+    assert sc.verify_mirror(model=BIPED).to_dict()["symmetry"] == "mirror in the xz plane"
+    report = sc.verify_mirror(wrong, model=BIPED, layout=layout("joint_pos"))
+    assert report["observation_columns"].verdict == "passed"
+    assert report["group_axioms"].verdict == "failed"
+    (cause,) = report["group_axioms"].causes
+    assert (cause.code, cause.fields["missing"]) == ("SYM233", "actions")
 
 
 def test_expected_and_found_are_named_by_joint():

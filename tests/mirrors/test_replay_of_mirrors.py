@@ -1,6 +1,7 @@
 """`symcheck replay` of mirror functions, models and policies: it fails while the fault is there, and passes after."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -29,7 +30,9 @@ def run(*words):
 
 def change(path, text):
     """Another text, as a fresh process sees it: modules from files are loaded once a process."""
+    before = path.stat().st_mtime
     path.write_text(text)
+    os.utime(path, (before + 2, before + 2))  # what was compiled is known by second and length
     for name in [name for name in sys.modules if name.startswith(f"_symcheck_user_{path.stem}_")]:
         del sys.modules[name]
 

@@ -74,6 +74,7 @@ def test_the_layout_of_the_observation_is_the_environments(env_id, plane):
         assert symmetry.observation[0].apply(shown[0])[parts] == pytest.approx(shown[1][parts], abs=1e-9)
 
 
+@pytest.mark.long
 def test_the_engine_confirms_a_derived_mirror_and_refutes_a_broken_one():
     assert sc.verify_env("Ant-v5", mirror("Ant-v5"), samples=100).verdict == "passed"
     assert sc.verify_env("Walker2d-v5", mirror("Walker2d-v5"), samples=200).verdict == "passed"

@@ -188,7 +188,12 @@ def test_a_bound_is_stated_over_the_box_and_near_what_is_found(name: str) -> Non
     assert bound["value"] <= 100 * largest_residual(SUBJECTS[name].net(), SUBJECTS[name].world)
 
 
-@pytest.mark.parametrize("name", [name for name in SUBJECTS if not name.startswith("images")])
+VECTORS = [name for name in SUBJECTS if not name.startswith("images")]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (index % 2)) for index, name in enumerate(VECTORS)]
+)
 def test_the_units_of_each_layer_move_as_its_record_says_within_its_bound(name: str) -> None:
     net, result = SUBJECTS[name].net(), verified(SUBJECTS[name])
     seen: dict[str, list[np.ndarray]] = {"first": [], "second": []}

@@ -205,6 +205,7 @@ def test_an_average_is_proved_and_one_with_a_fault_fails() -> None:
     assert run_net(faulty, CLAIM, options=FEW).verdict == "failed"
 
 
+@pytest.mark.long
 def test_an_average_over_four_turns_holds_in_any_order_and_not_without_one() -> None:
     turn, count = permutation([2, 3, 4, 1]), 4
     claim = InputClaim((4,), (turn,))

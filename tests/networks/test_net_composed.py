@@ -112,7 +112,7 @@ def test_gates_that_are_exchanged_differently_are_not_proved() -> None:
     assert run_net(net, mirror(), options=NetOptions(samples=100)).verdict == "failed"
 
 
-@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("kind", ["RNN", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("GRU", "LSTM"))])
 def test_layers_over_a_sequence_are_proved_and_one_wrong_weight_is_found(kind: str) -> None:
     net = sequence_net(kind)
     assert run_net(net, SEQUENCE, options=OF_SEQUENCE).verdict == "proved"
@@ -121,7 +121,7 @@ def test_layers_over_a_sequence_are_proved_and_one_wrong_weight_is_found(kind: s
     assert failed_at(run_net(net, SEQUENCE, options=OF_SEQUENCE)) == {"rnn"}
 
 
-@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("kind", ["GRU", pytest.param("LSTM", marks=pytest.mark.long)])
 def test_the_hidden_state_of_a_sequence_of_observations_moves_as_the_report_says(kind: str) -> None:
     net = sequence_net(kind)
     report = verify_net(net, mirror(), input_shape=(3, 4), samples=64)
@@ -166,7 +166,9 @@ OF_TOKENS = NetOptions(samples=100, input_shape=(5, 6))
     [
         attention,
         lambda: attention(bias=False),
-        lambda: nn.TransformerEncoderLayer(6, 3, 12, batch_first=True, norm_first=True),
+        pytest.param(
+            lambda: nn.TransformerEncoderLayer(6, 3, 12, batch_first=True, norm_first=True), marks=pytest.mark.long
+        ),
     ],
     ids=["attention", "without biases", "encoder layer"],
 )

@@ -230,6 +230,7 @@ def test_nan_on_some_inputs_fails_and_shows_the_input() -> None:
     assert np.isnan(found.counterexample.residual)
 
 
+@pytest.mark.long
 def test_an_input_of_four_frames_ends_in_seconds() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(

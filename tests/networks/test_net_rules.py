@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import symcheck.engine.networks
 
 FOLDER = Path(symcheck.engine.networks.__file__).parent
@@ -23,6 +25,7 @@ def registering_modules(folder: Path, package: str) -> set[str]:
     return modules
 
 
+@pytest.mark.long
 def test_every_module_of_operators_is_loaded_by_the_interpreter() -> None:
     wanted = registering_modules(FOLDER, "symcheck.engine.networks")
     assert len(wanted) > 3

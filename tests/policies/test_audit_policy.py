@@ -104,6 +104,20 @@ def test_statistics_are_those_of_the_data_and_its_images():
     assert np.allclose(repaired["var"], both.var(0), atol=1e-12)
 
 
+def test_normalisers_of_dictionaries_are_repaired_key_by_key():
+    claim = sc.Symmetry("m", sc.groups.cyclic(2), [{"pair": ["-2", "-1"], "one": [-1]}], [[1]])
+    state = {"pair": {"mean": [1.0, 3.0], "var": [4.0, 6.0]}, "one": {"mean": [2.0], "var": [1.0]}}
+    repaired = sc.symmetrise_normaliser(state, claim)
+    assert {key: (each["mean"].tolist(), each["var"].tolist()) for key, each in repaired.items()} == {
+        "pair": ([-1.0, 1.0], [9.0, 9.0]),
+        "one": ([0.0], [5.0]),
+    }
+    with pytest.raises(sc.errors.SpecError, match="a mean and a variance, got Linear"):
+        sc.symmetrise_normaliser(nn.Linear(3, 3), MIRROR)
+    with pytest.raises(sc.errors.SpecError, match=r"a mean and a variance, got \['mean'\]"):
+        sc.symmetrise_normaliser({"mean": [0.0, 0.0, 0.0]}, MIRROR)
+
+
 def test_normalisers_of_stable_baselines_come_back_as_their_kind():
     pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.running_mean_std import RunningMeanStd

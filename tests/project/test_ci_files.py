@@ -49,7 +49,10 @@ def claim(folder: Path, symmetry: str) -> None:
     (folder / "wrong.toml").write_text(WRONG)
 
 
-@pytest.mark.parametrize(("symmetry", "code"), [("cartpole/mirror", 0), ("wrong.toml", 1), ("cartpole/mirrow", 2)])
+@pytest.mark.parametrize(
+    ("symmetry", "code"),
+    [pytest.param("cartpole/mirror", 0, marks=pytest.mark.long), ("wrong.toml", 1), ("cartpole/mirrow", 2)],
+)
 def test_the_action_leaves_summary_page_and_exit_code(checkout, symmetry, code):
     claim(checkout, symmetry)
     done = run(checkout, arguments="--quiet")
@@ -63,6 +66,7 @@ def test_the_action_leaves_summary_page_and_exit_code(checkout, symmetry, code):
     assert done.called == [("actions/upload-artifact@v4", uploaded)]
 
 
+@pytest.mark.long
 def test_the_action_works_in_the_folder_that_it_is_told_and_uploads_nothing_without_a_name(checkout):
     claim(checkout / "robots", "wrong.toml")
     done = run(checkout, working_directory="robots", artifact="")

@@ -31,22 +31,27 @@ def figures():
     return house_style.measure(house_style.source_files())
 
 
+@pytest.mark.long
 def test_functions_are_called_by_what_they_do_or_return(figures):
     assert figures.participle_share < PARTICIPLES, figures.participles
 
 
+@pytest.mark.long
 def test_no_private_name_stands_everywhere(figures):
     assert len(figures.homonyms) <= HOMONYMS, figures.homonyms
 
 
+@pytest.mark.long
 def test_locals_are_called_by_what_they_hold(figures):
     assert figures.vague_share < VAGUE, sorted(figures.vague)
 
 
+@pytest.mark.long
 def test_lines_that_are_not_obvious_say_why(figures):
     assert figures.comments_per_100 > COMMENTS
 
 
+@pytest.mark.long
 def test_modules_fit_into_450_lines(figures):
     assert {name: lines for name, lines in figures.long.items() if name not in LONG} == {}
 

@@ -232,6 +232,7 @@ def test_a_thousand_checks_fit_the_budget_and_no_failure_is_cut(many_runs: list[
     Page(text)
 
 
+@pytest.mark.long
 def test_one_run_of_a_thousand_properties_fits_the_budget(failing_run: RunResult) -> None:
     properties = tuple(
         dataclasses.replace(failing_run.properties[1], name=f"reward_invariance_{index}") for index in range(1000)

@@ -261,7 +261,11 @@ def test_every_method_emits_what_is_valid(method: Any, validator: jsonschema.Dra
 
 @pytest.mark.parametrize(
     ("target", "symmetry"),
-    [("FrozenLake-v1", "frozenlake/transpose"), ("CartPole-v1", "cartpole/mirror"), ("Ant-v5", "ant/front-back")],
+    [
+        ("FrozenLake-v1", "frozenlake/transpose"),
+        ("CartPole-v1", "cartpole/mirror"),
+        pytest.param("Ant-v5", "ant/front-back", marks=pytest.mark.long),
+    ],
 )
 def test_what_the_engine_emits_is_valid(target: str, symmetry: str, validator: jsonschema.Draft202012Validator) -> None:
     if target == "Ant-v5":

@@ -123,6 +123,7 @@ RUNS = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(RUNS, min_size=1, max_size=3))
 def test_every_writer_takes_every_result(runs: list[RunResult]) -> None:

@@ -98,6 +98,7 @@ def test_a_discrete_policy_takes_the_name_of_a_symmetry_or_its_file(tmp_path):
         sc.verify_net(str(tmp_path / "run.zip"), "cartpole/mirror", trust=True)
 
 
+@pytest.mark.long
 def test_a_broken_tie_of_deviations_and_of_statistics_is_noticed():
     model = agent(normalize=True).learn(32)
     policy = model.policy

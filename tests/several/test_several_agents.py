@@ -1,6 +1,8 @@
 """Environments of several agents under permutations of agents: right ones pass, and each fault fails its property."""
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 from two_agents import (
     BlackBox,
     BlackBoxPullsHarder,
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 import symcheck as sc
 from symcheck.cli.main import app
 from symcheck.errors import SpecError, TargetError
+from symcheck.symmetry.agents import joint_symmetry
 
 SWAPPED = [{"left": "right", "right": "left"}]
 
@@ -93,6 +96,7 @@ def test_a_continuous_group_of_several_agents_is_refused():
         sc.verify_env(Tug, turn, samples=20)
 
 
+@pytest.mark.long
 def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(tmp_path, monkeypatch):
     from pathlib import Path
 
@@ -203,6 +207,7 @@ def sides(hunter=("-2", "+1")):
     )
 
 
+@pytest.mark.long
 def test_every_agent_may_have_a_map_of_its_own():
     report = sc.verify_env(Duel, sides(), samples=200)
     assert report.verdict == "passed", report.to_text()
@@ -218,3 +223,16 @@ def test_a_map_of_an_agent_that_is_not_there_is_refused():
     wrong = sc.Symmetry("w", sc.groups.cyclic(2), [{"left_hunter": [1, 1], "left_runer": [1]}], [{}], agents=[SIDES])
     with pytest.raises(SpecError, match=r"there is no agent 'left_runer'.*left_runner"):
         sc.verify_env(Duel, wrong, samples=20)
+
+
+def test_an_observation_whose_parts_are_named_as_agents_takes_the_mapping_itself():
+    agents = ("left", "right")
+    seen = spaces.Dict({"left": spaces.Box(-1, 1, (2,)), "right": spaces.Box(-1, 1, (1,))})
+    claim = sc.Symmetry("flip", sc.groups.cyclic(2), [{"left": ["-2", "-1"], "right": [-1]}], [[1, 0]])
+    acted = dict.fromkeys(agents, spaces.Discrete(2))
+    joint = joint_symmetry(claim, agents, dict.fromkeys(agents, seen), acted)
+    view = {"observation": {"left": np.array([0.1, 0.2]), "right": np.array([0.3])}, "alive": 1}
+    moved = joint.observation[0].function(dict.fromkeys(agents, view))
+    for agent in agents:
+        np.testing.assert_allclose(moved[agent]["observation"]["left"], [-0.2, -0.1])
+        np.testing.assert_allclose(moved[agent]["observation"]["right"], [-0.3])

@@ -1,4 +1,4 @@
-"""The networks side by side: steps to the threshold, returns, and whether each is what it claims to be."""
+"""Compares the networks: steps to the threshold, returns, and the verdict on each network's claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs that stopped early, each by name: a page that hid them would flatter its network."""
+"""Lists every run that stopped early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every single run, on demand: one figure per network, all on the same scales."""
+"""Every single run, in a section that opens on demand: one figure per network, all on the same scales."""
 
 from __future__ import annotations
 

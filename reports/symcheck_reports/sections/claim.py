@@ -1,4 +1,4 @@
-"""What is claimed: the equations, with this subject's own L and K written out."""
+"""The claim: its equations, with L and K of this subject written out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = {
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None if the run says nothing about its claim."""
+    """The section, or None if the run does not describe its claim."""
     if not run.claims:
         return None
     parts = [(*_PARTS.get(part, (f"On {part}", "L")), _formulas_by_generator(texts)) for part, texts in run.claims]

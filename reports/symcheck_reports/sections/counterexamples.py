@@ -1,4 +1,4 @@
-"""Every counterexample in full: input and image, expected and measured, causes, how to see it again."""
+"""Every counterexample in full: input and image, expected and measured values, causes, how to reproduce it."""
 
 from __future__ import annotations
 

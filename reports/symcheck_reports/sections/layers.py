@@ -1,4 +1,4 @@
-"""A network's chain of layers: what acts on the output of each, and where the chain breaks."""
+"""A network's chain of layers: the action on the output of each, and where the chain breaks."""
 
 from __future__ import annotations
 

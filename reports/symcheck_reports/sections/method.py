@@ -1,4 +1,4 @@
-"""How it was tested: the method and why, seed, false-alarm rate, versions, and the command that repeats the run."""
+"""The method and the reason for it, seed, false-alarm rate, versions, and the command that repeats the run."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ VERDICTS = (
 
 
 def build(run: RunView) -> Section | None:
-    """The section; it is never empty, because every run has a seed and a level."""
+    """The section, which is never empty, because every run has a seed and a level."""
     return section("method", f"{run.anchor}-method", "How it was tested", run=run, verdicts=VERDICTS)

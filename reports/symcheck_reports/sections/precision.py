@@ -1,4 +1,4 @@
-"""A network's outputs at each precision, and the decisions that flip: what a deployed network does beside its copy."""
+"""A network's outputs at each precision, and the decisions that flip between the deployed network and its copy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from symcheck_reports.views import RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None if nothing was measured at a precision."""
+    """The section, or None if no precision was measured."""
     if not run.precisions and run.decisions is None:
         return None
     return section(
@@ -21,7 +21,7 @@ def build(run: RunView) -> Section | None:
 
 
 def decision_sentence(checked: int, flips: int) -> str:
-    """What a policy that takes the largest output does under the symmetry.
+    """A sentence on the decisions of a policy that takes the largest output.
 
     Example:
         >>> decision_sentence(2000, 0)

@@ -1,4 +1,4 @@
-"""The table of properties: what each claims, its verdict, and on how much evidence."""
+"""The table of properties: each claim, its verdict and the amount of evidence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from symcheck_reports.views import RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section; with no property it says that nothing was checked."""
+    """The section; without properties it says that nothing was checked."""
     regions = list(dict.fromkeys(p.region for p in run.properties if p.region and p.region not in run.noted_regions))
     title = "What was found"
     return section("properties", f"{run.anchor}-properties", title, run=run, regions=regions)

@@ -1,7 +1,7 @@
-"""Residuals against their tolerance: one logarithmic scale for all, because each is divided by its own tolerance.
+"""Residuals divided by their tolerances, on one logarithmic scale.
 
-Properties and coordinates differ in unit; the ratio residual / tolerance does not. Left of 1 holds, right of
-1 does not.
+Properties and coordinates differ in unit; the ratio residual / tolerance is comparable. A ratio below 1 holds, a ratio
+above 1 does not.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Row:
 
     Attributes:
         name: property or coordinate.
-        residual: in the property's own unit.
-        tolerance: in the same unit; None if none applies.
+        residual: the residual, in the property's own unit.
+        tolerance: the tolerance, in the same unit; None if none applies.
         is_coordinate: whether the row belongs to the property above it.
         unit: the residual's norm and unit, for properties.
     """
@@ -105,7 +105,7 @@ def _most_telling(rows: Sequence[Row], limit: int = MAX_ROWS) -> list[Row]:
 
 
 def ratio_text(ratio: float | None) -> str:
-    """The ratio in words a reader can compare: "0", "3.1e-04", "310"."""
+    """The ratio as text: "0", "3.1e-04", "310"."""
     if ratio is None:
         return "–"
     if math.isinf(ratio):

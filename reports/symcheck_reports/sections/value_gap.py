@@ -1,4 +1,4 @@
-"""What violations can cost: how far the optimal values of a step and its image lie apart."""
+"""The largest loss from violations: the difference between the optimal values of a step and its image."""
 
 from __future__ import annotations
 

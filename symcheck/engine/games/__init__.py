@@ -1,1 +1,1 @@
-"""Runs over board games: positions from legal play, what is compared there, and causes of differences."""
+"""Runs on board games: positions from legal play, comparisons, and causes of differences."""

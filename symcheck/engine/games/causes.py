@@ -30,7 +30,7 @@ class Seen:
     """What is known about one image that is wrong somewhere.
 
     Attributes:
-        index: of the image.
+        index: the index of the image.
         given: the place of each entry in the policy image; None if it is not a permutation.
         implied: by move, the unique move that leads to the image of the next board.
         misplaced: moves whose place in the policy image contradicts the next states.

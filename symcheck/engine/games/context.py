@@ -27,7 +27,7 @@ class GameContext:
 
     Attributes:
         game: the game.
-        options: of the run.
+        options: the options of the run.
         deadline: on the clock of `time.monotonic`; None for none.
         causes: why moves are wrong, computed on first use.
     """

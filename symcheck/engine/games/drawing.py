@@ -24,7 +24,7 @@ def draw(part: str, violation: Violation) -> tuple[tuple[str, Drawing], ...]:
 
     Args:
         part: the property.
-        violation: of the property.
+        violation: a violation of the property.
 
     Returns:
         (caption, drawing) pairs; empty if boards are not grids.

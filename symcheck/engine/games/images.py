@@ -40,7 +40,7 @@ class Probe:
     """A policy vector with distinct entries: 1 to n divided by their sum, in random order.
 
     Attributes:
-        ranks: of the entries, (actions,).
+        ranks: the ranks of the entries, (actions,).
     """
 
     ranks: Ints

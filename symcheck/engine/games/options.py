@@ -15,7 +15,7 @@ class GameOptions(RunOptions):
     """How much of a game to test.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> GameOptions(samples=0)

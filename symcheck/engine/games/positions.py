@@ -62,7 +62,7 @@ class Player:
     """Plays a game and, if boards are not states, its images in parallel.
 
     Args:
-        rules: of the game.
+        rules: the rules of the game.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -113,9 +113,9 @@ def gather_positions(player: Player, samples: int, seed: int, deadline: float | 
     """Gather the positions to test.
 
     Args:
-        player: of the game.
+        player: the player of the game.
         samples: the number of positions, unless the game has few.
-        seed: of the games played.
+        seed: the seed of the games played.
         deadline: on the clock of `time.monotonic`; None for none.
 
     Returns:

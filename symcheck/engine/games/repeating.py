@@ -28,7 +28,7 @@ def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int
     Args:
         game: the game.
         reached: positions with their first results.
-        seed: of the policy vector.
+        seed: the seed of the policy vector.
     """
     chosen = _spread(reached, _AGAIN)
     once = [_answers(position.node) for position in chosen]
@@ -61,7 +61,7 @@ def images_repeat(game: Game, reached: Sequence[Reached], seed: int) -> bool:
     Args:
         game: the game.
         reached: positions with their first images.
-        seed: of the policy vector.
+        seed: the seed of the policy vector.
     """
     chosen = _spread(reached, _AGAIN)
     fresh = [Rules(game, seed) for _ in range(2)]
@@ -80,10 +80,10 @@ def is_seen_again(
     Args:
         examples: violations of one property.
         part: the property.
-        comparison: the one that found them.
+        comparison: the comparison that found them.
         game: the game, called anew.
         reached: positions from which a move is played between the calls.
-        seed: of the policy vector and of those moves.
+        seed: the seed of the policy vector and of those moves.
     """
     rng = np.random.default_rng(seed)
     for example in _spread(examples, _EXAMPLES):

@@ -21,9 +21,9 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
 
     Args:
         game: the game.
-        name: of the property.
+        name: the name of the property.
         example: the counterexample of the report.
-        seed: of the run.
+        seed: the seed of the run.
 
     Returns:
         failed if the image still differs.

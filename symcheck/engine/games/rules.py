@@ -14,7 +14,7 @@ class Node:
     """A state with the cached results of the game's functions.
 
     Args:
-        rules: of the game.
+        rules: the rules of the game.
         state: the game's own state.
     """
 
@@ -66,7 +66,7 @@ class Rules:
 
     Args:
         game: the game.
-        seed: of the policy vector.
+        seed: the seed of the policy vector.
     """
 
     def __init__(self, game: Game, seed: int) -> None:

@@ -17,7 +17,7 @@ def shrink(violation: Violation, part: str, comparison: Comparison, player: Play
     """Remove moves from a counterexample.
 
     Args:
-        violation: of one property.
+        violation: a violation of one property.
         part: the property.
         comparison: detects violations at a position.
         player: plays the shorter games.

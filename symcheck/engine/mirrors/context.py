@@ -46,8 +46,8 @@ class MirrorContext:
     Attributes:
         laid: the layout applied to the robot; None for a model alone.
         function: the mirror function; None for a model alone.
-        options: of the run.
-        differences: of the model under each generator, the largest first.
+        options: the options of the run.
+        differences: the differences of the model under each generator, the largest first.
         unpaired: elements without an image, in words, with the name of the isometry.
         remarks: settings under which even a symmetric model is only nearly symmetric.
         elements: the model elements that were compared with their images.

@@ -22,7 +22,7 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
     Args:
         context: the run.
         equation: the claim about them.
-        names: of the groups.
+        names: the names of the groups.
 
     Returns:
         failed if a column is wrong, with one cause per mistake; undecided if the mirror changes nothing.

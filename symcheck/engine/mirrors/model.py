@@ -13,7 +13,7 @@ def model_context(robot: Robot, options: MirrorOptions) -> MirrorContext:
 
     Args:
         robot: a model with its images.
-        options: of the run.
+        options: the options of the run.
 
     Returns:
         A context without function and layout.

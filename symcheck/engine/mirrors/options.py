@@ -18,7 +18,7 @@ class MirrorOptions(RunOptions):
     """How much of a mirror function to test, and which differences of a model count.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> MirrorOptions(tolerance=-1)

@@ -45,7 +45,7 @@ def run_mirror(
     Args:
         function: a batched mirror function, or an object that transforms both halves; None checks the model.
         loaded: the model.
-        layout: of observations and actions; for a model alone, its plane and the number of groups.
+        layout: the layout of observations and actions; for a model alone, its plane and the number of groups.
         options: how much to test.
         target: the subject's name in reports.
         command: the command line that repeats the run; "" if none exists.

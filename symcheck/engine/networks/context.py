@@ -345,7 +345,7 @@ class NetContext:
 
     @property
     def _answers_by_gradients(self) -> bool:
-        """Whether the network answers otherwise while gradients are recorded, as in a plain call."""
+        """Whether the network computes a different function while gradients are recorded, as in a plain call."""
         subject = self.subject
         # draws that a seed fixes are fixed by call, and these are calls of another copy
         if subject.coarse or subject.training or not self.repeatable or self.options.noise_seed is not None:
@@ -418,7 +418,7 @@ class NetContext:
 
     @property
     def adapter_note(self) -> Statement | None:
-        """What an adapter says of how the policy is called; None for networks that are called as they are."""
+        """The adapter's note on how the policy is called; None for networks without an adapter."""
         return getattr(self._adapted, "note", None)
 
     @property

@@ -106,9 +106,9 @@ def pytest_source(
     Args:
         net: the network.
         symmetry: the claim.
-        result: of `run_net` on these, with a counterexample of `network_equivariance`.
+        result: the result of `run_net` on these, with a counterexample of `network_equivariance`.
         target: "module:name" or "file.py:name" of the network or its factory, from which the test loads it.
-        options: of the run.
+        options: the options of the run.
         checkpoint: a state dict for the test to load, if the run did.
 
     Returns:

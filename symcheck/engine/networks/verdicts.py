@@ -138,13 +138,13 @@ def assess_changing_calls(alone: Assessment, what: str) -> Assessment:
 
 
 def assess_by_gradients(usual: Assessment) -> Assessment:
-    """What can be said of a network that answers otherwise while gradients are recorded.
+    """The result for a network that computes a different function while gradients are recorded.
 
     Args:
-        usual: what its answers without gradients showed; nothing is violated.
+        usual: the result without gradients, in which nothing is violated.
 
     Returns:
-        In doubt: samples are calls without gradients.
+        In doubt, because samples are calls without gradients.
     """
     return _doubt(usual, state(ReasonCode.ANSWERS_BY_GRADIENTS.value))
 

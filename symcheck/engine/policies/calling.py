@@ -31,7 +31,7 @@ class Policy:
 
     Attributes:
         net: a copy in evaluation mode, in float64 if it supports that.
-        dtype: of its inputs.
+        dtype: the dtype of its inputs.
         action_width: number of action components.
         grouped: whether a mapping of observations is passed as a TensorDict.
     """
@@ -127,7 +127,7 @@ class Answer:
 
 
 def open_policy(net: nn.Module, batch: Any, action_width: int) -> Policy:
-    """Copy a policy and find out how to call it.
+    """Copy a policy and determine its calling convention.
 
     Args:
         net: not modified.

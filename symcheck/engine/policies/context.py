@@ -31,8 +31,8 @@ class PolicyContext:
         policy: in float64.
         symmetry: the claim.
         observations: the visited states, stacked, or a mapping of them.
-        options: of the run.
-        names: of the actions.
+        options: the options of the run.
+        names: the names of the actions.
     """
 
     policy: Policy

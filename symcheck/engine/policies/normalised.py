@@ -32,8 +32,8 @@ class Normalised:
 
     Attributes:
         module: the module of the policy.
-        keys: of the observation, in column order; None if the observation is one array.
-        shapes: of one observation under each key.
+        keys: the keys of the observation, in column order; None if the observation is one array.
+        shapes: the shapes of one observation under each key.
     """
 
     module: nn.Module
@@ -75,7 +75,7 @@ def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype:
 
     Args:
         module: a module with column statistics.
-        answer: of the policy, with the recorded inputs of the module.
+        answer: the answer of the policy, with the recorded inputs of the module.
         observations: one array, or a mapping of arrays.
         dtype: the dtype of the policy's input.
     """

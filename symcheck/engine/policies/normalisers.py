@@ -103,7 +103,7 @@ def average(mean: Floats, variance: Floats, entries: list[Entry], symmetry: Symm
     """Mean and variance of a mixture over the group.
 
     Args:
-        mean: of every column, any shape of the right size.
+        mean: the mean of every column, any shape of the right size.
         variance: the same.
         entries: one per generator.
         symmetry: for its group.

@@ -12,10 +12,10 @@ from symcheck.errors import OptionError
 
 @dataclass(frozen=True)
 class PolicyOptions(RunOptions):
-    """The largest accepted residual, and its unit.
+    """The options of an audit of a policy: the largest accepted residual, and its unit.
 
     Raises:
-        OptionError: naming the option, what was expected and what was given.
+        OptionError: an option is invalid; the message gives the expected and the given value.
 
     Example:
         >>> PolicyOptions(tolerance=0)

@@ -1,1 +1,1 @@
-"""Pong and Breakout: the paper's images by the thousand, and a machine whose whole state can be read and set."""
+"""Pong and Breakout: vectorised image environments as in the paper, and an emulator whose state can be set."""

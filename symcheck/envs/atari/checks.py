@@ -16,16 +16,16 @@ STATE_KEYS = ("seeds", "played", "games")
 
 
 def whole_number(given: Any, where: str, *, least: int, most: int | None = None) -> int:
-    """A whole number within its range.
+    """Read an integer within a range.
 
     Args:
         given: anything that counts as an index: an int, a NumPy integer, an array of one without axes.
         where: the name of the argument, for the message.
-        least: the smallest that is allowed.
-        most: the largest, or None.
+        least: the smallest allowed value.
+        most: the largest allowed value, or None.
 
     Returns:
-        It, as an int.
+        The number as an int.
 
     Raises:
         OptionError: anything else.
@@ -47,10 +47,10 @@ def whole_number(given: Any, where: str, *, least: int, most: int | None = None)
 
 
 def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
-    """The reduction asked for, or the game's own.
+    """The requested image reduction, or the game's default.
 
     Raises:
-        OptionError: an unknown one.
+        OptionError: an unknown reduction.
     """
     if given not in (None, "every_second", "means"):
         raise OptionError(f"expected 'every_second' or 'means', got {given!r}.", where="reduction")
@@ -58,10 +58,10 @@ def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
 
 
 def spread_seeds(seed: Any, count: int) -> list[int]:
-    """A seed for each of `count` environments: spawned from one, or as they are given.
+    """One seed for each of `count` environments: spawned from one seed, or as given.
 
     Raises:
-        OptionError: another number of seeds, or a seed that is not a whole number or is negative.
+        OptionError: the wrong number of seeds, or a seed that is negative or not an integer.
 
     Example:
         >>> spread_seeds([5, 6], 2)
@@ -84,14 +84,14 @@ def checked_games(
 
     Args:
         state: what `AtariVector.state` returned.
-        kind: of the environments: what their states say of the game and its variant. States that do not say it, as
-            earlier versions wrote them, are taken to fit.
-        environments: how many there are.
-        actions: how many actions the game has.
+        kind: the game and its variant, as the states of these environments record them. States written by earlier
+            versions do not record them and are accepted.
+        environments: the number of environments.
+        actions: the number of actions of the game.
         horizon: steps after which a game is truncated.
 
     Raises:
-        TargetError: something else, or the state of another game, variant or number of environments.
+        TargetError: not a state, or the state of another game, variant or number of environments.
     """
     if not isinstance(state, Mapping) or any(key not in state for key in STATE_KEYS):
         given = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__

@@ -1,7 +1,7 @@
-"""The properties of each game: its actions, its axis, and the part of its screen that is kept.
+"""The properties of each game: its actions, its mirror axis, and the part of its screen that is kept.
 
-A screen has 210 rows and 160 columns of grey values. Rows 34 to 193 hold the field of either game; what lies above (the
-score) and below is cut off.
+A screen has 210 rows and 160 columns of grey values. Rows 34 to 193 show the playing field of both games; the rows
+above (the score) and below are cropped.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Game:
 
     Attributes:
         name: the name of its ROM.
-        actions: what each action does, in the order of the game's minimal set.
-        swapped: where the reflection sends each action.
+        actions: the meaning of each action, in the order of the game's minimal action set.
+        swapped: the image of each action under the reflection.
         operator: the reflection of the image.
-        reduction: how the field is brought to 80 x 80; the one that commutes with the game's own axis.
-        painted: rectangles of the screen that are painted black, as (first row, end, first column, end).
-        fire_starts_lives: whether the ball is served when fire is pressed, so that each life begins with it.
+        reduction: how the field is reduced to 80 x 80; this reduction commutes with the game's reflection.
+        painted: rectangles of the screen that are blackened, as (first row, end, first column, end).
+        fire_starts_lives: whether fire serves the ball, so that each life must begin with it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Game:
 
     @property
     def fire(self) -> int:
-        """The action that presses fire and nothing else."""
+        """The action that only presses fire."""
         return self.actions.index("fire")
 
 
@@ -81,7 +81,7 @@ def find_game(name: str) -> Game:
         The game.
 
     Raises:
-        TargetError: an unknown name; suggests the nearest.
+        TargetError: an unknown name; the message suggests the nearest one.
 
     Example:
         >>> find_game("pong").swapped
@@ -96,13 +96,13 @@ def rom_path(game: Game) -> Path:
     """The file of a game's ROM, which ale-py ships.
 
     Args:
-        game: which.
+        game: the game.
 
     Returns:
         Its path.
 
     Raises:
-        TargetError: ale-py is not installed, or has no such file; names the folder that was searched.
+        TargetError: ale-py is not installed, or has no such file; the message names the folder that was searched.
     """
     try:
         from ale_py import roms

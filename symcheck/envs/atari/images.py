@@ -1,6 +1,6 @@
-"""One game as a Gymnasium environment of images: what `AtariVector` shows, from a single emulator.
+"""A game as a Gymnasium environment with image observations: those of `AtariVector`, from a single emulator.
 
-The two agree bit for bit (tested), so what is verified here holds for the environments that agents train on.
+Both agree bit for bit (tested), so verdicts here hold for the environments that agents train on.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from symcheck.errors import OptionError
 
 
 class AtariEnv(gym.Env[Any, Any]):
-    """A game, stepped four frames at a time; base of the environments of images and of objects.
+    """A game stepped four frames at a time; the base class of the environments with image and object observations.
 
     Args:
         game: "pong" or "breakout".
-        symmetrized: draw for each episode whether it is played reflected.
-        clip_rewards: rewards are replaced by their sign.
-        episodic_life: a lost life ends the episode; the next one continues with the game.
-        horizon: steps of a game after which it is truncated.
+        symmetrized: whether to reflect each episode with probability 1/2.
+        clip_rewards: whether rewards are replaced by their sign.
+        episodic_life: whether a lost life ends the episode; the next episode continues the game.
+        horizon: the number of steps after which a game is truncated.
         render_mode: "rgb_array" or None.
 
     Raises:
         TargetError: an unknown game, or a ROM that is missing.
-        OptionError: a number out of range, or another render mode.
+        OptionError: a number out of range, or an unknown render mode.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012 - as Gymnasium has it
@@ -65,14 +65,15 @@ class AtariEnv(gym.Env[Any, Any]):
         """Begin a game, or after a lost life the next life of the same game.
 
         Args:
-            seed: of the numbers of no-ops and of what is drawn for a game; begins a new game.
-            options: {"noops": n} for exactly n no-ops of a new game, 0 to 29 (those that are drawn are 0 to 28).
+            seed: seeds the numbers of no-ops and all other random choices of a game; a seed starts a new game.
+            options: {"noops": n} starts a new game with exactly n no-ops, 0 to 29 (random numbers of no-ops are 0 to
+                28).
 
         Returns:
             The observation and {"lives", "reflected"}.
 
         Raises:
-            OptionError: another number of no-ops.
+            OptionError: a number of no-ops out of range.
         """
         super().reset(seed=seed)
         noops = (options or {}).get("noops")
@@ -97,7 +98,7 @@ class AtariEnv(gym.Env[Any, Any]):
         """Repeat an action for four frames, or until the game is over.
 
         Raises:
-            OptionError: no action of the game.
+            OptionError: not an action of the game.
         """
         number = whole_number(action, "action", least=0, most=len(self.game.actions) - 1)
         gained = self._play(self._translate_action(number))
@@ -114,7 +115,7 @@ class AtariEnv(gym.Env[Any, Any]):
         return observation, reward, over or (lost and self._episodic), truncated, {**self._info(), "score": gained}
 
     def render(self) -> Any:
-        """The screen as the player sees it: reflected where the game is; (210, 160, 3)."""
+        """The screen as the player sees it, reflected if the episode is; (210, 160, 3)."""
         colours = self.machine.colours()
         # Colours have the channel as a last axis, so rows and columns are one place further left.
         return np.flip(colours, self._axis + 2).copy() if self._reflected else colours
@@ -150,11 +151,11 @@ class AtariEnv(gym.Env[Any, Any]):
 
 
 class AtariImageEnv(AtariEnv):
-    """The paper's images: four frames of 80 x 80 grey values, the oldest first.
+    """Image observations as in the paper: four frames of 80 x 80 grey values, the oldest first.
 
     Args:
         game: "pong" or "breakout".
-        reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
+        reduction: how the field is reduced to 80 x 80; None for the game's default (see `pixels`).
         **arguments: as for `AtariEnv`.
 
     Raises:

@@ -1,8 +1,8 @@
-"""One emulator of one game: frames, memory, and its whole state as numbers that can be written back.
+"""An emulator of one game: frames, memory, and its complete state as numbers that can be written back.
 
-The emulator's saved state holds what its memory does not: where the paddle's knob stands. Both together are the state
-of the game: put into a saved state of any moment, they reproduce every later frame (tested). So a reflected state can
-be set, knob included.
+The emulator's saved state contains the position of the paddle's knob, which the memory does not. Memory and knob
+together are the state of the game: written into the saved state of any moment, they reproduce every later frame
+(tested). So a reflected state can be set, knob included.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Machine:
         self._fresh: bytes | None = None
 
     def start(self, noops: int) -> None:
-        """Begin a game: one frame of fire, which serves, then no-ops for that many frames; as the vectoriser does."""
+        """Begin a game as the vectoriser does: one frame of fire, which serves, then the given number of no-ops."""
         if self._fresh is None:
             self._ale.reset_game()
             self._fresh = self.save()
@@ -64,14 +64,14 @@ class Machine:
 
     @staticmethod
     def draw_noops(rng: np.random.Generator) -> int:
-        """How many no-ops precede a game, as the vectoriser draws them: 0 to 29, of which the press of fire is one.
+        """Draw the number of no-ops before a game as the vectoriser does: 0 to 29, including the press of fire.
 
-        So 0 to 28 follow it, 0 twice as often as each of the others.
+        So 0 to 28 no-ops follow the press of fire; 0 is twice as likely as any other number.
         """
         return max(0, int(rng.integers(MOST_NOOPS)) - 1)
 
     def act(self, action: int) -> float:
-        """One frame; the reward."""
+        """Step one frame and return the reward."""
         return float(self._ale.act(self._actions[action], 1.0))
 
     @property
@@ -120,15 +120,15 @@ class Machine:
         return int(struct.unpack_from("<i", self.save())[0])
 
     def place(self, ram: npt.NDArray[np.uint8], knob: float, *, score: int | None = None) -> None:
-        """Put the game into the state with this memory and knob, the knob within its range.
+        """Put the game into the state with this memory and knob; the knob is clipped to its range.
 
         The rest comes from one saved moment of the first game, the same for every state.
 
         Args:
             ram: shape (128,).
             knob: in ohms.
-            score: of Pong, the player's points less the opponent's; a step pays what it gains over this. None to count
-                from the score of the saved moment.
+            score: the score before the step (in Pong, the player's points minus the opponent's); the reward is the gain
+                over it. None counts from the score of the saved state.
         """
         # A saved state holds more than memory and knob (timers, the screen's position): those come from one template.
         if self._base is None:

@@ -1,14 +1,14 @@
-"""Pong seen as numbers: where ball and paddles are, read from memory, and states that can be set.
+"""Pong with object observations: positions of ball and paddles read from memory, and settable states.
 
-Positions are screen rows counted from the axis about which the ball reflects, so that the reflection of an observation
-only changes signs. A state is the moving parts in the same form and every other byte of the memory as it is, so that
-the reflection of a state changes signs, too:
+Positions are screen rows relative to the axis of reflection, so the reflection of an observation only changes signs. A
+state contains the moving parts in the same form and all other bytes of the memory unchanged, so the reflection of a
+state only changes signs, too:
 
     y, y', paddle, paddle's next, opponent, opponent's copy, knob | in play, 122 bytes
 
 Memory: byte 54 is the row of the ball (0 while there is none), 56 its speed, 49 and 58 the same along the columns, 51
-and 60 the player's paddle now and next, 50 and 21 the opponent's, 13 and 14 the points of opponent and player. Found by
-watching which bytes move with what the screen shows, and confirmed by setting them (tests).
+and 60 the player's paddle now and next, 50 and 21 the opponent's, 13 and 14 the points of opponent and player. These
+addresses were found by comparing memory with the screen, and confirmed by setting them (tests).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PongObjectsEnv(AtariEnv):
     """Pong as a dictionary of numbers.
 
     Args:
-        **arguments: as for `AtariEnv`, the game left out.
+        **arguments: as for `AtariEnv`, without the game.
 
     Attributes:
         observation_space: `ball` (row, column, speed along either; 0 while there is none), `paddle` and `opponent`
@@ -83,7 +83,7 @@ class PongObjectsEnv(AtariEnv):
 
 
 class SettablePongEnv(PongObjectsEnv):
-    """Pong whose whole state can be read and set, so that a state and its reflection can be stepped side by side."""
+    """Pong with readable and settable state, so that a state and its reflection can be stepped side by side."""
 
     def __init__(self, **arguments: Any) -> None:
         if arguments.get("symmetrized"):
@@ -91,14 +91,14 @@ class SettablePongEnv(PongObjectsEnv):
         super().__init__(**arguments)
 
     def get_state(self) -> Floats:
-        """The state, shape (130,): seven numbers that the reflection negates, whether there is a ball, 122 bytes."""
+        """The state, shape (130,): seven numbers that the reflection negates, a flag for the ball, 122 bytes."""
         return state_of(self.machine.ram(), self.machine.knob)
 
     def set_state(self, state: npt.ArrayLike) -> None:
-        """Put the game into a state; halves are rounded up, the knob stays within its range.
+        """Put the game into a state; halves are rounded up, and the knob is clipped to its range.
 
         Raises:
-            OptionError: for another shape, or numbers that are not finite.
+            OptionError: the wrong shape, or numbers that are not finite.
         """
         given = np.asarray(state, dtype=np.float64)
         if given.shape != (STATE_SIZE,):
@@ -113,7 +113,7 @@ class SettablePongEnv(PongObjectsEnv):
 
 
 def state_of(ram: Bytes, knob: float) -> Floats:
-    """The state of a memory and a knob; see the module's first paragraph."""
+    """The state for a memory and a knob; see the module docstring."""
     moved = [float(ram[at]) - _CENTRES[at] for at in (BALL, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)]
     # Without a ball the offset is 0, a fixed point of the reflection.
     ball = moved[0] if ram[BALL] else 0.0

@@ -1,11 +1,11 @@
-"""From screens to what a network sees: the field cut out and brought to 80 x 80, four of them in a row.
+"""Preprocesses screens for a network: crops the field, reduces it to 80 x 80 and stacks four frames.
 
-Two reductions, for whole batches at once. Under a flip of the 80 x 80 image
+Two reductions, for whole batches at once. A flip of the 80 x 80 image corresponds to a reflection of the screen:
 
-    every_second   (rows and columns 34, 36, ... and 0, 2, ...) stands for r -> 226 - r and c -> 158 - c of the screen,
-    means          (of 2 x 2 pixels)                            for r -> 227 - r and c -> 159 - c.
+    every_second   (rows and columns 34, 36, ... and 0, 2, ...)    r -> 226 - r and c -> 158 - c,
+    means          (of 2 x 2 pixels)                               r -> 227 - r and c -> 159 - c.
 
-Which of them is the game's own axis is a fact about the game (`games`).
+Which of these is the game's own reflection depends on the game (`games`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def field(screens: Bytes) -> Bytes:
     """Rows 34 to 193 of grey screens: (..., 210, 160) to (..., 160, 160), a view.
 
     Raises:
-        TargetError: for screens of another shape or dtype.
+        TargetError: screens of the wrong shape or dtype.
     """
     if screens.shape[-2:] != SCREEN or screens.dtype != np.uint8:
         raise TargetError(
@@ -34,7 +34,7 @@ def field(screens: Bytes) -> Bytes:
 
 
 def reduce_field(fields: Bytes, reduction: Reduction) -> Bytes:
-    """Bring fields to 80 x 80; commutes with the reflection of the screen that the reduction stands for.
+    """Reduce fields to 80 x 80; commutes with the reflection of the screen that belongs to the reduction.
 
     Args:
         fields: shape (..., 160, 160), uint8.
@@ -61,13 +61,13 @@ def reduce_field(fields: Bytes, reduction: Reduction) -> Bytes:
 
 
 def paint_over(screens: Bytes, game: Game) -> None:
-    """Paint the game's decoration black, in place; shape (..., 210, 160)."""
+    """Blacken the game's decoration in place; shape (..., 210, 160)."""
     for first_row, end_row, first_column, end_column in game.painted:
         screens[..., first_row:end_row, first_column:end_column] = 0
 
 
 def observe(screens: Bytes, game: Game, reduction: Reduction) -> Bytes:
-    """The reduced field of each screen, (..., 210, 160) to (..., 80, 80); paints over decoration in place."""
+    """The reduced field of each screen, (..., 210, 160) to (..., 80, 80); blackens decoration in place."""
     paint_over(screens, game)
     return reduce_field(field(screens), reduction)
 
@@ -76,7 +76,7 @@ class FrameStacks:
     """The last four reduced frames of every environment, oldest first; black before a life's first frame.
 
     Args:
-        environments: how many.
+        environments: the number of environments.
 
     Attributes:
         frames: shape (environments, 4, 80, 80), uint8.
@@ -92,6 +92,6 @@ class FrameStacks:
         self.frames[:, -1] = newest
 
     def restart(self, where: npt.NDArray[np.bool_], newest: Bytes) -> None:
-        """Begin some stacks afresh with these frames; shapes (environments,) and (environments, 80, 80)."""
+        """Restart some stacks with these frames; shapes (environments,) and (environments, 80, 80)."""
         self.frames[where, :-1] = 0
         self.frames[where, -1] = newest[where]

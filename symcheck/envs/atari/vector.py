@@ -1,12 +1,12 @@
-"""Games by the dozen, as the paper preprocesses them: ale-py's C++ vectoriser, and one pass over its screens.
+"""Vectorised games with the paper's preprocessing: ale-py's C++ vectoriser, and one pass over its screens.
 
-The vectoriser presses fire once, and noop up to 28 times, before a game; it repeats each action for four frames and
-takes the maximum of the last two. Screens come at full resolution, one each step, and are reduced and stacked here,
-which costs less than letting the vectoriser resize and stack them. A lost life ends the episode for whoever learns, and
-not the game; the next step then presses fire, whatever action was given, where that is what serves the ball.
+Before a game, the vectoriser presses fire once and noop up to 28 times; it repeats each action for four frames and
+takes the maximum of the last two. Each step returns one screen at full resolution, which is reduced and stacked here;
+that costs less than resizing and stacking in the vectoriser. A lost life ends the episode for the learner, but not the
+game; if fire serves the ball, the next step presses fire and ignores the given action.
 
-Without sticky actions a game is a function of the number of no-ops and of the actions: `state` is seeds, counts and
-the actions of the games that are being played, and `restore` plays those again.
+Without sticky actions a game is a function of the number of no-ops and of the actions: `state` contains the seeds, the
+counts and the actions of the current games, and `restore` plays these actions again.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     Args:
         game: "pong" or "breakout".
-        num_envs: how many environments.
-        reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
-        symmetrized: draw for each episode whether it is played reflected: images flipped, actions swapped. What is
-            seen is then symmetric in distribution, whatever the game is.
-        clip_rewards: rewards are replaced by their sign; `info["score"]` has them as they are.
-        episodic_life: a lost life counts as `terminated`.
-        horizon: steps after which a game is truncated.
-        num_threads: of the vectoriser; 0 for one for each core that this process may use.
+        num_envs: the number of environments.
+        reduction: how the field is reduced to 80 x 80; None for the game's default (see `pixels`).
+        symmetrized: whether to reflect each episode with probability 1/2: images are flipped and actions swapped. The
+            distribution of observations is then symmetric for any game.
+        clip_rewards: whether rewards are replaced by their sign; `info["score"]` has the unclipped rewards.
+        episodic_life: whether a lost life counts as `terminated`.
+        horizon: the number of steps after which a game is truncated.
+        num_threads: the number of threads of the vectoriser; 0 for one for each core that this process may use.
 
     Attributes:
         single_observation_space: Box of uint8, (4, 80, 80), the oldest frame first.
@@ -118,16 +118,16 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         """Start every environment's first game.
 
         Args:
-            seed: an integer, from which each environment's seed is spawned; or one for each environment. Without one,
-                every environment continues to its next game; seeds that never were given come from the system.
+            seed: an integer, from which each environment's seed is spawned, or one seed for each environment. Without a
+                seed, every environment continues with its next game; the system provides seeds that were never given.
             options: not used.
 
         Returns:
-            Observations (num_envs, 4, 80, 80), uint8; and `lives`, `frames` (how many came before: no-ops and the press
-            of fire) and `reflected`.
+            Observations (num_envs, 4, 80, 80), uint8; and `lives`, `frames` (the number of frames before the first
+            observation: no-ops and the press of fire) and `reflected`.
 
         Raises:
-            OptionError: another number of seeds, or one that is not a whole number or is negative.
+            OptionError: the wrong number of seeds, or a seed that is negative or not an integer.
             TargetError: after `close`.
         """
         if seed is not None:
@@ -142,17 +142,17 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def observations(self) -> Bytes:
-        """What every environment shows, (num_envs, 4, 80, 80), a copy."""
+        """A copy of the current observations, (num_envs, 4, 80, 80)."""
         return self._stacks.frames.copy()
 
     def restart(self, where: Bools) -> Bytes:
-        """Abandon some games and begin those environments' next ones; the observations of all.
+        """Abandon some games, begin their next ones, and return the observations of all environments.
 
         Args:
-            where: which, bool, shape (num_envs,).
+            where: the environments to restart, bool, shape (num_envs,).
 
         Raises:
-            OptionError: for flags of another shape or dtype.
+            OptionError: flags of the wrong shape or dtype.
             TargetError: before the first `reset`, or after `close`.
         """
         if np.shape(where) != (self.num_envs,) or np.asarray(where).dtype != np.bool_:
@@ -167,18 +167,18 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return self._stacks.frames.copy()
 
     def step(self, actions: npt.ArrayLike) -> tuple[Bytes, npt.NDArray[np.float32], Bools, Bools, dict[str, Any]]:
-        """Take one action, four frames long, in every environment.
+        """Take one action, for four frames, in every environment.
 
         Args:
-            actions: whole numbers, shape (num_envs,).
+            actions: integers, shape (num_envs,).
 
         Returns:
             Observations (num_envs, 4, 80, 80), uint8; rewards, float32; `terminated` and `truncated`; and `lives`,
-            `score` (rewards before clipping), `game_over`, and where an episode ended `final_obs`, the observations
-            before restarts; `reflected` says which episodes are played reflected.
+            `score` (rewards before clipping), `game_over`, and, if an episode ended, `final_obs`, the observations
+            before restarts; `reflected` marks reflected episodes.
 
         Raises:
-            OptionError: actions of another shape, or beyond the action space.
+            OptionError: actions of the wrong shape, or outside the action space.
             TargetError: before the first `reset`, or after `close`.
         """
         self._need_games()
@@ -213,7 +213,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return self._stacks.frames.copy(), rewards, terminated, truncated, results
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on: seeds, and the actions of the games being played.
+        """The complete state: the seeds, and the actions of the current games.
 
         Raises:
             TargetError: before the first `reset`.
@@ -227,15 +227,16 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return {"game": self.game.name, "symmetrized": self._symmetrized}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same game and options: the games being played are played again up to there.
+        """Continue from a state of the same game and options, by playing the current games again up to that state.
 
-        Games of unequal length end together: an environment idles until its own must begin.
+        Games of different length are replayed so that they finish together: an environment idles until its game must
+        begin.
 
         Args:
-            state: as `state` returned it.
+            state: a value returned by `state`.
 
         Raises:
-            TargetError: something else, the state of another game or number of environments, or after `close`.
+            TargetError: not a state, the state of another game or number of environments, or a call after `close`.
         """
         sizes = {"environments": self.num_envs, "actions": len(self._swap), "horizon": self._horizon}
         games = checked_games(state, self._kind(), **sizes)
@@ -267,7 +268,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self.step(unreflected)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Drop the emulators, whose threads end with them, and the games."""
+        """Release the emulators, with their threads, and the games."""
         self._emulators = None
         self._played[:] = -1
 

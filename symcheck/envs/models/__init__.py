@@ -1,4 +1,4 @@
-"""Batched forms of known environments: they step thousands of states at once, with the environment's own numbers."""
+"""Batched forms of known environments, which step thousands of states at once with the environment's own parameters."""
 
 from symcheck.envs.models.model import BatchModel, Transitions
 from symcheck.envs.models.recognise import find_model

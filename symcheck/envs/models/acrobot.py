@@ -47,14 +47,14 @@ def build(env: Any) -> BatchModel | None:
 
 
 def observe(states: Floats) -> npt.NDArray[np.float32]:
-    """What states show: cosines and sines of both angles, and both speeds, in float32."""
+    """The observations of states: cosines and sines of both angles, and both angular velocities, in float32."""
     theta_1, theta_2 = states[:, 0], states[:, 1]
     shown = [np.cos(theta_1), np.sin(theta_1), np.cos(theta_2), np.sin(theta_2), states[:, 2], states[:, 3]]
     return np.stack(shown, axis=1).astype(np.float32)
 
 
 def state_showing(observations: npt.NDArray[Any]) -> Floats:
-    """The states that show observations, in float64."""
+    """The states that belong to observations, in float64."""
     wide = observations.astype(np.float64)
     angles = [np.arctan2(wide[:, 1], wide[:, 0]), np.arctan2(wide[:, 3], wide[:, 2])]
     return np.stack([*angles, wide[:, 4], wide[:, 5]], axis=1)

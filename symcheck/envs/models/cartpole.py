@@ -1,6 +1,6 @@
 """Batched cart and pole: the equations of motion of a pole on a cart, one explicit or half-implicit Euler step.
 
-The equations themselves are arithmetic alone, so that they serve NumPy and torch alike, in whatever precision is given.
+The equations use arithmetic only, so they work for NumPy and torch in any precision.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from symcheck.envs.models.model import BatchModel, Transitions
 
 @dataclass(frozen=True)
 class CartAndPole:
-    """What moves.
+    """The physical parameters of a cart and pole.
 
     Attributes:
-        gravity: in m/s^2.
-        mass: of cart and pole together, in kg.
-        pole_mass: in kg.
-        length: half of the pole's, in m.
+        gravity: the acceleration of gravity, in m/s^2.
+        mass: the mass of cart and pole together, in kg.
+        pole_mass: the mass of the pole, in kg.
+        length: half the length of the pole, in m.
         moment: the pole's mass times its half length, in kg m.
     """
 
@@ -34,13 +34,13 @@ class CartAndPole:
     moment: float
 
     def accelerations(self, push: Any, spin: Any, cosine: Any, sine: Any) -> tuple[Any, Any]:
-        """Of the cart in m/s^2, and of the pole's angle in rad/s^2; without friction.
+        """The accelerations of the cart (m/s^2) and of the pole's angle (rad/s^2), without friction.
 
         Args:
             push: the force on the cart, in N; numbers or arrays of NumPy or torch, as the other arguments.
             spin: the pole's angular velocity, in rad/s.
-            cosine: of its angle.
-            sine: of its angle.
+            cosine: the cosine of the pole's angle.
+            sine: the sine of the pole's angle.
 
         Example:
             >>> CartAndPole(9.8, 1.1, 0.1, 0.5, 0.05).accelerations(0.0, 0.0, 1.0, 0.0)
@@ -96,5 +96,5 @@ def build(env: Any) -> BatchModel:
 
 
 def observe(states: Floats) -> npt.NDArray[np.float32]:
-    """What states show: themselves in float32."""
+    """The observations of states: the states in float32."""
     return states.astype(np.float32)

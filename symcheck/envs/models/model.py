@@ -17,7 +17,7 @@ from symcheck.array_types import Floats
 
 
 class Transitions(NamedTuple):
-    """What stepping n states at once gives.
+    """The result of stepping n states at once.
 
     Attributes:
         states: next internal states, shape (n, dim), float64.
@@ -37,11 +37,12 @@ class BatchModel:
     """The batched form of one environment instance, with that instance's parameters.
 
     Attributes:
-        source: what it is, in words for reports.
-        step: (states of shape (n, dim), stacked actions) to the transitions.
-        observe: states of shape (n, dim) to the observations that they show.
-        ended: states to whether they are terminal already, shape (n,); nothing is claimed about steps from those.
-        state_showing: observations to the states that show them, float64; None if the observation is the state.
+        source: a description for reports.
+        step: maps (states of shape (n, dim), stacked actions) to the transitions.
+        observe: maps states of shape (n, dim) to their observations.
+        ended: maps states to whether they are already terminal, shape (n,); no claim is made about steps from terminal
+            states.
+        state_showing: maps observations to their states, float64; None if the observation is the state.
     """
 
     source: str

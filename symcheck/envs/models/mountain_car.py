@@ -1,4 +1,4 @@
-"""Batched mountain car, with three actions and with a continuous one: a car in a cosine valley, walls that stop it."""
+"""Batched mountain car, with three actions or a continuous one: a car in a cosine valley between walls."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def build_continuous(env: Any) -> BatchModel:
 
 
 def observe(states: Floats) -> npt.NDArray[np.float32]:
-    """What states show: themselves in float32."""
+    """The observations of states: the states in float32."""
     return states.astype(np.float32)
 
 

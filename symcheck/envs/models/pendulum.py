@@ -1,4 +1,4 @@
-"""Batched pendulum: a torque on a rod, one half-implicit Euler step; costs are quadratic in all three."""
+"""Batched pendulum: a torque on a rod, one half-implicit Euler step; costs are quadratic in state and torque."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def build(env: Any) -> BatchModel:
 
 
 def observe(states: Floats) -> npt.NDArray[np.float32]:
-    """What states show: cosine and sine of the angle, and the speed, in float32."""
+    """The observations of states: cosine and sine of the angle, and the angular velocity, in float32."""
     angle, spin = states[:, 0], states[:, 1]
     return np.stack([np.cos(angle), np.sin(angle), spin], axis=1).astype(np.float32)
 
 
 def state_showing(observations: npt.NDArray[Any]) -> Floats:
-    """The states that show observations, in float64."""
+    """The states that belong to observations, in float64."""
     wide = observations.astype(np.float64)
     return np.stack([np.arctan2(wide[:, 1], wide[:, 0]), wide[:, 2]], axis=1)
 

@@ -1,7 +1,8 @@
-"""Recognise environments with a batched form: their source code is known exactly, and their wrappers change nothing.
+"""Recognises environments that have a batched form: known source code, and wrappers that change nothing.
 
-A subclass, a wrapper that alters anything, a method replaced on the instance or in the class, or another release of
-Gymnasium with other code has none, and is stepped one state at a time: what is verified is always the user's.
+A subclass, a wrapper that changes anything, a method replaced on the instance or in the class, or a release of
+Gymnasium with different code has no batched form and is stepped one state at a time: your own environment is always
+what is verified.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class _Known:
     Attributes:
         build: an instance to its batched form, or None if its parameters ask for what the form does not do.
         code: names of the functions that a step runs, methods of the class or functions of its module.
-        digest: of their source text.
+        digest: the digest of their source text.
     """
 
     build: Callable[[Any], BatchModel | None]
@@ -62,8 +63,8 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
         env: with the user's wrappers.
 
     Returns:
-        The form, with the instance's own parameters. It holds for the whole stack: every wrapper is one that leaves
-        observations, actions, rewards and ends as they are.
+        The form, with the instance's own parameters. It is valid for the whole stack, because no wrapper changes
+        observations, actions, rewards or terminations.
 
     Example:
         >>> find_model(gym.make("CartPole-v1")).source
@@ -94,7 +95,7 @@ def code_digest(env_class: type, names: tuple[str, ...]) -> str:
 
     Args:
         env_class: methods are looked up here, functions in its module.
-        names: of the functions.
+        names: the names of the functions.
 
     Returns:
         The first 16 hexadecimal digits of a SHA-256.

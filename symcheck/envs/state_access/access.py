@@ -1,8 +1,8 @@
-"""How an environment is put into a state, and how its state is read: the record, and where it is looked up.
+"""Looks up how the state of an environment is set and read.
 
-Four sources, the first that applies wins: what the user registered for the class (or a base of it), the environment's
-own `get_state`/`set_state`, what is built in (one module a family), nothing. All of them act on the unwrapped
-environment; the wrapper stack that the user trains on is still what is stepped.
+The first of these sources that applies is used: access registered for the class (or a base class), the environment's
+own `get_state`/`set_state`, and built-in access (one module per family). All of them act on the unwrapped environment;
+steps still go through the whole wrapper stack that you train on.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def register_state_access(
         set: `set(env, state)` puts the unwrapped environment into a state.
         get: `get(env)` reads the state. Leave it out if the observation is the state; `set` then receives the
             observation.
-        sample: `sample(rng, n)` proposes n states to test in addition to those that rollouts reach.
+        sample: `sample(rng, n)` proposes n states to test, in addition to states that rollouts reach.
         batched: for environments that exist only in batched form: `set` and `get` act on the unwrapped vector
             environment with whole batches, states[i] being that of slot i. `sample` proposes n single states.
 
@@ -102,7 +102,7 @@ def find_state_access(env: Any) -> StateAccess | None:
         env: the unwrapped environment.
 
     Returns:
-        What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
+        The registered access, else the environment's own `get_state`/`set_state`, else built-in access, else None.
     """
     return _find_registered(env) or _own_methods(env) or _built_in(env) or vector.built_in(env, find_state_access)
 

@@ -1,13 +1,13 @@
-"""Built-in state access for the Arcade Learning Environment: the console's 128 bytes of RAM, and what lies outside.
+"""Built-in state access for the Arcade Learning Environment: the console's 128 bytes of RAM and its other state.
 
-A state is the RAM, uint8 of shape (128,), which carries a clone of the whole machine (`CarriedState`). Setting restores
-the clone and then writes the bytes that differ from it, so that a state map changes what it names and the rest stays.
-Paddles, registers and the picture live outside the RAM: a map cannot reach them, and they are those of the state that
-the image was made from. A plain array of bytes, as a report holds it, is written over the machine as the first reset
-left it.
+A state is the RAM, uint8 of shape (128,), which carries a clone of the whole machine (`CarriedState`). Setting a state
+restores the clone and then writes the bytes that differ from it, so a state map changes only the bytes that it maps.
+Paddles, registers and the screen are not in the RAM: a map cannot change them, and they are those of the state whose
+image was computed. A plain array of bytes, as in a report, is written over the machine state after the first reset.
 
-The console's random numbers (sticky actions) are no part of the state: they go on, so that both sides draw their own.
-Which action was taken last, which a sticky action repeats, is part of no clone: after setting it is the last one taken.
+The console's random numbers (sticky actions) are not part of the state: the generator continues, so both sides draw
+their own. The last action, which a sticky action repeats, is not part of a clone either: setting a state does not
+change it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def built_in(env: Any) -> StateAccess | None:
         env: the unwrapped environment.
 
     Returns:
-        Access whose states are RAMs that carry the machine.
+        Access whose states are RAM arrays that carry a clone of the machine.
     """
     if not any(f"{base.__module__}:{base.__name__}" == _CLASS for base in type(env).__mro__):
         return None

@@ -1,23 +1,23 @@
 """Built-in state access for Gymnasium's Box2D walkers and landers: bodies, contact flags and terrain.
 
-Worlds of Box2D have no setter. A state is set by letting the environment's own `reset` build the world, with the random
-numbers given that the state asks for (`given_numbers`) and without the step that reset ends with; the bodies are then
-moved where the state has them. Every set begins with fresh bodies, so that nothing of the last state survives.
+Box2D worlds have no setter. To set a state, the environment's own `reset` builds the world from the random numbers that
+the state requires (`given_numbers`), without the final step of `reset`; then the bodies are moved to their positions in
+the state. Every set begins with new bodies, so nothing of the previous state remains.
 
 States are float32 vectors of Box2D's own numbers: neighbouring floats are neighbouring states. Each body is written as
 x, y, angle, velocity in x, velocity in y, angular velocity.
 
-LunarLander, 33 numbers: 0-5 the lander, 6-11 legs[0], 12-17 legs[1]; 18 and 19 whether legs[0] and legs[1] touch the
-ground; 20 and 21 the indices of wind and turbulence; 22-32 the height of the ground at its eleven points, from left to
-right. The mirror about the middle sends x to 20 - x, negates angles, horizontal and angular velocities, exchanges the
-legs and reverses the ground.
+LunarLander, 33 numbers: 0-5 the lander, 6-11 legs[0], 12-17 legs[1]; 18 and 19 ground contact of legs[0] and legs[1];
+20 and 21 the indices of wind and turbulence; 22-32 the height of the ground at its eleven points, from left to right.
+The mirror about the middle sends x to 20 - x, negates angles, horizontal and angular velocities, exchanges the legs and
+reverses the ground.
 
 BipedalWalker, 32 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
-31 whether legs[1] and legs[3] touch the ground. The terrain is carried along unchanged, and with each foot the pieces
-of ground that it touched: one that leaves a piece is reported to be in the air although it stands on the next.
+31 ground contact of legs[1] and legs[3]. The state carries the unchanged terrain and, for each foot, the pieces of
+ground that it touched, because Box2D reports a foot that leaves one piece as in the air even if it stands on the next.
 
-Not restored: the impulses that contacts and joints remember from the step before (the solver starts from them), and for
-how long a body has been at rest (a lander that sleeps ends the episode).
+Not restored: the contact and joint impulses of the previous step (the solver's warm start), and the time for which a
+body has been at rest (a lander that falls asleep ends the episode).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read_bodies(bodies: Sequence[Any]) -> Singles:
 
 
 def place_bodies(bodies: Sequence[Any], numbers: npt.NDArray[Any]) -> None:
-    """Put bodies where numbers of `read_bodies` have them, and wake them.
+    """Move bodies to the positions and velocities from `read_bodies`, and wake them.
 
     Args:
         bodies: Box2D bodies.
@@ -212,8 +212,8 @@ class Terrain:
     """The ground of one episode of BipedalWalker.
 
     Attributes:
-        bodies: vertices and whether it is an edge, body by body in the order of creation.
-        profile: terrain_x and terrain_y, which only drawing uses.
+        bodies: the vertices of each body and whether it is an edge, in the order of creation.
+        profile: terrain_x and terrain_y, used only for drawing.
     """
 
     bodies: tuple[tuple[tuple[tuple[float, float], ...], bool], ...]
@@ -222,11 +222,11 @@ class Terrain:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a walker's state carries along.
+    """The part of a walker's state that is not in its vector.
 
     Attributes:
-        terrain: of the episode.
-        touched: the pieces that each foot touched as the last step began, by where the foot is.
+        terrain: the terrain of the episode.
+        touched: the pieces of ground that each foot touched at the start of the last step, by position of the foot.
     """
 
     terrain: Terrain

@@ -1,7 +1,7 @@
 """Built-in state access for CarRacing: the car's bodies and controls as 54 numbers, on the same track or its mirror.
 
     0..5     hull: x, y, angle, velocity in x and y, angular velocity
-    6..29    the same of the four wheels: front left, front right, rear left, rear right
+    6..29 the same for the four wheels: front left, front right, rear left, rear right
     30..49   gas, brake, steering, phase and angular velocity of each wheel
     50       seconds driven, which the camera's zoom depends on
     51       reward earned
@@ -9,8 +9,8 @@
     53       1 for the track of the episode, -1 for its mirror image x -> -x
 
 The mirror negates x, angles, horizontal and angular velocities, steering and the last number, and exchanges left and
-right wheels. The track is carried along, with the tiles that were visited. Not restored: contact and joint impulses,
-and skid marks.
+right wheels. The state carries the track and the visited tiles. Not restored: contact and joint impulses, and skid
+marks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _BODIES, _WHEELS = 30, 4
 
 @dataclass(frozen=True)
 class Race:
-    """The track of an episode as it was built, and what was visited.
+    """The track of an episode as built, and its visited tiles.
 
     Attributes:
         tiles: vertices, friction and index of each piece of road.
-        drawn: polygons beside the road that are drawn, with their colours.
+        drawn: the drawn polygons beside the road, with their colours.
         track: the checkpoints.
-        colours: of the tiles.
-        visited: indices of the tiles that paid already.
+        colours: the colours of the tiles.
+        visited: the indices of tiles whose reward has been given.
     """
 
     tiles: tuple[tuple[tuple[tuple[float, float], ...], float, int], ...]

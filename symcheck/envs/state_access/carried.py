@@ -1,9 +1,9 @@
-"""A state vector that carries the rest of its world along.
+"""A state vector with the rest of the state attached.
 
-A symmetry maps the part of a state that it speaks about: positions, a grid, the bytes of a RAM. What lies outside (the
-machine's registers, the mission of an episode, a terrain that the map keeps) has to be restored as well, and no vector
-of numbers holds it. `CarriedState` is an ordinary array with that remainder attached; arithmetic, slicing and copies
-keep the reference, and `carried_over` puts it back where a map has made a plain array.
+A symmetry maps a part of a state: positions, a grid, the bytes of a RAM. The rest (the machine's registers, the mission
+of an episode, an invariant terrain) must be restored as well, but does not fit into a vector of numbers. `CarriedState`
+is an ordinary array with this rest attached; arithmetic, slicing and copies keep the reference, and `carried_over`
+attaches it again if a map returns a plain array.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy.typing as npt
 class CarriedState(npt.NDArray[Any]):
     """An array with an attribute `rest`, which setters restore before they write the numbers.
 
-    The remainder is shared by all copies: it is never changed after it was taken.
+    All copies share the rest, which is never modified.
 
     Args:
         vector: the numbers, any shape.
-        rest: whatever the setter needs besides.
+        rest: everything else that the setter needs.
 
     Example:
         >>> state = CarriedState(np.arange(3), rest="registers")
@@ -43,14 +43,14 @@ class CarriedState(npt.NDArray[Any]):
 
 
 def carried_over(image: Any, original: Any) -> Any:
-    """The image of a state, with the remainder of the state it is the image of.
+    """The image of a state, with the rest of the original state attached.
 
     Args:
-        image: what a map made of `original`.
+        image: the image of `original` under a map.
         original: the state.
 
     Returns:
-        `image`, carrying the rest of `original` where that carries one and `image` is an array that does not.
+        `image`; if it is an array without a rest and `original` has one, with that rest attached.
 
     Example:
         >>> carried_over(np.zeros(2), CarriedState(np.ones(2), rest=7)).rest

@@ -1,8 +1,8 @@
 """Built-in state access for Gymnasium's classic control: CartPole, MountainCar, Pendulum and Acrobot.
 
 Their state is a short float64 vector, and every point of a box is a state. Thresholds are read from the instance, so
-that subclasses with other limits are sampled within their own. Classes are recognised by name along the MRO: looking
-an environment up imports nothing.
+subclasses with different limits are sampled within their own. Classes are recognised by name along the MRO, so a lookup
+imports nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from symcheck.envs.state_access.record import Origin, StateAccess
 
 
 def built_in(env: Any) -> StateAccess | None:
-    """The built-in access of an unwrapped environment, or None for classes that are not known.
+    """The built-in access of an unwrapped environment, or None for unknown classes.
 
     Args:
         env: the unwrapped environment; subclasses of the known classes count.
@@ -52,7 +52,7 @@ def _box(low: Floats, high: Floats) -> Callable[[np.random.Generator, int], Floa
 
 
 def cartpole(env: Any) -> StateAccess:
-    """Access of a cart-pole, whose thresholds are read from it: its state is what it shows, with more digits."""
+    """Access for a cart-pole, with thresholds read from the instance; its state is its observation in float64."""
     # Velocities have no limit; a random policy seldom exceeds 3 within an episode.
     limits = np.array([env.x_threshold, 3.0, env.theta_threshold_radians, 3.0])
 

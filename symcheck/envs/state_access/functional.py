@@ -1,8 +1,9 @@
-"""Built-in state access for functional environments, whose state is a value that they are given at each step.
+"""Built-in state access for functional environments, which receive their state as an argument at each step.
 
-Two hosts keep that value in `env.state`: Gymnasium's `FunctionalJaxEnv`, and `symcheck.envs.functional.FunctionalEnv`,
-which makes an environment of any `FuncEnv`. States are NumPy arrays, or tuples of them where the value is a tuple; they
-are put back in the type that the environment uses itself. JAX's random key is not part of the state.
+Two classes keep that value in `env.state`: Gymnasium's `FunctionalJaxEnv`, and
+`symcheck.envs.functional.FunctionalEnv`, which wraps any `FuncEnv`. States are NumPy arrays, or tuples of arrays if the
+value is a tuple; setting converts them to the type that the environment uses. JAX's random key is not part of the
+state.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ def built_in(env: Any) -> StateAccess | None:
 
 
 def set_functional(env: Any, state: Any) -> None:
-    """Put a functional environment into a state, in the type of the state that it holds.
+    """Put a functional environment into a state, converted to the type of its current state.
 
     Args:
-        env: the unwrapped environment, reset before.
+        env: the unwrapped environment; it must have been reset.
         state: an array, or a tuple of them.
     """
     env.state = _cast_like(state, env.state)
 
 
 def as_arrays(value: Any) -> Any:
-    """A state as a NumPy array, or a tuple of them where it is a tuple.
+    """Convert a state to a NumPy array, or to a tuple of arrays if it is a tuple.
 
     Example:
         >>> as_arrays((1, [2.0, 3.0]))

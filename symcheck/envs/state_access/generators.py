@@ -1,8 +1,8 @@
-"""The random numbers of an environment, read and put back, so that a random step can be taken again.
+"""Reads and restores the random generators of an environment, so that a random step can be repeated.
 
-They are not part of a state: where both sides of a pair drew the same noise, a biased one would be hidden, and a fair
-one would be taken for an asymmetry. They are needed where an environment is to be left as it was found, and where
-stepping is compared with setting. What a setter does to them, as one does that copies every attribute, is taken back:
+Generators are not part of a state: if both sides of a pair drew the same noise, biased noise would go unnoticed, and
+unbiased noise would look like an asymmetry. Generators are restored to leave an environment unchanged, and to compare
+stepping with setting. If a setter changes them, for instance because it copies every attribute, the change is undone:
 see `without_chance`.
 """
 
@@ -38,10 +38,10 @@ def random_state(env: Any, access: StateAccess | None = None) -> Any:
 
     Args:
         env: the unwrapped environment.
-        access: of this environment; None for NumPy's `np_random` alone.
+        access: the state access of this environment; None for NumPy's `np_random` alone.
 
     Returns:
-        Something for `set_random_state`.
+        A value for `set_random_state`.
     """
     if access is not None and access.get_random is not None:
         return access.get_random(env)
@@ -49,12 +49,12 @@ def random_state(env: Any, access: StateAccess | None = None) -> Any:
 
 
 def set_random_state(env: Any, state: Any, access: StateAccess | None = None) -> None:
-    """Put the generators of an unwrapped environment back; where that puts back more (ALE), set the state after it.
+    """Restore the generators of an unwrapped environment. In ALE this restores more, so set the state after it.
 
     Args:
         env: the unwrapped environment.
         state: what `random_state` returned.
-        access: the same as there.
+        access: the access passed to `random_state`.
 
     Example:
         >>> import gymnasium
@@ -72,19 +72,19 @@ def set_random_state(env: Any, state: Any, access: StateAccess | None = None) ->
 
 
 def without_chance(env: Any, access: StateAccess) -> StateAccess:
-    """State access whose setter leaves random generators as they are.
+    """State access whose setter does not change random generators.
 
-    Whether the given setter decides what generators draw is tried out: one state is set twice, and between the two
-    numbers are drawn from every generator that the environment holds and from those of the process, whose states are
-    put back at the end.
+    A test determines whether the given setter changes generators: one state is set twice, and in between numbers are
+    drawn from every generator of the environment and of the process. The states of the generators are restored at the
+    end.
 
     Args:
         env: the unwrapped environment, reset.
         access: its state access.
 
     Returns:
-        `access` itself where its setter leaves generators alone, where states cannot be read, or where trying it
-        raises; else an access that sets and then takes back what it did to the generators.
+        `access` itself if its setter does not change generators, if states cannot be read, or if the test raises;
+        otherwise an access that restores the generators after setting.
 
     Example:
         >>> import gymnasium
@@ -143,18 +143,18 @@ def _generators_set_by_state(env: Any, access: StateAccess) -> frozenset[str]:
 
 
 def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
-    """Reset under a seed that reaches every generator: those of the process and of all layers' attributes as well.
+    """Reset with a seed for every generator, including those of the process and those in attributes of any wrapper.
 
-    Many environments make a generator of their own once, or again with each reset, which no `reset(seed=...)` reaches.
-    What `reset` seeds by itself stays as it seeded it.
+    Many environments construct their own generator, once or at each reset, and ignore `reset(seed=...)` for it.
+    Generators that `reset` seeds itself keep that seed.
 
     Args:
         env: with its wrappers.
-        seed: of all of them.
+        seed: the seed for all of them.
         reset: resets `env` under the same seed.
 
     Returns:
-        What `reset` returns.
+        The return value of `reset`.
 
     Example:
         >>> import gymnasium

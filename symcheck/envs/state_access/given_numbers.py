@@ -1,8 +1,8 @@
-"""A random generator that gives numbers which were decided before, so that an environment's own reset builds a wish.
+"""A random generator with predetermined numbers, with which an environment's own reset builds a given world.
 
-Box2D worlds have no setter: terrain, bodies and joints are built by `reset`, partly from random numbers. With these
-numbers given, and the step that reset ends with left out, the environment builds the world that a state describes, by
-its own code: changed parameters and subclasses are respected.
+Box2D worlds have no setter: terrain, bodies and joints are built by `reset`, partly from random numbers. With
+predetermined numbers, and without the final step of `reset`, the environment's own code builds the world that a state
+describes, so changed parameters and subclasses are respected.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 
 class GivenNumbers(np.random.Generator):
-    """Answers the first request for an array with the one given, and every other request with the middle.
+    """Answers the first request for an array with the given one, and every other request with the midpoint.
 
     Args:
-        first: what the first `uniform(..., size=...)` of that size returns; None to give only middles.
+        first: the result of the first `uniform(..., size=...)` of that size; None to return only midpoints.
 
     Example:
         >>> numbers = GivenNumbers(np.array([3.0, 4.0]))
@@ -32,7 +32,7 @@ class GivenNumbers(np.random.Generator):
         self._first = first
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """The array given, once; otherwise the middle of the interval."""
+        """The given array, once; otherwise the midpoint of the interval."""
         if size is not None and self._first is not None and np.prod(size) == self._first.size:
             first, self._first = self._first, None
             return first.reshape(size).copy()
@@ -48,7 +48,7 @@ class GivenNumbers(np.random.Generator):
 
 @contextmanager
 def replace_attributes(env: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
-    """Give an object other attributes for a while; what shadows its class is taken away again.
+    """Temporarily replace attributes of an object; attributes that shadowed its class are removed again.
 
     Args:
         env: any object with a `__dict__`.

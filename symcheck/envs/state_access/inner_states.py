@@ -1,13 +1,14 @@
-"""Next internal states that hold digits which observations round away, and how a group element acts on them.
+"""Compares next internal states, which have digits that observations round away.
 
-A float32 observation of a float64 state hides a bias of one part in a million. Where the state can be read it is
-compared as well, if it is known how the symmetry acts on it to the last digit:
+A float32 observation of a float64 state hides a relative bias of 1e-6. If the state can be read, it is compared as
+well, provided that the action of the symmetry on it is known exactly:
 
-* the maps are data: they act on float64 as they stand;
-* a callable behaves as a signed permutation: then its rounding (it may compute in float32) is taken out. Only state
-  coordinates are compared that the observation shows, rounded: what is hidden altogether may follow other rules;
-* the observation determines the state (cosine and sine determine an angle), and the state that shows L_g obs is a
-  signed permutation of the state that shows obs, up to twelfths of half a turn of angles.
+* the maps are data: they act on float64 directly;
+* a callable behaves as a signed permutation: it is then replaced by the permutation, without its rounding (it may
+  compute in float32). Only state coordinates that the observation shows, rounded, are compared, because hidden
+  coordinates may transform in another way;
+* the observation determines the state (cosine and sine determine an angle), and the state that belongs to L_g obs is a
+  signed permutation of the state that belongs to obs, up to shifts of angles by multiples of pi/12.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _SINGLE = 1e-10  # rounding units above it are those of float32
 
 @dataclass(frozen=True)
 class SignedMap:
-    """x -> sign * x[index] + offset, exact but for the sum.
+    """x -> sign * x[index] + offset, exact up to the rounding of the sum.
 
     Attributes:
         index: shape (dim,).
         sign: shape (dim,), 1 or -1.
-        offset: shape (dim,); not 0 for angles only.
+        offset: shape (dim,); nonzero for angles only.
     """
 
     index: Indices
@@ -41,18 +42,18 @@ class SignedMap:
     offset: Floats
 
     def apply(self, states: Floats) -> Floats:
-        """States of shape (..., dim), mapped."""
+        """Map states of shape (..., dim)."""
         return np.asarray(states[..., self.index] * self.sign + self.offset, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Inner:
-    """What is compared of next internal states.
+    """The comparison of next internal states.
 
     Attributes:
         apply: (word, states of shape (n, dim)) -> the images' compared coordinates, shape (n, k), float64.
         columns: the state coordinates that are compared, shape (k,); None for all.
-        shown: the observation coordinates that show them, shape (k,); None if that is not how they are known.
+        shown: the observation coordinates that show them, shape (k,); None if the map was determined in another way.
     """
 
     apply: Callable[[Word, Floats], Floats]
@@ -68,11 +69,12 @@ class Inner:
 
         Args:
             word: the element.
-            states: of the left sides, shape (n, dim).
-            observed: images of what they show, shape (n, observation dim).
+            states: the states of the left sides, shape (n, dim).
+            observed: the images of their observations, shape (n, observation dim).
 
         Returns:
-            Shape (n, k); where a callable says something else than its signed permutation, what it says.
+            Shape (n, k); if a callable differs from its signed permutation by more than rounding, the value of the
+            callable.
         """
         images = self.apply(word, states)
         if self.shown is None:
@@ -84,13 +86,13 @@ class Inner:
 def signed_map(
     function: Callable[[Floats], Floats], example: Floats, seen: Sequence[Floats], angles: Sequence[int] = ()
 ) -> SignedMap | None:
-    """The signed permutation that a map of vectors is, but for rounding; None if it is none.
+    """The signed permutation that a map of vectors equals up to rounding; None if there is none.
 
     Args:
-        function: maps vectors of shape (dim,); it may round to float32.
-        example: such a vector, float64.
-        seen: vectors on which the two are compared.
-        angles: coordinates that live on a circle of 2 pi; they may be moved by a twelfth of half a turn.
+        function: a map of vectors of shape (dim,); it may round to float32.
+        example: a vector, float64.
+        seen: vectors on which both maps are compared.
+        angles: coordinates that are angles modulo 2 pi; they may be shifted by multiples of pi/12.
 
     Returns:
         The map.
@@ -123,11 +125,11 @@ def signed_map(
 
 
 def shown_digits(states: Floats, observed: Floats, epsilon: Floats) -> tuple[Indices, Indices]:
-    """State coordinates that the observation shows rounded to float32, with the columns that show them.
+    """State coordinates that the observation shows, rounded to float32, with the observation columns.
 
     Args:
-        states: visited ones, shape (n, dim).
-        observed: what they show, shape (n, observation dim).
+        states: visited states, shape (n, dim).
+        observed: their observations, shape (n, observation dim).
         epsilon: rounding units of the observation's coordinates.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Built-in state access for batches of pure JAX environments: one vector a slot, the leaves of its state."""
+"""Built-in state access for batches of pure JAX environments: one vector per slot, the leaves of its state."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Built-in state access for MiniGrid: the agent, what it carries, and the grid, as one vector of whole numbers.
+"""Built-in state access for MiniGrid: the agent, the object that it carries, and the grid, as one vector of integers.
 
     0, 1    the agent's column and row
     2       its direction: 0 right, 1 down, 2 left, 3 up
     3       steps taken in the episode
-    4..8    what it carries: type, colour, state, and type and colour of what a box contains
+    4..8 the carried object: type, colour, state, and type and colour of the content of a box
     9..     the same five numbers of every cell, in the order (column, row, number); nothing is (1, 0, 0, 0, 0)
-    last    column and row of every position that the task remembers (attributes such as target_pos), by name
+    last column and row of every position stored in an attribute (such as target_pos), by name
 
 Types, colours and states are MiniGrid's own indices; 0 in the last two stands for an empty box. A quarter turn of the
-world permutes the cells, turns position and direction, and leaves the agent's view as it is.
+world permutes the cells, rotates position and direction, and leaves the agent's view unchanged.
 
-The rest of the episode is carried along unchanged, the mission for instance. Objects keep their
-identity: a cell of an image gets the object that the state had under those numbers elsewhere.
+The state carries the rest of the episode unchanged, for instance the mission. Objects keep their identity: a cell of
+the image gets the object with the same numbers in the original state.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Code = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class World:
-    """What a state does not say in numbers.
+    """The part of a state that is not in its numbers.
 
     Attributes:
         size: width and height.
         cells: the objects of the grid, row by row; None if there is nothing.
         carrying: the object that the agent carries.
-        things: every object that may change, with its attributes.
-        episode: attributes of the environment that belong to the episode.
+        things: every mutable object, with its attributes.
+        episode: the attributes of the environment that belong to the episode.
         vector: the numbers that belong to this world.
     """
 
@@ -114,7 +114,7 @@ def _get_state(env: Any) -> CarriedState:
 
 
 def positions(env: Any) -> list[str]:
-    """Names of the attributes in which a task remembers a cell, in alphabetical order.
+    """Names of the attributes in which a task stores a cell, in alphabetical order.
 
     Args:
         env: the unwrapped environment.

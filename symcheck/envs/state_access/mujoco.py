@@ -1,11 +1,11 @@
 """Built-in state access for Gymnasium's MuJoCo environments: joint positions and velocities, one vector.
 
-Where a model has actuators with a state of their own, their activations follow, and so do moving mocap bodies
-(positions, then quaternions).
+If a model has actuators with an internal state, their activations follow, and then moving mocap bodies (positions, then
+quaternions).
 
 The simulator's other data (warm starts, contact forces, the last control) is reset each time a state is set, on both
-sides alike; otherwise the same state would step differently depending on what was set before. The symmetry says how
-the vector (qpos, qvel) transforms: `Symmetry(..., state=[...])`.
+sides; otherwise the step would depend on the previously set state. `Symmetry(..., state=[...])` gives the action on the
+vector (qpos, qvel).
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def built_in(env: Any) -> StateAccess | None:
 
 
 def reads_as_built_in(env: Any, access: StateAccess) -> bool:
-    """Whether an access reads, in whatever order, the numbers that the built-in one reads: all that the engine keeps.
+    """Whether an access reads, in any order, the same numbers as the built-in access.
 
     Args:
         env: the unwrapped environment.
-        access: of anybody.
+        access: any state access, built-in or your own.
 
     Returns:
-        False for other classes, too.
+        False for other classes.
     """
     known = built_in(env)
     if known is None or known.get is None or access.get is None:

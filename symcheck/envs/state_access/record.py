@@ -1,4 +1,4 @@
-"""The record that says how one environment's state is set, read, sampled and seen."""
+"""The record of how one environment's state is set, read, sampled and observed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symcheck.statements.statement import Statement
 
 
 class Origin(StrEnum):
-    """Who says how a state is set. What is built in is known to restore whole states; others are asked by controls."""
+    """The origin of an access. Built-in access restores complete states; any other access is tested by controls."""
 
     BUILT_IN = "built_in"
     REGISTERED = "registered"
@@ -28,22 +28,22 @@ class StateAccess:
     """State access of one unwrapped environment.
 
     Attributes:
-        set: puts the environment into a state and clears what earlier pokes left behind.
-        what: whose state it is and what it holds, a name for reports ("CartPole", "MuJoCo: qpos and qvel").
-        origin: who says so.
+        set: puts the environment into a state and clears the remains of states set before.
+        what: a name for reports: the environment and the contents of the state ("CartPole", "MuJoCo: qpos and qvel").
+        origin: the origin of the access.
         get: reads the state; None if the observation is the state.
         sample: proposes n states; None if only reached states may be set.
-        observe: the observation that a state shows, unwrapped; None if that is not known without a step.
-        from_observation: the state that shows an observation; None if the observation does not determine it.
-        angles: state coordinates that live on a circle of 2 pi.
-        box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
-        ended: whether a state is terminal, so that nothing may be claimed about steps from it.
-        batched: `set` and `get` act on whole batches of a vector environment, slot i holding row i.
-        in_slots: whether it is the access of an environment inside each slot of a vector environment.
-        inexact: what setting a state does not restore; empty if it restores everything.
+        observe: the unwrapped observation of a state; None if it is not known without a step.
+        from_observation: the state that belongs to an observation; None if the observation does not determine it.
+        angles: state coordinates that are angles modulo 2 pi.
+        box: whether the set of states is a box, so that single coordinates may be edited (edges, shrinking).
+        ended: whether a state is terminal; no claim is made about steps from terminal states.
+        batched: whether `set` and `get` act on whole batches of a vector environment; slot i has row i.
+        in_slots: whether it is the access of the environment inside each slot of a vector environment.
+        inexact: the parts of the state that setting does not restore; empty if it restores everything.
         get_random: reads the state of the environment's random generators; None if they are NumPy's `np_random`.
-        set_random: puts it back.
-        from_report: makes a state of what a JSON report holds; None if that is an array of numbers.
+        set_random: restores it.
+        from_report: converts the value in a JSON report to a state; None if that value is an array of numbers.
     """
 
     set: Callable[[Any, Any], None]
@@ -65,7 +65,7 @@ class StateAccess:
 
     @property
     def source(self) -> Statement:
-        """Where this access comes from, for reports.
+        """The source of this access, for reports.
 
         Example:
             >>> StateAccess(lambda env, state: None, "CartPole", Origin.BUILT_IN).source.text

@@ -1,9 +1,9 @@
 """Built-in state access for Gymnasium's toy text: FrozenLake, CliffWalking, Taxi and Blackjack.
 
-The first three have their state as one number, which is also the observation. A fickle Taxi remembers besides whether
-its passenger will change the destination: its state is then (number, whether). Blackjack's state is both hands, as
-21 counts: 0-9 how many cards of value 1 to 10 the player holds, 10 the dealer's open card, 11-20 how many cards of each
-value the dealer holds. The order of a hand decides nothing but which of the dealer's cards is open.
+The state of the first three is one number, which is also the observation. A fickle Taxi also stores whether its
+passenger will change the destination; its state is then (number, flag). Blackjack's state is both hands, as 21 numbers:
+0-9 the player's count of cards of value 1 to 10, 10 the dealer's open card, 11-20 the dealer's count of cards of each
+value. The order of the cards matters only for the dealer's open card.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def built_in(env: Any) -> StateAccess | None:
         env: the unwrapped environment; subclasses count.
 
     Returns:
-        Access; `sample` is left out, because not every number is a state that an episode visits.
+        Access without `sample`, because not every number is a state that an episode visits.
     """
     for base in type(env).__mro__:
         maker = _MAKERS.get(f"{base.__module__}:{base.__name__}")

@@ -1,6 +1,6 @@
-"""Built-in state access for Gymnasium's own vector environments: states of all slots, one row each.
+"""Built-in state access for Gymnasium's vector environments: one row per slot.
 
-A `SyncVectorEnv` is set through the environments inside it; CartPole's own batched form holds one array.
+A `SyncVectorEnv` is set through the environments inside it; CartPole's vectorised environment has one array of states.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def built_in(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess
         find: looks up the access of the environments inside.
 
     Returns:
-        Batched access; None if some environment inside has none.
+        Batched access; None if any environment inside has no access.
     """
     names = {f"{base.__module__}:{base.__qualname__}" for base in type(env).__mro__}
     if _CARTPOLE in names:

@@ -1,1 +1,1 @@
-"""One environment, put into states and stepped: the only modules that touch what users wrote."""
+"""Sets and steps one environment; only these modules call a user's environment."""

@@ -1,4 +1,4 @@
-"""What an environment may refuse or return wrongly, as errors that say what was expected and what to do."""
+"""Errors for calls that an environment refuses and for invalid return values, with the expected value and a remedy."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap
 
 
 def of_reset(error: BaseException, label: str) -> TargetError:
-    """The environment raised when it was reset."""
+    """The error when `reset` raises."""
     seeds = isinstance(error, TypeError) and "seed" in str(error)
     return TargetError(f"reset() raised {described(error)}.", where=label, remedy=_SEEDED if seeds else ON_ITS_OWN)
 
 
 def of_reset_value(returned: Any, label: str) -> TargetError:
-    """Resetting returned no pair of observation and info."""
+    """The error when `reset` does not return a pair of observation and info."""
     return TargetError(
         f"expected reset() to return (observation, info), got {type(returned).__name__}.",
         where=label,
@@ -37,7 +37,7 @@ def of_reset_value(returned: Any, label: str) -> TargetError:
 
 
 def of_space(before: Any, now: Any, label: str) -> TargetError:
-    """The observation space is another one than when the environment was built."""
+    """The error when the observation space has changed since the environment was built."""
     return TargetError(
         f"reset() changed the observation space from {before} to {now}.",
         where=label,
@@ -46,18 +46,18 @@ def of_space(before: Any, now: Any, label: str) -> TargetError:
 
 
 def of_state(held: str, error: BaseException, where: str, remedy: str) -> TargetError:
-    """The setter raised; `held` is the state as text."""
+    """The error when the setter raises; `held` is the state as text."""
     return TargetError(f"setting the state {held} raised {described(error)}.", where=where, remedy=remedy)
 
 
 def of_reading(error: BaseException, where: str) -> TargetError:
-    """The getter raised."""
+    """The error when the getter raises."""
     remedy = "Its get is called after reset() and after each step(), and must return the state then."
     return TargetError(f"reading the state raised {described(error)}.", where=where, remedy=remedy)
 
 
 def shows_other(wrapped: Any, unwrapped: Any) -> str:
-    """The remedy where a setter gets what wrappers show, and the unwrapped environment shows something else."""
+    """The remedy if a setter gets the wrapped observation, which differs from that of the unwrapped environment."""
     return (
         f"State access has no get, so set receives the observation of the wrapped environment ({wrapped}), and "
         f"the unwrapped one shows {unwrapped}: register get as well, and say how states transform "
@@ -66,25 +66,25 @@ def shows_other(wrapped: Any, unwrapped: Any) -> str:
 
 
 def of_action(action: str, error: BaseException, label: str, number: int, remedy: str) -> TargetError:
-    """Step number `number` of the run raised; `action` is the action as text."""
+    """The error when step number `number` of the run raises; `action` is the action as text."""
     text = f"step() number {number} of this run raised {described(error)} (action = {action})."
     return TargetError(text, where=label, remedy=remedy)
 
 
 def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError:
-    """What `source` ("step()") returned is not a value of the space; `obs` is the observation as text."""
+    """The error when `source` ("step()") returns a value outside the space; `obs` is the observation as text."""
     text = f"{source} returned an observation that does not fit its space: {obs}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
 def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
-    """What `source` returned has another number of coordinates than the space."""
+    """The error when `source` returns another number of coordinates than the space has."""
     text = f"{source} returned an observation of {size} numbers; its space has {dim}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
 def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
-    """What `source` returned has the right numbers in another shape."""
+    """The error when `source` returns an observation of the right size in the wrong shape."""
     text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
     return TargetError(
         text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
@@ -92,7 +92,7 @@ def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> Tar
 
 
 def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
-    """What a step returned.
+    """Unpack the return value of `step`.
 
     Raises:
         TargetError: it is not a tuple of five.
@@ -108,7 +108,7 @@ def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def number_of(reward: Any, label: str) -> float:
-    """The reward as a float; arrays of one number are numbers.
+    """The reward as a float; arrays with one element are accepted.
 
     Raises:
         TargetError: it is not a number.

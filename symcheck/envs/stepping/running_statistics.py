@@ -1,8 +1,8 @@
-"""Wrappers that normalise by running statistics: warmed where they have seen nothing yet, and frozen.
+"""Warms up and freezes wrappers that normalise by running statistics.
 
-An environment that changes while it is checked cannot be judged, so that the statistics are frozen. Fresh ones say mean
-0 and variance 1, which nobody trains on: they are first gathered as training begins, by the uniform policy. Statistics
-that have seen steps already are the user's, and stay.
+An environment that changes during a check cannot be judged, so the statistics are frozen. New statistics have mean 0
+and variance 1, which does not represent training, so they are first gathered with the uniform policy, as at the
+beginning of training. Statistics that have already been updated are kept.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Normaliser(NamedTuple):
 
     Attributes:
         layer: the wrapper.
-        statistics: its mean, variance and count; None if they are not found.
-        switch: the attribute that says whether it learns.
+        statistics: its mean, variance and count; None if they cannot be located.
+        switch: the attribute that turns updates on and off.
     """
 
     layer: Any
@@ -41,7 +41,7 @@ class Normaliser(NamedTuple):
 
 
 def normalisers(env: Any) -> list[Normaliser]:
-    """The normalising wrappers of a stack, from the outermost on: those that have a switch for what they learn.
+    """The normalising wrappers of a stack, outermost first: those with a switch for updates.
 
     Gymnasium's have `update_running_mean`; `VecNormalize` of Stable-Baselines3 has `training`.
 
@@ -71,14 +71,14 @@ def _statistics_of(layer: Any) -> Any:
 
 
 def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
-    """Warm the statistics that have seen no step, and freeze all of them.
+    """Warm up statistics that have no data, and freeze all of them.
 
     Args:
         env: with its wrappers.
         reset: resets it.
 
     Returns:
-        Whether they were warmed.
+        Whether any were warmed up.
     """
     layers = normalisers(env)
     # Gymnasium begins to count at 1e-4.

@@ -1,4 +1,4 @@
-"""What an environment shows on a few episodes of the uniform policy, by which amounts of translations are sized."""
+"""Observations from a few episodes of the uniform policy, from which the amounts of translations are chosen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STEPS = 400
 
 
 def shown_values(stepper: Stepper) -> Seen:
-    """Observations, and internal states where they are read, of some episodes.
+    """Observations of some episodes, and internal states if they can be read.
 
     Args:
         stepper: the environment; it is reset and stepped.

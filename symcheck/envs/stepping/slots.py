@@ -1,10 +1,9 @@
-"""Environments that exist only in batches: a case occupies one slot, and many cases fill a batch.
+"""Environments that exist only in batches: each case occupies one slot, and many cases fill a batch.
 
-A vector environment steps its slots together and resets those that ended by itself (autoreset), so that what a step
-returns for a slot is not always what followed its action. `Slots` sorts that out; `SlotView` shows one slot as an
-ordinary environment, for everything that steps once in a while; `SlotStepper` fills whole batches, for everything that
-steps often. States go to random slots beside random neighbours: whatever depends on the slot, or on what the others
-hold, shows as an environment that does not agree with itself.
+A vector environment steps its slots together and resets finished slots by itself (autoreset), so a step does not always
+return the result of a slot's action. `Slots` resolves that. `SlotView` presents one slot as an ordinary environment,
+for code that steps rarely; `SlotStepper` fills whole batches, for code that steps often. States go to random slots with
+random neighbours, so a dependence on the slot or on other slots makes the environment inconsistent and is detected.
 """
 
 from __future__ import annotations
@@ -35,14 +34,15 @@ _REMEMBERED = 256  # states that fill the slots which a case leaves free
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What one step of all slots gave, slot by slot.
+    """The results of one step of all slots.
 
     Attributes:
-        observations: what followed the action, also where the slot has been reset since; NaN if nobody kept it.
+        observations: the observations after the action, even if the slot has been reset since; NaN if they were not
+            kept.
         rewards: shape (slots,).
         terminated: shape (slots,), bool.
         truncated: shape (slots,), bool.
-        states: internal states that followed, None if they cannot be read; NaN if the slot was reset since.
+        states: the internal states after the action, None if they cannot be read; NaN if the slot has been reset since.
     """
 
     observations: list[Any]
@@ -56,7 +56,7 @@ class Slots:
     """The slots of a vector environment.
 
     Args:
-        vector: with the user's wrappers.
+        vector: the vector environment with the wrappers of the user.
         access: its batched state access, or None.
 
     Attributes:
@@ -78,14 +78,14 @@ class Slots:
         self._tensor: Any = None
 
     def reset(self, seed: int | None = None) -> list[Any]:
-        """Reset every slot; observations, slot by slot."""
+        """Reset every slot; returns one observation per slot."""
         observations, _ = self.vector.reset(seed=seed)
         self._ended = False
         self._over = np.zeros(self.count, dtype=np.bool_)
         return self._split(observations)
 
     def put_states(self, states: Sequence[Any]) -> None:
-        """Put every slot into a state of its own; slots that await an automatic reset are reset before."""
+        """Put every slot into its own state; slots that await an automatic reset are reset first."""
         if self.access is None:
             raise TargetError("the state of a black box cannot be set.", where="vector environment")
         if self._ended:
@@ -96,11 +96,11 @@ class Slots:
         """Step every slot.
 
         Args:
-            actions: one for each slot.
-            read: whether internal states are read afterwards.
+            actions: one action for each slot.
+            read: whether to read internal states after the step.
 
         Returns:
-            What followed each action.
+            The result of each action.
         """
         empty: Any = create_empty_array(self.action_space, n=self.count)
         batch: Any = concatenate(self.action_space, actions, empty)
@@ -124,7 +124,7 @@ class Slots:
         return Outcomes(split, np.array(plain(rewards), dtype=np.float64).reshape(-1), ended, cut, states)
 
     def states(self) -> list[Any] | None:
-        """Internal states, slot by slot; None if they cannot be read."""
+        """One internal state per slot; None if they cannot be read."""
         if self.access is None or self.access.get is None:
             return None
         whole = self.access.get(self.base)
@@ -169,7 +169,7 @@ class Slots:
 
 
 def plain(value: Any) -> Any:
-    """A tensor, on whatever device, as an array; mappings and tuples of them alike; everything else as it is."""
+    """Convert a tensor on any device, or a mapping or tuple of tensors, to arrays; return any other value unchanged."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -197,11 +197,11 @@ def _nan_like(value: Any) -> Any:
 
 
 class SlotView(gym.Env[Any, Any]):
-    """One slot as an ordinary environment: the others hold other states and take random actions.
+    """One slot as an ordinary environment; the other slots have other states and take random actions.
 
     Args:
-        slots: of the vector environment.
-        seed: draws which slot, and what the others hold; a reset with a seed starts it again.
+        slots: the slots of the vector environment.
+        seed: seeds the choice of the slot and the states of the others; a reset with a seed restarts it.
     """
 
     def __init__(self, slots: Slots, seed: int) -> None:
@@ -215,7 +215,7 @@ class SlotView(gym.Env[Any, Any]):
         self._starts: list[tuple[int, Any]] = []
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """The start of a slot that was reset and not stepped since, or of one after resetting all."""
+        """The initial observation of a slot that was reset and not stepped since, or of one after a reset of all."""
         if seed is not None:
             self.rng = np.random.default_rng(seed)
         if seed is not None or not self._starts:
@@ -245,7 +245,7 @@ class SlotView(gym.Env[Any, Any]):
         )
 
     def put_state(self, state: Any) -> None:
-        """Put a random slot into a state, and the others into states that were put before."""
+        """Put a random slot into a state, and the others into states from earlier calls."""
         self._starts = []
         self.at = int(self.rng.integers(self.slots.count))  # first: a seed decides it, whatever was put before
         self.remember(state)
@@ -254,7 +254,7 @@ class SlotView(gym.Env[Any, Any]):
         self.slots.put_states(states)
 
     def remember(self, state: Any) -> None:
-        """Keep a state, to fill slots with."""
+        """Store a state for filling slots."""
         if len(self._known) < _REMEMBERED:
             self._known.append(state)
         else:
@@ -266,7 +266,7 @@ class SlotView(gym.Env[Any, Any]):
         return None if states is None else states[self.at]
 
     def batched_form(self) -> BatchModel | None:
-        """The batched form of a pure environment; None of any other, and behind a wrapper."""
+        """The batched form of a pure environment; None for any other, or if it is wrapped."""
         make = getattr(self.slots.vector, "batched_form", None) if "is_pure" in dir(type(self.slots.vector)) else None
         return None if make is None else make()
 
@@ -283,7 +283,7 @@ def _alike(values: list[Any]) -> bool:
 
 
 def single_access(access: StateAccess | None) -> StateAccess | None:
-    """Batched access as access to one slot of a `SlotView`."""
+    """Convert batched access to access to one slot of a `SlotView`."""
     if access is None:
         return None
     return dataclasses.replace(
@@ -295,13 +295,13 @@ def single_access(access: StateAccess | None) -> StateAccess | None:
 
 
 class SlotStepper(Stepper):
-    """Steps a vector environment: many cases at a time, each in a slot of its own.
+    """Steps a vector environment with many cases at a time, one per slot.
 
     Args:
-        vector: with the user's wrappers.
+        vector: the vector environment with the wrappers of the user.
         access: its batched state access; None for a black box.
         label: names the environment in messages.
-        seed: of the first reset, and of the choice of slots.
+        seed: the seed of the first reset and of the choice of slots.
 
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
@@ -318,7 +318,7 @@ class SlotStepper(Stepper):
         self.warmed = warmed
 
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
-        """`outcome` for many states and actions: in random slots, as many at a time as there are."""
+        """`outcome` for many states and actions, in random slots, as many at a time as there are slots."""
         return stack_steps(self.steps_from(states, actions))
 
     def steps_from(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
@@ -332,7 +332,7 @@ class SlotStepper(Stepper):
 
     @property
     def explores_together(self) -> bool:
-        """Whether slots can neither differ nor leak, so that many states are explored at once."""
+        """Whether slots are identical and independent, so that many states can be explored in parallel."""
         return self.slots.access is not None and getattr(self.slots.vector, "is_pure", False)
 
     def _fill_slots(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:

@@ -1,4 +1,4 @@
-"""How far apart the outcomes of two lists of steps are, and what a way of setting states loses by that."""
+"""Differences between the outcomes of two lists of steps, and the resulting loss of a method of setting states."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _RARE = 0.1  # share of the values on either side that do not count for how far 
 
 @dataclass(frozen=True)
 class StepDifferences:
-    """Differences between steps, one by one.
+    """Differences between corresponding steps.
 
     Attributes:
         first: the next observations and rewards of the first list, shape (n, dim + 1).
-        residual: how far those of the second are from them, shape (n, dim + 1).
-        ends: whether just one of the two ended the episode, shape (n,).
+        residual: the differences of the second list from the first, shape (n, dim + 1).
+        ends: whether exactly one of the two steps ended the episode, shape (n,).
     """
 
     first: Floats
@@ -32,13 +32,13 @@ class StepDifferences:
 
 @dataclass(frozen=True)
 class Loss:
-    """What becomes of the same (s, a) stepped under two circumstances, at most.
+    """The largest differences between outcomes of the same (s, a) stepped under two conditions.
 
     Attributes:
-        names: of coordinates and reward, dim + 1 of them.
+        names: the dim + 1 names of coordinates and reward.
         largest: differences of next observations and rewards, shape (dim + 1,).
-        share: the same, as shares of how far the values spread; infinite if they do not.
-        ends: share of the steps of which just one ended the episode.
+        share: the same, divided by the spread of the values; infinite if the spread is 0.
+        ends: the share of pairs of steps in which exactly one ended the episode.
     """
 
     names: tuple[str, ...]
@@ -49,11 +49,12 @@ class Loss:
     def of(self, part: str, dim: int) -> Floats:
         """The largest differences of one property, shape (dim,).
 
-        What is compared beyond the observation, internal states, may lose as much as any number of the observation.
+        Internal states, which are compared in addition to the observation, are assumed to lose as much as the worst
+        coordinate of the observation.
 
         Args:
-            part: "reward", or another one, which is of observations.
-            dim: how many numbers are compared.
+            part: "reward", or any other property, which is about observations.
+            dim: the number of compared coordinates.
         """
         if part == "reward":
             return self.largest[-1:]
@@ -61,19 +62,19 @@ class Loss:
         return np.append(known, np.full(dim - len(known), known.max(initial=0.0)))
 
     def fields(self) -> dict[str, object]:
-        """The number that loses most for its spread, and how much, as fields of a statement."""
+        """The coordinate with the largest loss relative to its spread, as fields of a statement."""
         worst = int(np.argmax(self.share))
         lost = float(self.largest[worst])
         return {"lost": lost, "lost_in": self.names[worst]} if 0 < lost < np.inf else {}
 
 
 def compare_steps(coordinates: Coordinates, first: Sequence[Step], second: Sequence[Step]) -> StepDifferences:
-    """Compare two lists of steps, one by one.
+    """Compare corresponding steps of two lists.
 
     Args:
-        coordinates: of the observations.
+        coordinates: the coordinates of the observations.
         first: at least one step.
-        second: as many.
+        second: a list of the same length.
     """
     shown, again = (np.stack([step.flat for step in steps]) for steps in (first, second))
     paid, paid_again = (np.array([[step.reward] for step in steps]) for steps in (first, second))
@@ -84,10 +85,10 @@ def compare_steps(coordinates: Coordinates, first: Sequence[Step], second: Seque
 
 
 def measure_loss(coordinates: Coordinates, differences: Sequence[StepDifferences]) -> Loss:
-    """The largest of some differences.
+    """The largest differences.
 
     Args:
-        coordinates: of the observations.
+        coordinates: the coordinates of the observations.
         differences: at least one.
     """
     largest = np.max([one.residual.max(axis=0) for one in differences], axis=0)

@@ -1,9 +1,8 @@
-"""One environment, put into states and stepped: the only module that touches it.
+"""Sets and steps one environment; only this module calls it.
 
-The wrapper stack that the user gave is what is stepped; the unwrapped environment inside is what is put into states.
-What poking accumulates is cleared each time (the counter of TimeLimit, flags of the base environment), running
-statistics of normalising wrappers are warmed and frozen, and values handed out are copies: an environment may reuse
-its buffers.
+Steps go through the user's wrapper stack; states are set in the unwrapped environment inside. Side effects of setting
+are cleared each time (the counter of TimeLimit, flags of the base environment), running statistics of normalising
+wrappers are warmed up and frozen, and returned values are copies, because an environment may reuse its buffers.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ from symcheck.spaces.values import (
 
 
 class Step(NamedTuple):
-    """What one step returned.
+    """The result of one step.
 
     Attributes:
-        obs: the next observation, as the environment gave it (a copy).
+        obs: a copy of the next observation.
         flat: the same, flattened, shape (dim,).
         reward: the reward.
         terminated: whether the MDP ended.
         truncated: whether the episode was cut short.
-        state: the next internal state, flattened float64, where it can be read and is numeric; else None.
+        state: the next internal state as a flat float64 vector; None if it cannot be read or is not numeric.
     """
 
     obs: Any
@@ -62,12 +61,12 @@ class Steps:
     """Many steps, stacked along the first axis.
 
     Attributes:
-        observations: next observations: a list, or one array where they are arrays of one shape and dtype.
+        observations: the next observations: one array if they are arrays of one shape and dtype, otherwise a list.
         flat: shape (n, dim).
         rewards: shape (n,).
         terminated: shape (n,), bool.
         states: shape (n, dim) or None.
-        truncated: shape (n,), bool; None if it was not kept, as of batches.
+        truncated: shape (n,), bool; None if it was not kept, as for batches.
     """
 
     observations: Sequence[Any] | npt.NDArray[Any]
@@ -86,7 +85,7 @@ class Steps:
         return Steps(observations, self.flat[rows], self.rewards[rows], self.terminated[rows], states, cut)
 
     def every_second(self, first: int) -> Steps:
-        """Steps `first`, `first` + 2, ...: the sides of pairs that were stepped one after the other."""
+        """Steps `first`, `first` + 2, ...: one side of pairs whose sides were stepped alternately."""
         states = None if self.states is None else self.states[first::2]
         return Steps(
             self.observations[first::2], self.flat[first::2], self.rewards[first::2], self.terminated[first::2], states
@@ -95,13 +94,13 @@ class Steps:
 
 @dataclass(frozen=True)
 class Played:
-    """An episode, or the beginning of one.
+    """An episode, or its beginning.
 
     Attributes:
-        seen: observations, one more than steps were taken.
-        actions: what was done.
-        steps: what followed each.
-        states: internal states before each step, as they were read; None if that was not requested.
+        seen: the observations, one more than there are steps.
+        actions: the actions.
+        steps: the result of each action.
+        states: the raw internal state before each step; None if not requested.
     """
 
     seen: list[Any]
@@ -114,15 +113,15 @@ class Stepper:
     """Puts an environment into states and steps it.
 
     Args:
-        env: with all of the user's wrappers; it is reset here once.
-        access: how its state is set; None for a black box, which can only be reset and stepped.
+        env: the environment with all of the user's wrappers; it is reset once.
+        access: its state access; None for a black box, which can only be reset and stepped.
         label: names the environment in messages.
-        seed: of the first reset.
+        seed: the seed of the first reset.
 
     Attributes:
-        reset_first: reset before each state is set, for environments that remember more than their state.
-        at: which of many states is under way, so that a refusal can be traced to its case.
-        warmed: whether fresh statistics of normalising wrappers were gathered first.
+        reset_first: whether to reset before each state is set, for environments that keep more than their state.
+        at: the index of the current state among many, so that a refusal can be traced to its case.
+        warmed: whether statistics of normalising wrappers were warmed up first.
 
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
@@ -152,14 +151,14 @@ class Stepper:
 
     @property
     def time_limit(self) -> int | None:
-        """Steps after which a TimeLimit wrapper cuts episodes short; None if there is none."""
+        """The number of steps after which a TimeLimit wrapper truncates episodes; None if there is none."""
         return min((int(clock._max_episode_steps) for clock in self._clocks), default=None)
 
     def reset(self, *, seed: int | None = None) -> Any:
         """Reset and return the observation (a copy).
 
         Raises:
-            TargetError: the environment raised, or returned no pair of observation and info.
+            TargetError: the environment raised, or did not return a pair of observation and info.
         """
         self._put = ()
         if self.check_time is not None:
@@ -201,7 +200,7 @@ class Stepper:
 
     @contextmanager
     def resetting_first(self) -> Iterator[None]:
-        """Reset before each state is set, for as long as the block lasts."""
+        """Reset before each state is set, within a `with` block."""
         before, self.reset_first = self.reset_first, True
         try:
             yield
@@ -210,7 +209,7 @@ class Stepper:
 
     @property
     def what_was_set(self) -> str:
-        """That a setter was given what wrappers show, where they show something else and no state can be read."""
+        """A note if no state can be read and the setter received an observation that wrappers had changed."""
         space = self.base.observation_space
         if self.access is None or self.access.get is not None or self.batched or space == self.codec.space:
             return ""
@@ -249,7 +248,7 @@ class Stepper:
             raise self._refused_action(action, error) from error
 
     def step(self, action: Any) -> Step:
-        """Step and return copies of what came back.
+        """Step and return copies of the result.
 
         Raises:
             TargetError: the environment raised, or returned what Gymnasium does not allow.
@@ -292,7 +291,7 @@ class Stepper:
         return None if self.access is None or self.access.get is None else numeric(self.read_raw())
 
     def read_raw(self) -> Any:
-        """The internal state as `get` returns it (a copy)."""
+        """A copy of the internal state returned by `get`."""
         if self.access is None or self.access.get is None:
             raise TargetError("the state cannot be read.", where=self.label)
         try:
@@ -306,12 +305,12 @@ class Stepper:
         return self.step(action)
 
     def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
-        """Reset, and follow the uniform policy.
+        """Reset and follow the uniform policy.
 
         Args:
-            longest: most steps, at least 1.
-            proceed: whether another step may be taken; the first one is.
-            read: whether internal states are read before each step.
+            longest: the largest number of steps, at least 1.
+            proceed: whether another step may be taken; the first step always is.
+            read: whether to read internal states before each step.
 
         Returns:
             At least one step.
@@ -339,7 +338,7 @@ class Stepper:
         return held.pop()
 
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
-        """`outcome` for many states and actions, in about half the time; `at` is the one under way."""
+        """`outcome` for many states and actions, in about half the time; `at` is the index of the current one."""
         access = self.access
         if access is None or not self.codec.is_array:
             return stack_steps([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
@@ -402,14 +401,14 @@ class Stepper:
 
 
 def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
-    """Actions as `space.sample()` gives them one after the other.
+    """Actions as from consecutive calls of `space.sample()`.
 
     Args:
-        space: the action space; its own generator draws.
-        count: how many.
+        space: the action space, whose generator draws them.
+        count: the number of actions.
 
     Returns:
-        A list of `count` actions; 1 if the space has to be asked each time.
+        A list of `count` actions; of one action if the space must be sampled one at a time.
     """
     if type(space) is spaces.Discrete:
         return list(space.start + space.np_random.integers(space.n, size=count).astype(space.dtype))
@@ -424,7 +423,7 @@ STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not b
 
 
 def stack_steps(steps: Sequence[Step]) -> Steps:
-    """Steps as arrays."""
+    """Stack steps into arrays."""
     states = [step.state for step in steps]
     readable = [state for state in states if state is not None]
     return Steps(

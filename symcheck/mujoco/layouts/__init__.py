@@ -1,1 +1,1 @@
-"""Layouts of observations and actions of robots: named terms, joint orders, histories, and how a mirror moves them."""
+"""Layouts of robot observations and actions: named terms, joint orders, histories, and their mirror images."""

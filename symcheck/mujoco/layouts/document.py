@@ -1,4 +1,4 @@
-"""A layout as its author wrote it: read from TOML or a dictionary, every field checked, nothing looked up in a model.
+"""A layout as written: read from TOML or a dictionary, with every field checked, before any model is consulted.
 
 plane = "xz"
 joints = ["FL_hip", "FR_hip"]
@@ -35,8 +35,8 @@ class WrittenTerm:
 
     Attributes:
         kind: a key of the vocabulary.
-        arguments: what is said of it, by name.
-        history: how many frames of it follow one another, oldest first.
+        arguments: its arguments, by name.
+        history: the number of its frames, oldest first.
         where: names it in messages.
     """
 
@@ -51,7 +51,7 @@ class GroupHistory:
     """Frames of a whole observation group.
 
     Attributes:
-        frames: how many.
+        frames: the number of frames.
         layout: "frames" (all terms of one frame, then of the next) or "terms" (term by term, each with its frames).
     """
 
@@ -64,13 +64,13 @@ class WrittenLayout:
     """A whole layout.
 
     Attributes:
-        label: where it was read from.
+        label: the file or the name that it was read from.
         plane: "xz" or "yz".
         group: "C2", "K4" or "C4".
         joints: "model", "urdf", "breadth_first" or names.
-        action: names in the order of the action; None for that of `joints`.
+        action: names in the order of the action; None for the order of `joints`.
         observation: the terms of every observation group.
-        history: of whole groups.
+        history: the histories of whole groups.
     """
 
     label: str
@@ -92,8 +92,8 @@ def read_layout(given: Any) -> WrittenLayout:
         The layout.
 
     Raises:
-        SpecError: a file that is missing or no TOML; a field, term or argument that is unknown, missing or of the
-            wrong kind. Messages name the place and the nearest known name.
+        SpecError: the file is missing or not TOML, or a field, term or argument is unknown, missing or of the wrong
+            kind. Messages give the place and the nearest known name.
 
     Example:
         >>> read_layout({"observation": {"policy": [{"term": "gravity"}]}}).observation["policy"][0].kind
@@ -224,7 +224,7 @@ def _read_histories(
 
 
 def check_count(value: Any, where: str) -> int:
-    """A whole number of 1 or more.
+    """Read an integer of at least 1.
 
     Raises:
         SpecError: anything else.
@@ -236,10 +236,10 @@ def check_count(value: Any, where: str) -> int:
 
 
 def read_names(value: Any, where: str) -> tuple[str, ...]:
-    """A list of names that differ.
+    """Read a list of distinct names.
 
     Raises:
-        SpecError: anything else; names that occur twice are listed.
+        SpecError: anything else; the message lists names that occur twice.
     """
     if not isinstance(value, list | tuple) or not value or not all(isinstance(name, str) for name in value):
         raise SpecError(f"expected a list of names, got {value!r}.", where=where)

@@ -1,7 +1,7 @@
-"""Terms on a grid: heights around the base, and pictures.
+"""Terms on a grid: height scans around the base, and images.
 
-A scan's points lie on a grid centred at the base; the image of the value at point p is the value at M p. A picture's
-axes are reversed, or rotated, as what they show is.
+The points of a scan lie on a grid centred at the base; the value at point p goes to point M p. The axes of an image are
+reversed or rotated together with the scene.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _LETTERS = "chwxy"
 
 
 def scan_labels(written: WrittenTerm) -> list[str]:
-    """A name for every point: its row and column.
+    """A name for every point of the scan: its row and column.
 
     Raises:
-        SpecError: sizes, an order or an origin that are none.
+        SpecError: invalid sizes, order or origin.
     """
     rows, cols, _ = _scan_shape(written)
     return [f"[{i},{j}]" for i in range(rows) for j in range(cols)]
 
 
 def scan_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
-    """The matrix of a scan.
+    """The matrix that transforms a scan.
 
     Args:
         written: the term.
-        local: the isometry as the base sees it, shape (3, 3).
+        local: the isometry in the frame of the base, shape (3, 3).
 
     Returns:
         A permutation, shape (rows * cols, rows * cols).
@@ -67,7 +67,7 @@ def _point_permutation(points: Any, planar: Floats, written: WrittenTerm) -> spa
 
 
 def permutation_matrix(images: Ints) -> sparse.csr_array:
-    """The matrix that sends number i to place `images[i]`."""
+    """The matrix that moves component i to position `images[i]`."""
     size = len(images)
     return sparse.csr_array((np.ones(size), (images, np.arange(size))), shape=(size, size))
 
@@ -87,30 +87,30 @@ def _scan_shape(written: WrittenTerm) -> tuple[int, int, str]:
 
 
 def image_labels(written: WrittenTerm) -> list[str]:
-    """A name for every pixel: its place.
+    """A name for every pixel: its position.
 
     Raises:
-        SpecError: a shape or axes that are none.
+        SpecError: an invalid shape or invalid axes.
     """
     shape, _ = _image_axes(written)
     return [f"[{','.join(map(str, place))}]" for place in np.ndindex(*shape)]
 
 
 def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
-    """The matrix of a picture.
+    """The matrix that transforms an image.
 
     Axes are letters: "c" channels, "h" and "w" a camera's height and width (a mirror reverses the width), "x" and "y" a
     map from above.
 
     Args:
         written: the term.
-        local: the isometry as the base sees it, shape (3, 3).
+        local: the isometry in the frame of the base, shape (3, 3).
 
     Returns:
         A permutation.
 
     Raises:
-        SpecError: the isometry does not map such a picture to itself.
+        SpecError: the isometry does not map the image to itself.
     """
     shape, axes = _image_axes(written)
     planar = local[:2, :2]

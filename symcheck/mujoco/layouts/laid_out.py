@@ -1,4 +1,4 @@
-"""A layout on a robot: every column of every observation group and of the action, and the image of each.
+"""A layout applied to a robot: every column of every observation group and of the action, with its image.
 
 The image of a group is a sparse matrix per element of the symmetry group, assembled from the terms of one frame and
 spread over the frames: a column of frame k has its image in frame k.
@@ -30,9 +30,9 @@ class Column:
     """One number of a vector.
 
     Attributes:
-        term: the place of its term in the group.
-        frame: which frame of a history, oldest first; 0 if there is one.
-        component: its place in one frame of the term.
+        term: the position of its term in the group.
+        frame: the frame in a history, oldest first; 0 if there is only one.
+        component: its position within one frame of the term.
     """
 
     term: int
@@ -45,12 +45,12 @@ class LaidGroup:
     """One observation group, or the action.
 
     Attributes:
-        name: of the group; "action" for the action.
+        name: the name of the group; "action" for the action.
         terms: in order.
-        columns: every number, in order.
+        columns: all columns, in order.
         matrices: one per non-identity element, in the order of the blocks; each (width, width).
         offsets: one per non-identity element, (width,).
-        frames: how many frames a column's term has, by term.
+        frames: the number of frames of each term.
     """
 
     name: str
@@ -62,7 +62,7 @@ class LaidGroup:
 
     @property
     def width(self) -> int:
-        """Numbers of the vector."""
+        """The number of columns."""
         return len(self.columns)
 
     def term_name(self, index: int) -> str:
@@ -81,7 +81,7 @@ class LaidGroup:
         return f"{self.label(index)}{framed}"
 
     def seen_from(self, index: int, place: int) -> str:
-        """What a column is called in the row of another: with its term and frame where these differ."""
+        """A column's name in the row of another column: with its term and frame if these differ."""
         column, at = self.columns[index], self.columns[place]
         label = self.label(index)
         if column.term != at.term:
@@ -91,10 +91,10 @@ class LaidGroup:
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A whole layout on a robot.
+    """A whole layout applied to a robot.
 
     Attributes:
-        written: as its author wrote it.
+        written: the layout as written.
         robot: the model and its images.
         observation: the groups, by name.
         action: the action.
@@ -114,7 +114,7 @@ class LaidOut:
 
     @property
     def name(self) -> str:
-        """What the symmetry is called, for instance "mirror in the xz plane"."""
+        """The name of the symmetry, for instance "mirror in the xz plane"."""
         return " and ".join(pairing.isometry.name for pairing in self.robot.pairings)
 
 
@@ -124,13 +124,14 @@ def lay_out(loaded: LoadedModel, written: WrittenLayout, robot: Robot | None = N
     Args:
         loaded: the model.
         written: the layout.
-        robot: the model with its images, where it was paired before.
+        robot: the model with its images, if it was already paired.
 
     Returns:
         The layout with its columns and their images.
 
     Raises:
-        SpecError: names that the model does not have, joints or feet without image, a term not mapped to itself.
+        SpecError: names that the model does not have, joints or feet without an image, or a term that is not mapped to
+            itself.
     """
     robot = robot or robot_of(loaded, written)
     orders = orders_of(robot, written)
@@ -159,10 +160,10 @@ def orders_of(robot: Robot, written: WrittenLayout) -> Orders:
 
 
 def lay_action(robot: Robot, orders: Orders, where: str) -> LaidGroup:
-    """The action as a group of one term, which moves as the last action does.
+    """The action as a group with one term, which transforms as the last action does.
 
     Raises:
-        SpecError: a joint or actuator without image among the others.
+        SpecError: a joint or actuator whose image is not in the action.
     """
     from symcheck.mujoco.layouts.document import WrittenTerm
 
@@ -176,17 +177,17 @@ def lay_action(robot: Robot, orders: Orders, where: str) -> LaidGroup:
 def assemble(
     name: str, terms: Sequence[LaidTerm], robot: Robot, history: GroupHistory, *, per_term: Sequence[int]
 ) -> LaidGroup:
-    """One group from its terms.
+    """Assemble one group from its terms.
 
     Args:
-        name: of the group.
+        name: the name of the group.
         terms: in order.
-        robot: for the group and the images of points.
-        history: of the whole group.
-        per_term: frames of every term; all 1 if the group has a history.
+        robot: gives the symmetry group and the images of points.
+        history: the history of the whole group.
+        per_term: the number of frames of every term; all 1 if the group has a history.
 
     Raises:
-        SpecError: a point whose image is not observed, or images that do not close.
+        SpecError: the image of a point is not observed, or the images are not a group action.
     """
     columns, frames = _list_columns(terms, history, per_term)
     starts = [0, *itertools.accumulate(term.dim for term in terms)]
@@ -270,7 +271,7 @@ def _refuse_open(difference: sparse.csr_array, robot: Robot, name: str, what: st
     # Angles in files carry six digits or more: 1e-5 of a unit vector.
     if difference.nnz and np.abs(difference.data).max() > 1e-5:
         raise SpecError(
-            f"the images of the {what} do not close on {name}: their composition is not the identity.",
+            f"the images of the {what} on {name} are inconsistent: their composition is not the identity.",
             where=robot.label,
             remedy="Elements that coincide may have been confused; name the sides of bodies in the model.",
         )

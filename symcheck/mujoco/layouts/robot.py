@@ -1,7 +1,7 @@
-"""What a layout asks of a model: the base, joints in the orders that libraries use, feet, and their images.
+"""The parts of a model that a layout refers to: base, joints in the orders that libraries use, feet, and their images.
 
-A robot is paired with its image once for every generator of the layout's group. Elements without counterpart do no harm
-as long as no term of the layout needs them.
+A robot is paired with its image once for every generator of the layout's group. Elements without a counterpart are
+allowed if no term of the layout needs them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Section = Literal["joint", "actuator"]
 
 @dataclass(frozen=True)
 class Driven:
-    """One number of a joint vector: the coordinate of a joint, or the control of an actuator.
+    """One component of a joint vector: the coordinate of a joint, or the control of an actuator.
 
     Attributes:
         label: as its author called it.
@@ -66,10 +66,10 @@ class Robot:
 
     Attributes:
         model: a `mujoco.MjModel`, or a `UrdfModel`.
-        label: how reports call it.
+        label: its name in reports.
         group: the group.
         pairings: one per generator.
-        base: the body that velocities and orientations are of.
+        base: the body whose velocity and orientation are observed.
     """
 
     model: Any
@@ -94,28 +94,28 @@ class Robot:
         return maps.local(pairing, self.base)
 
     def joints(self, order: str | tuple[str, ...], where: str) -> tuple[Driven, ...]:
-        """The joints that move along or about one axis, in an order.
+        """The single-axis joints (hinges and slides), in a given order.
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
             where: names the place in messages.
 
         Raises:
-            SpecError: an order that the model does not have, or names that are none.
+            SpecError: an order that the model does not have, or unknown names.
         """
         if not isinstance(order, str):
             return self._named(order, where, ("joint", "actuator"))
         return tuple(Driven(self._joint_label(i), "joint", i) for i in self.joint_order(order, where))
 
     def actions(self, names: Sequence[str], where: str) -> tuple[Driven, ...]:
-        """The same for an action: a name that both an actuator and a joint carry means the actuator."""
+        """The same for an action; a name shared by an actuator and a joint means the actuator."""
         return self._named(names, where, ("actuator", "joint"))
 
     def joint_order(self, order: str, where: str) -> list[int]:
-        """Numbers of the single-axis joints in one of the orders that have a name.
+        """Numbers of the single-axis joints in one of the named orders.
 
         Raises:
-            SpecError: "urdf" for a model that is none.
+            SpecError: "urdf" for a model that is not a URDF.
         """
         model = self.model
         if order == "urdf":
@@ -173,7 +173,7 @@ class Robot:
         """The image of a joint or actuator: section, number and sign.
 
         Raises:
-            SpecError: it has none.
+            SpecError: it has no image.
         """
         pairing = self.pairings[generator]
         images, signs = (
@@ -191,10 +191,10 @@ class Robot:
         return driven.section, int(images[driven.index]), int(signs[driven.index])
 
     def feet(self, names: Sequence[str] | None, order: Sequence[Driven], where: str) -> tuple[Foot, ...]:
-        """The feet that are named, else the leaf bodies in the order of the joints that carry them.
+        """The named feet, or by default the leaf bodies in the order of the joints that carry them.
 
         Raises:
-            SpecError: a name that is not a body, site or geom, nor the beginning of a body's; no leaf bodies.
+            SpecError: a name that is not a body, site or geom, nor the beginning of a body's name; or no leaf bodies.
         """
         if names is None:
             return self._leaves(order, where)
@@ -249,10 +249,10 @@ class Robot:
         return -1
 
     def foot_images(self, feet: Sequence[Foot], generator: int, where: str) -> list[int]:
-        """The place of every foot's image among the feet.
+        """The position of every foot's image in the list of feet.
 
         Raises:
-            SpecError: the image of a foot is not listed, or bodies of one prefix go to several.
+            SpecError: the image of a foot is not listed, or bodies with one prefix have images in several feet.
         """
         image_of = self._element_images(self.pairings[generator])
         places = []
@@ -297,13 +297,13 @@ def robot_of(loaded: LoadedModel, layout: WrittenLayout) -> Robot:
 
     Args:
         loaded: the model.
-        layout: for its plane and group.
+        layout: the layout, which gives the plane and the group.
 
     Returns:
         The robot.
 
     Raises:
-        SpecError: nothing in the model moves.
+        SpecError: the model has no joints.
     """
     group, isometries = isometries_of(layout)
     return pair_robot(loaded, group, isometries)
@@ -322,7 +322,7 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
     """Pair a model with its image under every isometry.
 
     Raises:
-        SpecError: nothing in the model moves.
+        SpecError: the model has no joints.
     """
     model = loaded.model
     if not model.njnt:

@@ -1,6 +1,6 @@
-"""How every term of a layout moves: the matrix of one frame under one isometry, with a name for each of its numbers.
+"""The transformation of every term of a layout: the matrix of one frame under one isometry, and the component names.
 
-Row i of a matrix says what stands at place i of the image: a row with -1 at column j is the negated number j.
+Row i of a matrix gives component i of the image; a row with -1 in column j is the negated component j.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Orders:
     """The joint orders that terms fall back on.
 
     Attributes:
-        joints: of joint terms.
-        action: of the action, and of the last one.
+        joints: the joint order of joint terms.
+        action: the order of the action and of the last action.
     """
 
     joints: tuple[Driven, ...]
@@ -42,11 +42,11 @@ class LaidTerm:
     """One term on a robot.
 
     Attributes:
-        written: as its author wrote it.
-        labels: a name for each number of a frame.
+        written: the term as written.
+        labels: a name for each component of a frame.
         matrices: one per generator, each of shape (dim, dim).
-        bodies: of `point`: the bodies whose positions it holds; () for other terms.
-        driven: of joint terms: the joint or actuator of every number; () for other terms.
+        bodies: for `point`, the bodies whose positions it holds; () for other terms.
+        driven: for joint terms, the joint or actuator of every number; () for other terms.
     """
 
     written: WrittenTerm
@@ -57,12 +57,12 @@ class LaidTerm:
 
     @property
     def dim(self) -> int:
-        """Numbers of one frame."""
+        """The number of components of one frame."""
         return len(self.labels)
 
 
 def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
-    """Find out how a term moves.
+    """Determine how a term transforms.
 
     Args:
         robot: with its images.
@@ -73,8 +73,8 @@ def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
         The term, with one matrix per generator.
 
     Raises:
-        SpecError: an argument of the wrong kind, joints, feet or bodies that are not there or have no image, or a
-            term that the isometry does not map to itself.
+        SpecError: an argument of the wrong kind; joints, feet or bodies that do not exist or have no image; or a term
+            that the isometry does not map to itself.
     """
     labels, matrix, members = _KINDS[written.kind](robot, written, orders)
     generators = range(len(robot.pairings))
@@ -172,14 +172,14 @@ def _named_order(given: str, where: str) -> str:
 
 
 def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where: str, *, signed: bool = True) -> Floats:
-    """The matrix of one number per joint or actuator.
+    """The matrix of a term with one component per joint or actuator.
 
     Args:
         robot: with its images.
         listed: joints or actuators, in order.
-        generator: which one.
+        generator: the number of the generator.
         where: names the place in messages.
-        signed: whether coordinates carry the sign of their joint.
+        signed: whether components carry the sign of their joint.
 
     Returns:
         Shape (n, n).

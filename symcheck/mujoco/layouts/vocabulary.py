@@ -1,4 +1,4 @@
-"""The terms that a layout may name, and the arguments of each: whatever a term does not have is refused.
+"""The terms that a layout may name, and the arguments of each; any other argument is refused.
 
 | terms | are | transform as |
 |---|---|---|
@@ -9,16 +9,16 @@
 | `command` | forward, sideways and turning speed in the frame of the base | N, det(M) N |
 | `joint_pos`, `joint_vel`, `joint_torque` | one number per joint | the image joint, with its sign |
 | `per_joint` | one number per joint, without a sign unless `sign = true` | the image joint |
-| `last_action` | the action of the step before | as the action |
+| `last_action` | the action of the previous step | as the action |
 | `contacts`, `phase` | one number per foot, for every one of `parts` | the image foot |
 | `clock` | sine and cosine of one gait clock | -1 if `shift = "half"` |
 | `scan` | heights on a grid around the base | the image point |
 | `quat`, `rot6d`, `rotation`, `euler_xyz` | the orientation of the base | R -> M R N^T |
 | `image` | a picture | its axes, reversed |
 | `point` | positions of bodies along world axes | M, the image body |
-| `constant` | `size` numbers that stay | 1 |
+| `constant` | `size` invariant numbers | 1 |
 
-N is the isometry as the base sees it: M where the base is not turned in the file.
+N is the isometry in the frame of the base: it is M if the base is not rotated in the file.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _FEET = ("feet", "parts")
 
 @dataclass(frozen=True)
 class TermKind:
-    """What may be said of one term.
+    """The arguments of one kind of term.
 
     Attributes:
-        arguments: names of its arguments, beside `term` and `history`.
-        required: those that must be given.
+        arguments: the names of its arguments, besides `term` and `history`.
+        required: the required arguments.
     """
 
     arguments: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""An MJCF file as one tree: includes put in place, default classes resolved, numbers read.
+"""Reads an MJCF file as one tree, with includes inserted, default classes resolved and numbers parsed.
 
 An attribute is looked up in the element, then in its default class, then in the classes around that one. Lists may be
 partial: `friction="2"` replaces the first of the three numbers of the class and keeps the others.
@@ -28,10 +28,10 @@ _UNREAD = ("replicate", "attach", "composite", "flexcomp")
 
 @dataclass(frozen=True)
 class Attributes:
-    """What holds for one element: the values of its classes, outermost first, then its own.
+    """The attributes of one element: the values of its classes, outermost first, then its own.
 
     Attributes:
-        chain: (tag, values) in the order in which they apply; the last one wins.
+        chain: (tag, values) in increasing precedence.
         where: names the element in messages.
     """
 
@@ -52,7 +52,7 @@ class Attributes:
         """The numbers of an attribute; partial lists replace the leading ones.
 
         Raises:
-            TargetError: something in the list is no number.
+            TargetError: an item of the list is not a number.
         """
         result = np.array(default, dtype=float)
         for _, values in self.chain:
@@ -67,7 +67,7 @@ class Attributes:
         return float(numbers[0]) if len(numbers) else default
 
     def triple(self, key: str, default: Sequence[float] = (0.0, 0.0, 0.0)) -> Floats:
-        """Three numbers.
+        """Read three numbers.
 
         Raises:
             TargetError: there are more or fewer.
@@ -75,7 +75,7 @@ class Attributes:
         return self.row(key, default)
 
     def row(self, key: str, default: Sequence[float]) -> Floats:
-        """As many numbers as the default has.
+        """Read as many numbers as the default has.
 
         Raises:
             TargetError: there are more.
@@ -86,7 +86,7 @@ class Attributes:
         return numbers
 
     def is_limited(self, key: str, bounds: Floats, auto: bool) -> bool:
-        """Whether a range counts: said by `key`, or with autolimits by there being a range."""
+        """Whether a range applies: given by `key` or, with autolimits, by the presence of a range."""
         said = self.text(key, "auto")
         return said == "true" or (said == "auto" and auto and bool(np.any(bounds != 0)))
 
@@ -95,7 +95,7 @@ def read_numbers(text: str, key: str, where: str) -> Floats:
     """The numbers of an attribute's text.
 
     Raises:
-        TargetError: something in it is no number.
+        TargetError: an item is not a number.
     """
     try:
         return np.array([float(word) for word in text.split()])
@@ -107,16 +107,16 @@ class Document:
     """An MJCF file with its includes.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
-        folder: where included files are searched for; None for text without a file.
+        folder: the folder in which included files are searched for; None for text without a file.
 
     Attributes:
-        root: the `<mujoco>` element, includes in place.
-        label: as given.
+        root: the `<mujoco>` element, with includes inserted.
+        label: the given label.
 
     Raises:
-        TargetError: no MJCF, an included file that is not there, or elements that are not followed.
+        TargetError: the text is not MJCF, an included file is missing, or an element is not supported.
     """
 
     def __init__(self, text: str, label: str, folder: Path | None) -> None:
@@ -141,9 +141,9 @@ class Document:
         """The attributes of an element with those of its default class.
 
         Args:
-            element: of the tree.
-            childclass: the class that the bodies around it give; "" for the outermost.
-            tag: in whose defaults to look, where that is not the element's own.
+            element: an element of the tree.
+            childclass: the class given by the enclosing bodies; "" for the outermost.
+            tag: the tag whose defaults apply, if it is not the element's own.
 
         Raises:
             TargetError: there is no such class.
@@ -209,7 +209,7 @@ class Document:
 
 
 def needs_simulator(what: str, where: str) -> TargetError:
-    """The error for a part of a file that only MuJoCo's own compiler reads."""
+    """The error for a part of a file that only MuJoCo's compiler supports."""
     return TargetError(
         f"{what} cannot be read without MuJoCo.", where=where, remedy='Install MuJoCo: pip install "symcheck[mujoco]".'
     )

@@ -1,7 +1,7 @@
-"""Actuators of an MJCF file: what they drive, their ranges, and the gains that their short forms stand for.
+"""Reads the actuators of an MJCF file: their targets, ranges, and the gains of their short forms.
 
-All actuators share one set of defaults. A class that gives `kp` of `<position>` sets the gain of that set, and a
-`<motor>` of the class puts it back to 1.
+All actuators share one set of defaults. If a class sets `kp` of `<position>`, it sets the shared gain, and a `<motor>`
+of the class resets it to 1.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MUSCLE = ("timeconst", "tausmooth", "range", "force", "scale", "lmin", "lmax", 
 
 
 class Named(Protocol):
-    """Where elements are looked up by name."""
+    """Looks up elements by name."""
 
     names: dict[str, list[str]]
     jnt_range: Floats
 
     @property
     def autolimits(self) -> bool:
-        """Whether a range limits without a word that it does."""
+        """Whether a range implies a limit (MuJoCo's `autolimits`)."""
 
     def number_of(self, section: str, name: str, where: str) -> int:
         """The number of a named element."""
@@ -119,7 +119,7 @@ def read_actuators(document: Document, named: Named) -> dict[str, Any]:
         Arrays by their name in `mujoco.MjModel`; sets the names of actuators.
 
     Raises:
-        TargetError: something is driven that is not there, or a kind of actuator that is not read.
+        TargetError: the target of an actuator does not exist, or the kind of actuator is not supported.
     """
     elements = [child for child in document.sections("actuator") if child.tag in ACTUATOR_TAGS]
     unread = sorted({element.tag for element in elements} & set(_UNREAD))

@@ -1,7 +1,7 @@
-"""An MJCF file as arrays under the names of `mujoco.MjModel`, as far as pairing and comparing read them.
+"""An MJCF file as arrays with the names of `mujoco.MjModel`, limited to those used for pairing and comparing.
 
 The numbers are those of MuJoCo's own compiler, in the same order, except that geoms whose shape comes from a file
-(meshes, height fields) are left out, and with them the mass that they would give.
+(meshes, height fields) are left out, together with their mass.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _SOLVERS = {"PGS": 0, "CG": 1, "Newton": 2}
 
 
 class MjcfModel:
-    """A model that was read without a simulator.
+    """A model read without a simulator.
 
     Args:
-        text: of the file.
+        text: the text of the file.
         label: names it in messages.
-        folder: where included files are searched for; None for text without a file.
+        folder: the folder in which included files are searched for; None for text without a file.
 
     Attributes:
         names: section to names.
-        poses: of the bodies as the file has them, in the world.
-        left_out: sentences on what was not read.
+        poses: the poses of the bodies in the file, relative to the world.
+        left_out: sentences on the parts that were not read.
 
     Raises:
-        TargetError: no MJCF, or what MuJoCo itself is needed for.
+        TargetError: the text is not MJCF, or requires MuJoCo.
     """
 
     def __init__(self, text: str, label: str, folder: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class MjcfModel:
         """The number of a named element.
 
         Raises:
-            TargetError: there is none of that name.
+            TargetError: there is no element of that name.
         """
         if name not in self.names[section]:
             raise TargetError(f"there is no {section} {name!r}.", where=where)
@@ -73,7 +73,7 @@ class MjcfModel:
 
     @property
     def autolimits(self) -> bool:
-        """Whether a range limits without a word that it does."""
+        """Whether a range implies a limit (MuJoCo's `autolimits`)."""
         return self._document.compiler.text("autolimits", "true") == "true"
 
     def _read_option(self, document: Document) -> None:
@@ -194,7 +194,7 @@ class MjcfModel:
         return texts
 
     def reference(self, isometry: Isometry, *, slide_home: bool) -> Reference:
-        """Where everything is in the reference configuration, free bodies at the point that stays.
+        """The poses in the reference configuration, with free bodies at the fixed point of the isometry.
 
         Args:
             isometry: free bodies are put at its fixed point.

@@ -1,4 +1,4 @@
-"""Positions and orientations as MJCF writes them: quaternion, axis and angle, Euler angles, axes, or two end points."""
+"""Reads positions and orientations in MJCF: quaternion, axis and angle, Euler angles, axes, or two end points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT = 1e-10  # a vector of this length has no direction
 
 @dataclass(frozen=True)
 class Pose:
-    """Where a frame is in the one around it.
+    """The pose of a frame relative to its parent frame.
 
     Attributes:
         position: in metres, (3,).
@@ -28,7 +28,7 @@ class Pose:
     rotation: Floats
 
     def inside(self, inner: Pose) -> Pose:
-        """A frame that is given in this one, in the one around this one."""
+        """Convert a pose relative to this frame to one relative to its parent frame."""
         return Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)
 
 
@@ -37,11 +37,11 @@ HERE = Pose(np.zeros(3), np.eye(3))
 
 @dataclass(frozen=True)
 class Angles:
-    """How the file writes angles.
+    """The angle conventions of a file.
 
     Attributes:
-        unit: radians of one unit.
-        order: the axes of Euler angles; small letters turn with the frame, capitals are fixed.
+        unit: the angular unit in radians.
+        order: the axes of Euler angles; lower-case axes rotate with the frame, upper-case axes are fixed.
     """
 
     unit: float
@@ -49,18 +49,18 @@ class Angles:
 
     @classmethod
     def of(cls, compiler: Attributes) -> Angles:
-        """The compiler's settings: degrees, and x, y, z that turn along, by default."""
+        """The compiler's settings; by default degrees, and axes x, y, z that rotate with the frame."""
         order = compiler.text("eulerseq", "xyz")
         if len(order) != 3 or set(order.lower()) - set("xyz"):
             raise TargetError(f"expected three of x, y, z in eulerseq, got {order!r}.", where=compiler.where)
         return cls(1.0 if compiler.text("angle", "degree") == "radian" else math.pi / 180, order)
 
     def pose(self, attributes: Attributes) -> Pose:
-        """The pose that `pos` and one of the orientations give."""
+        """The pose given by `pos` and one of the orientation attributes."""
         return Pose(attributes.triple("pos"), self.rotation(attributes))
 
     def rotation(self, attributes: Attributes) -> Floats:
-        """The rotation matrix of whichever orientation is given; the identity without one.
+        """The rotation matrix of the orientation attribute that is given; the identity without one.
 
         Raises:
             TargetError: a quaternion or axis of length 0.
@@ -93,7 +93,7 @@ class Angles:
 
 
 def onto_z(direction: Floats) -> Floats:
-    """The shortest turn that brings the z axis onto a unit vector, (3, 3)."""
+    """The shortest rotation that maps the z axis to a unit vector, (3, 3)."""
     across = np.cross([0.0, 0.0, 1.0], direction)
     length = float(np.linalg.norm(across))
     # Along z itself every horizontal axis would do: about x, as the compiler takes it.

@@ -1,4 +1,4 @@
-"""Shapes of geoms: their size, how far they reach, and their mass and inertia, as MuJoCo's compiler has them."""
+"""Shapes of geoms: their size, bounding radius, mass and inertia, as computed by MuJoCo's compiler."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DENSITY = 1000.0  # kg / m^3, the default
 
 @dataclass(frozen=True)
 class Mass:
-    """The mass of a body or of a part of it, in the frame of the body.
+    """The mass properties of a body or of a part of it, in the frame of the body.
 
     Attributes:
         mass: in kg.
-        centre: of mass, in metres, (3,).
-        inertia: about the centre, (3, 3).
+        centre: the centre of mass, in metres, (3,).
+        inertia: the inertia tensor about the centre of mass, (3, 3).
     """
 
     mass: float
@@ -45,9 +45,9 @@ class Shape:
     """One geom or site.
 
     Attributes:
-        kind: its number in mjtGeom.
+        kind: its value in mjtGeom.
         size: as MuJoCo stores it, (3,).
-        pose: in the frame of its body.
+        pose: its pose in the frame of its body.
     """
 
     kind: int
@@ -56,7 +56,7 @@ class Shape:
 
     @property
     def reach(self) -> float:
-        """The radius of the sphere around its place that holds it; 0 for a plane."""
+        """The radius of the sphere about its position that contains it; 0 for a plane."""
         a, b, c = (float(x) for x in self.size)
         return {
             PLANE: 0.0,
@@ -68,7 +68,7 @@ class Shape:
         }[self.kind]
 
     def weigh(self, attributes: Attributes) -> Mass | None:
-        """Its mass and inertia, by `mass` or by `density`; None if it has none."""
+        """Its mass properties, from `mass` or `density`; None if it has no mass."""
         volume, shape = _solid(self.kind, self.size)
         mass = attributes.number("mass") if "mass" in attributes else attributes.number("density", _DENSITY) * volume
         if not mass or not volume:
@@ -134,7 +134,7 @@ def _solid(kind: int, size: Floats) -> tuple[float, Floats]:
 
 
 def join_masses(parts: list[Mass]) -> Mass:
-    """Several masses as one: about the common centre, by the parallel axes theorem."""
+    """Combine several masses about their common centre, by the parallel axis theorem."""
     total = sum(part.mass for part in parts)
     if not total:
         return Mass(0.0, np.zeros(3), np.zeros((3, 3)))
@@ -158,7 +158,7 @@ def read_inertial(element: Attributes, angles: Angles) -> Mass:
 
 
 def adjust(mass: Mass, compiler: Attributes) -> Mass:
-    """A moving body's mass within the bounds that the compiler sets."""
+    """Adjust a moving body's mass to the bounds set by the compiler."""
     bound, balance = compiler.number("boundinertia"), compiler.text("balanceinertia") == "true"
     least = compiler.number("boundmass")
     moments, axes = np.linalg.eigh(mass.inertia)

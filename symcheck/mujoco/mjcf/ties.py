@@ -1,4 +1,4 @@
-"""What ties elements of an MJCF file together: tendons, equalities, contact pairs and excluded contacts."""
+"""Reads the tendons, equalities, contact pairs and excluded contacts of an MJCF file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
 class Placed(Named, Protocol):
-    """Also says where bodies are, and what shape geoms have."""
+    """Also gives the poses of bodies and the shapes of geoms."""
 
     poses: list[Pose]
     geom_type: Any
@@ -41,7 +41,7 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
         Arrays by their name in `mujoco.MjModel`; sets the names of tendons.
 
     Raises:
-        TargetError: a tendon runs over what is not there.
+        TargetError: a tendon refers to an element that does not exist.
     """
     elements = [child for child in document.sections("tendon") if child.tag in ("fixed", "spatial")]
     of = [document.attributes(element, tag="tendon") for element in elements]
@@ -111,7 +111,7 @@ def read_equalities(document: Document, named: Placed) -> dict[str, Any]:
         Arrays by their name in `mujoco.MjModel`.
 
     Raises:
-        TargetError: what is tied is not there, or the kind is not read.
+        TargetError: an element does not exist, or the kind of constraint is not supported.
     """
     kinds = {"connect": _CONNECT, "weld": _WELD, "joint": _JOINT, "tendon": _TENDON}
     elements = document.sections("equality")
@@ -187,7 +187,7 @@ def read_contacts(document: Document, named: Placed) -> dict[str, Any]:
         Arrays by their name in `mujoco.MjModel`; pairs of geoms that were not read are left out.
 
     Raises:
-        TargetError: a contact is excluded of what is not there.
+        TargetError: a contact refers to an element that does not exist.
     """
     elements = document.sections("contact")
     pairs = [document.attributes(element) for element in elements if element.tag == "pair"]

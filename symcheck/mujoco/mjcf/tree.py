@@ -1,4 +1,4 @@
-"""The bodies of an MJCF file, depth first, with the joints, geoms and sites that hang on each."""
+"""Reads the bodies of an MJCF file, depth first, with their joints, geoms and sites."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ JOINT_TYPES = {"free": 0, "ball": 1, "slide": 2, "hinge": 3}
 
 @dataclass(frozen=True)
 class Part:
-    """A joint, geom or site: its attributes, and where it is in the frame of its body.
+    """A joint, geom or site: its attributes, and its pose in the frame of its body.
 
     Attributes:
-        attributes: with those of its class.
-        shape: of a geom or site; None for joints.
-        frame: of the `<frame>` elements around it, in the body.
+        attributes: its attributes, including those of its class.
+        shape: the shape of a geom or site; None for joints.
+        frame: the combined frame of the `<frame>` elements around it, relative to the body.
     """
 
     attributes: Attributes
@@ -34,13 +34,13 @@ class Body:
 
     Attributes:
         name: "" without one.
-        parent: its number; the world is 0.
-        pose: in the frame of its parent.
-        gravcomp: its share of gravity that is made up for.
-        joints: in the order of the file; the first of a free body is its free joint.
-        geoms: those whose shape is read.
-        sites: all.
-        inertial: what the file gives; None if it follows from the geoms.
+        parent: the number of its parent; the world is 0.
+        pose: its pose in the frame of its parent.
+        gravcomp: the fraction of gravity that is compensated.
+        joints: its joints, in the order of the file; the first joint of a free body is its free joint.
+        geoms: its geoms whose shape is read.
+        sites: all of its sites.
+        inertial: the mass properties in the file; None if they follow from the geoms.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Tree:
     """All bodies of a document.
 
     Attributes:
-        bodies: depth first, the world first.
+        bodies: all bodies, depth first, starting with the world.
         unread: names of geoms whose shape comes from a file, by body.
-        left_out: sentences on what was not read.
+        left_out: sentences on the parts that were not read.
 
     Raises:
-        TargetError: numbers or types that are none, or settings that are not followed.
+        TargetError: invalid numbers or types, or unsupported settings.
     """
 
     def __init__(self, document: Document) -> None:

@@ -47,7 +47,7 @@ class KickedBall(gym.Env[Any, Any]):
         return self.get_state(), reward, False, False, {}
 
 
-@pytest.mark.parametrize("noisy_reward", [False, True])
+@pytest.mark.parametrize("noisy_reward", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_rounding_to_one_side_among_rare_chance_accuses_nobody(noisy_reward: bool) -> None:
     flip = Symmetry("flip", cyclic(2), [{"signs": [-1, -1], "offset": [1, 0]}], [[1, 0]])
     for seed in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from net_catalogue import GridNet, Lambda, flip, mirror_mlp, turn
 from subjects import (
+    FEW,
     FLIP,
     GRID,
     Fault,
@@ -124,7 +125,7 @@ FAULTS: list[Fault] = [
         "conv1",
         "never commutes",
         turn,
-        GRID,
+        FEW | GRID,
         fast=True,
     ),
     Fault(
@@ -221,7 +222,7 @@ FAULTS: list[Fault] = [
         "middle",
         "does not commute with rot90",
         turn,
-        GRID,
+        FEW | GRID,
         fast=True,
     ),
     Fault(
@@ -230,7 +231,7 @@ FAULTS: list[Fault] = [
         "3",
         "never commutes",
         flip,
-        FLIP,
+        FEW | FLIP,
         fast=True,
     ),
     Fault(

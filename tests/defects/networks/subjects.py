@@ -25,6 +25,7 @@ from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
 GRID = {"input_shape": (1, 21, 21)}
+FEW = {"samples": 500}  # enough where every sample shows the fault
 
 
 @dataclass(frozen=True)

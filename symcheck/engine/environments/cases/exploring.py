@@ -44,7 +44,7 @@ def explore_together(
     """Reach states that random rollouts miss: set extreme states, repeat one action, many runs in parallel.
 
     Args:
-        stepper: of a pure environment.
+        stepper: the stepper of a pure environment.
         placement: reads and sets states.
         situations: the starting points of the first runs.
         steps: the total number of steps.

@@ -129,7 +129,7 @@ class Tolerance:
             part: the property.
             cases: the cases to nudge.
             rng: draws the directions.
-            sizes: of the nudges, in units in the last place.
+            sizes: the sizes of the nudges, in units in the last place.
 
         Returns:
             Shape (len(cases), dim), or None if states are not made of floats.

@@ -76,7 +76,7 @@ class Workbench:
         return moves_something(self.pairs, self.pool, self.words)
 
     def silent(self, part: str) -> tuple[str, ...]:
-        """Names of coordinates of what a property compares that never held a finite number in roll-outs."""
+        """Names of the coordinates compared by a property that were never finite in rollouts."""
         if part in ("reward", "termination"):
             return ()
         return self.pool.silent_coordinates(self.pairs.stepper.codec, starts=part == "start")
@@ -103,9 +103,9 @@ class Workbench:
         """The level of one test, once all tests have run; with fail-fast, a clear rejection does not wait.
 
         Args:
-            name: of the property.
+            name: the name of the property.
             word: the element.
-            p_value: of the test.
+            p_value: the p-value of the test.
         """
         if self.options.fail_fast and p_value <= self.level:
             return self.level  # rejected whatever the others show
@@ -133,8 +133,8 @@ def shift_bound(
     Args:
         detectable: the changes of a mean found with 90% power; 0 if the two sides never differed.
         checked: independent pairs compared.
-        alpha: of the run.
-        unit: of the change.
+        alpha: the alpha of the run.
+        unit: the unit of the change.
         region: the sampled region.
 
     Returns:

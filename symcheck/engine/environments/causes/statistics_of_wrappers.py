@@ -26,7 +26,7 @@ def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
     """The result with the wrapper whose statistics break it as the first cause, if there is one.
 
     Args:
-        result: of one property.
+        result: the result of one property.
         pairs: with the environment and the symmetry.
 
     Returns:

@@ -57,7 +57,7 @@ def what_holds(violations: Violations) -> Statement | None:
     """The subgroup under which one equation holds on the states of a run.
 
     Args:
-        violations: of the equation.
+        violations: the violations of the equation.
 
     Returns:
         A cause; None for groups of prime order, for large groups, and if time ran out.
@@ -110,7 +110,7 @@ def breaking_actions(violations: Violations) -> Statement | None:
     """The discrete actions for which an equation breaks, and those for which it never does.
 
     Args:
-        violations: of the equation.
+        violations: the violations of the equation.
 
     Returns:
         SYM029; None if it breaks for all actions, or actions are not discrete.

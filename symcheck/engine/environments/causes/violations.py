@@ -22,7 +22,7 @@ class Violations:
         pairs: builds and steps more cases.
         measured: all cases that the environment stepped.
         comparison: both sides of the property on them.
-        tolerance: of the run.
+        tolerance: the tolerance of the run.
         confirmed: rows of confirmed violations.
         share: the fraction of all pairs that exceed their tolerance, not explained by rounding or chance.
         rounded: whether rounding or chance explains most of those examined.

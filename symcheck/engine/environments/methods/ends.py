@@ -1,4 +1,4 @@
-"""Ends that no state decides: a step counter that setting does not restore shows in whole episodes alone."""
+"""Ends of episodes that set states do not determine, because a step counter is not restored."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from symcheck.statements.statement import state
 
 
 class EndsOfEpisodes:
-    """Evidence of single steps, with that of whole episodes about ends where set states do not decide them.
+    """Evidence from single steps, and from whole episodes for terminations that set states do not determine.
 
     Args:
-        evidence: of single steps.
+        evidence: the evidence from single steps.
         bench: the environment and the options.
         start: evidence about the start distribution.
     """

@@ -74,7 +74,7 @@ class SecondLook:
 
     Attributes:
         pairs: steps them again.
-        tolerance: of the run.
+        tolerance: the tolerance of the run.
         random: whether the dynamics are random for some of the cases. A violation must then repeat more often, to the
             last bit, and is nudged only after it has repeated.
     """
@@ -101,7 +101,7 @@ class SecondLook:
             measured: all cases.
             comparison: both sides of the property.
             residual: shape (n, dim).
-            limits: tolerance beside it.
+            limits: the tolerance, same shape.
             rng: selects suspects, and draws the nudges.
         """
         sorted_out = Suspects()

@@ -64,7 +64,7 @@ class Chosen:
 
     Attributes:
         bench: the data shared by the methods.
-        evidence: of the chosen method.
+        evidence: the evidence of the chosen method.
         reason: why it was chosen.
         start: evidence about the start distribution, if the method does not judge it itself.
     """

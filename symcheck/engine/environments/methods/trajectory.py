@@ -65,7 +65,7 @@ class _Tested:
     """The test of one part under one element.
 
     Attributes:
-        test: of the most significant features.
+        test: the test of the most significant features.
         described: their names.
         live: whether any pattern of swaps could have rejected.
         critical: the critical value of the named features, for the detectable effect.

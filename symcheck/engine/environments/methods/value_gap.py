@@ -52,7 +52,7 @@ class ValueGap:
         epsilon_reward: largest difference of (expected) rewards.
         epsilon_transition: largest distance of next-state distributions.
         distance: the kind of distance.
-        discount: of the returns.
+        discount: the discount of the returns.
         confidence: that at most `exceeding` of the pairs drawn in this way exceed the epsilons; 1 if all are
             enumerated.
         exceeding: that fraction; 0 if all were enumerated.
@@ -114,8 +114,8 @@ class ComparedPairs:
         measured: these and other pairs.
         largest: the largest residual of a part, in units given by coordinate.
         checked: the number of pairs behind the epsilons.
-        alpha: of the run.
-        discount: of the returns, in [0, 1).
+        alpha: the alpha of the run.
+        discount: the discount of the returns, in [0, 1).
         rng: selects neighbours.
     """
 
@@ -144,9 +144,9 @@ def with_value_gap(
     """The results with the value gap of violated equations; passed if the project accepts a gap of that size.
 
     Args:
-        results: of the whole run.
-        evidence: of the method; whole episodes have no epsilons.
-        discount: of the returns, in [0, 1).
+        results: the results of the whole run.
+        evidence: the evidence of the method; whole episodes have no epsilons.
+        discount: the discount of the returns, in [0, 1).
         accept: the largest accepted gap, in units of return; None accepts none.
 
     Returns:

@@ -36,7 +36,7 @@ class Weighed:
 
     Attributes:
         rows: [W, b], columns of equal arguments added up.
-        classes: of units with equal weights.
+        classes: the classes of units with equal weights.
         first: the first unit of each class.
         arguments: ids of the arguments of the first row.
         judgements: one for each generator and order of arguments.

@@ -35,7 +35,7 @@ class Bounds:
         graph: the nodes.
         action: the action of the generators on them.
         gaps: by the start of a linear node, the largest distance of transformed rows of [W, b] from their images.
-        box: of the inputs.
+        box: the box of the inputs.
 
     Attributes:
         size: upper bound of |u_e(x)|.

@@ -35,12 +35,12 @@ PARAMETRISED = ".parametrizations."
 
 @dataclass(eq=False)
 class Head:
-    """A layer with weights each of whose units is an entry of the network.
+    """A layer with weights, whose units are entries of the network.
 
     Attributes:
-        node: of the graph.
+        node: the node of the graph.
         weighed: the result from its weights.
-        record: of the layer; None if there is none.
+        record: the record of the layer; None if there is none.
     """
 
     node: Node

@@ -1,4 +1,4 @@
-"""Side effects of a network's call, and what it reads besides its input.
+"""Side effects of a network's call, and its reads of anything other than its input.
 
 A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore all state of
 the network and its own code is compared before and after calls, and the functions that this code calls are monitored:
@@ -78,7 +78,7 @@ _PLAIN = (*_SCALARS, tuple, list, dict, set, frozenset)
 
 @dataclass
 class Watched:
-    """What the network's own code did in one call.
+    """The functions that the network's own code ran and called in one call.
 
     Attributes:
         functions: the code that ran, with its globals.

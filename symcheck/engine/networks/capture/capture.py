@@ -119,7 +119,7 @@ def capture_network(
 
     Args:
         net: the network. It may hold tensors without values afterwards, so pass a copy that is not used again.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
         alone: whether it takes one input at a time, so that there is no batch symbol.
         exact: whether casts count as the identity, as in the float64 copy; otherwise it is captured as deployed.
         functions: the network's own code that runs in a call, with its globals; `len` of a batch returns the symbol

@@ -47,8 +47,8 @@ def capture_every_call(
     Args:
         net: the float64 copy that is followed.
         deployed: the network as deployed, for comparison; None if it is not torch's own code.
-        shape: of one input, without the batch axis.
-        seed: for the inputs of the calls.
+        shape: the shape of one input, without the batch axis.
+        seed: the seed of the inputs for the calls.
         alone: whether it takes one input at a time.
 
     Returns:
@@ -114,12 +114,12 @@ def floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]
 
 
 def answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, torch.Tensor]) -> bool:
-    """Whether the network answers the same while gradients are recorded, as in a plain call, and in inference mode.
+    """Whether outputs are the same while gradients are recorded, without gradients, and in inference mode.
 
     Args:
         net: a float64 copy; it is copied again.
         x: a batch.
-        usual: its answers without gradients.
+        usual: its outputs without gradients.
     """
     trained = with_gradients(net)
     results = []

@@ -1,4 +1,4 @@
-"""Core operators by what they do along the axis of the batch."""
+"""Core operators, classified by their effect along the batch axis."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Attributes that the network's own code reads and that no input determines.
 
-A call leaves a trace for the profiler, the reading of an attribute none. So names are looked up in the code.
+The profiler records calls, but not reads of attributes. Therefore names are looked up in the code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_A_CALL = "needs_input_grad"
 
 
 def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
-    """The first name by which code reads how the process was started or how a call is made; "" where there is none.
+    """The first name by which code reads how the process was started or how a call is made; "" if there is none.
 
     Args:
         functions: the network's own code that runs in a call, with its globals.
@@ -46,7 +46,7 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
 
 @contextmanager
 def without_caches(functions: Mapping[types.CodeType, dict[str, Any]]) -> Iterator[None]:
-    """What own code keeps by `functools.cache` is computed anew inside, so that it can be watched."""
+    """Disable `functools.cache` of the network's own code inside this block, so that its computation can be watched."""
     changed: list[tuple[dict[str, Any], str, Any]] = []
     for scope in {id(scope): scope for scope in functions.values()}.values():
         cached = {name: item for name, item in scope.items() if isinstance(item, Cached)}

@@ -1,4 +1,4 @@
-"""Sizes of batches while they are symbols: what hands them out, and what would round them."""
+"""Symbolic batch sizes: the functions that return them, and the functions that would round them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPLITTING = frozenset(["chunk", "split", "tensor_split"])
 
 
 def cuts_batches(name: str, x: Any, parts: Any = None, dim: Any = 0, **_: Any) -> bool:
-    """Whether `chunk` and its like cut an axis of batches into parts that are no whole batches."""
+    """Whether `chunk` or a similar function cuts a batch axis into parts that are not whole batches."""
     size: Any = x.shape[dim] if isinstance(x, torch.Tensor) and isinstance(parts, int) and isinstance(dim, int) else 0
     if not isinstance(size, torch.SymInt) or isinstance(parts, torch.SymInt):
         return False
@@ -23,7 +23,7 @@ def cuts_batches(name: str, x: Any, parts: Any = None, dim: Any = 0, **_: Any) -
 
 @contextmanager
 def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
-    """`len` hands out a plain number, so that a batch would have one size; here it hands out the symbol."""
+    """`len` that returns the symbol; Python's own returns a plain number, which would fix the size of the batch."""
 
     def length(item: Any) -> Any:
         return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)

@@ -1,4 +1,4 @@
-"""From a captured graph of core operators to nodes over entries."""
+"""Translation of a captured graph of core operators into nodes over entries."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
 
     Args:
         captured: the network.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
         graph: receives the nodes, so that they are available if following ends early.
-        unknown: whether an operator without a rule may be a function of which nothing is known.
+        unknown: whether an operator without a rule may be treated as an unknown function.
 
     Returns:
         The nodes.

@@ -61,7 +61,7 @@ class Node:
         weight: ids of constants, shape (units, columns).
         bias: ids of constants, shape (units,); None for zeros.
         signs: for a linear node that only adds and subtracts, shape (columns,); otherwise None.
-        name: of the layer, or of the operator.
+        name: the name of the layer, or of the operator.
     """
 
     op: str
@@ -94,7 +94,7 @@ class Step:
         given: ids of its input tensors.
         first: index of its first node.
         last: index after its last node.
-        ids: of its result; of the first one if there are several.
+        ids: the identifiers of its result; of the first one if there are several.
     """
 
     place: Place

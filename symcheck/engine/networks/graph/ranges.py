@@ -1,7 +1,7 @@
-"""In which ranges entries lie for every input, where no bound on the input is known.
+"""The ranges of entries over all inputs, with no bound on the input.
 
-Torch's distributions check their arguments: that a scale is positive, that probabilities add up to one. A network has
-one graph only if such a check holds for every input, which is shown here, in real arithmetic.
+Torch's distributions check their arguments: a scale must be positive, and probabilities must sum to one. A network has
+one graph only if the check holds for every input, which is shown here in real arithmetic.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from symcheck.engine.networks.graph.nodes import BATCH, Graph, Node
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Where numbers lie.
+    """Ranges of numbers.
 
     Attributes:
-        low: the least that they can be.
-        high: the largest.
-        above: whether they are always larger than `low`.
+        low: the lower bounds.
+        high: the upper bounds.
+        above: whether the numbers are always larger than `low`.
     """
 
     low: Floats

@@ -1,9 +1,9 @@
-"""Operators of which nothing is known but that equal arguments give equal results.
+"""Unknown operators: all that is known is that equal arguments give equal results.
 
-A group average, or copies with tied weights, carry an action whatever is inside: f(L x) and K f(x) call the same
-operators on the same numbers. So an operator without a rule becomes a function of all the entries that one sample gives
-it, in their order. Only operators are taken that treat the slices along the batch's axis apart and alike, and that do
-not tell 0 from -0.
+A group average, or copies with tied weights, are equivariant for any operators inside: f(L x) and K f(x) call the same
+operators on the same numbers. Therefore an operator without a rule becomes a function of all entries of one sample, in
+their order. An operator is accepted only if it treats each slice along the batch axis separately and in the same way,
+and does not distinguish 0 from -0.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _MOST_ARGUMENTS = 1_000_000
 
 
 def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
-    """The results of an operator, as functions of which nothing is known.
+    """The results of an operator, as unknown functions.
 
     Args:
-        graph: takes the nodes, and the functions by name.
+        graph: receives the nodes, and the functions by name.
         node: the operator in the captured graph.
-        values: what the nodes before are.
+        values: the values of the preceding nodes.
 
     Returns:
-        `Entries` in the operator's own structure; None where it may not be taken so.
+        `Entries` in the operator's own structure; None if the operator is not accepted.
 
     Raises:
-        NoCertificateError: its arguments mix samples, or are too many.
+        NoCertificateError: its arguments mix samples, or there are too many.
     """
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten" or target._schema.is_mutable:
@@ -119,7 +119,7 @@ def _placeholder_of(item: Any, places: dict[fx.Node, str]) -> Any:
 
 
 def axis_of(value: torch.Tensor, size: Any) -> int | None:
-    """The axis of a tensor that the batch runs along; None where it has none."""
+    """The batch axis of a tensor; None if it has none."""
     if size is None:
         return None
     shape: tuple[Any, ...] = tuple(value.shape)

@@ -71,7 +71,7 @@ def shrink_worst(
         claimed: the network with the claims.
         measured: the result from samples.
         tolerance: the limit for relative residuals.
-        scales: of the outputs on ordinary inputs.
+        scales: the scales of the outputs on ordinary inputs.
 
     Returns:
         The counterexample; None if no input was tested.
@@ -119,7 +119,7 @@ def relative_to_entries(wanted: Floats, actual: Floats, scales: EntryScales) -> 
     Args:
         wanted: K f(x), shape (n, size).
         actual: f(Lx), likewise.
-        scales: of the output on ordinary inputs.
+        scales: the scales of the output on ordinary inputs.
     """
     sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (wanted, actual)]
     # An entry that is small beside its usual scale carries the rounding of larger terms; an offset is no scale.

@@ -2,7 +2,7 @@
 
 An agent takes the action with the largest logit. If the claim permutes the entries of an output, a decision is clear if
 the best two entries differ by more than one thousandth of the output's spread. A clear decision that does not transform
-as claimed is another action, however small the residual is relative to the largest entry.
+as claimed is another action, even if the residual is small relative to the largest entry.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_decision(claim: OutputClaim, outputs: Sequence[OutputClaim]) -> bool:
     """Whether an output is read as logits: the claim permutes its entries, and no output is its deviation.
 
     Args:
-        claim: of the output.
+        claim: the claim of the output.
         outputs: the claims of all outputs; means of a Gaussian policy are returned with its deviations.
     """
     if claim.role != "action" or claim.size < 2 or any(item.role == "action_scale" for item in outputs):
@@ -73,7 +73,7 @@ def staying_behind(wanted: Floats, actual: Floats, spread: float) -> tuple[Bools
     Args:
         wanted: K f(x), shape (n, actions).
         actual: f(Lx), the same shape.
-        spread: of the output.
+        spread: the spread of the output.
 
     Example:
         >>> wanted, actual = np.array([[1.0, 0.0], [1.0, 0.9999]]), np.array([[0.0, 1.0], [0.0, 1.0]])

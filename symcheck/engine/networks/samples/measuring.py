@@ -28,7 +28,7 @@ class Worst:
     Attributes:
         relative: the residual relative to that scale.
         residual: |K f(x) - f(Lx)| of the entry.
-        scale: of the entry.
+        scale: the scale of the entry.
         generator: index of the generator.
         path: path of the output.
         x: the input, shape (*shape,).
@@ -97,7 +97,7 @@ class Flip:
     Attributes:
         x: the input, shape (*shape,).
         generator: index of the generator.
-        path: of the output.
+        path: the path of the output.
         margin: the margin between the best and the next entry.
         exact: whether the float64 copy makes this decision; otherwise the deployed network.
     """
@@ -209,10 +209,10 @@ class _Pair:
     """Both sides of the claim on one output under one generator.
 
     Attributes:
-        claim: of the output.
+        claim: the claim of the output.
         generator: index of the generator.
         decides: whether the output is read as a decision.
-        scales: of the output.
+        scales: the scales of the output.
         wanted: K f(x) of the float64 copy (True) and as deployed (False), shape (n, size).
         actual: f(Lx), likewise.
     """

@@ -38,7 +38,7 @@ class Rounding:
 
     Args:
         subject: the network.
-        seed: of the perturbations.
+        seed: the seed of the perturbations.
     """
 
     def __init__(self, subject: Subject, seed: int) -> None:
@@ -75,7 +75,7 @@ class Rounding:
 
         Args:
             x: shape (n, *shape); some of them are used.
-            scales: of the outputs; marks are ignored.
+            scales: the scales of the outputs; marks are ignored.
         """
         # statistics of a batch need the whole batch
         some = x if self._subject.training else x[:_FEW]

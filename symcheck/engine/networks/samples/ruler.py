@@ -39,7 +39,7 @@ class Ruler:
     Args:
         subject: the network.
         typical: ordinary inputs, shape (n, *shape).
-        seed: of the perturbations that measure rounding.
+        seed: the seed of the perturbations that measure rounding.
         weights_rounded: whether the weights matched up to rounding to float32.
     """
 
@@ -97,11 +97,11 @@ class Block:
         """Residuals relative to the scale.
 
         Args:
-            claim: of the output.
+            claim: the claim of the output.
             generator: index of the generator.
             wanted: K f(x), shape (n, size).
             actual: f(Lx).
-            scales: of the output.
+            scales: the scales of the output.
 
         Returns:
             Residual relative to scale, entry by entry, shape (n, size), at most `EXACT` if rounding explains it; the
@@ -170,7 +170,7 @@ class Block:
         """The possible effect of rounding in the deployed dtype on an output, shape (n, size).
 
         Args:
-            claim: of the output.
+            claim: the claim of the output.
             generator: index of the generator.
             wanted: K f(x) as deployed, shape (n, size).
             sizes: the scales, shape (size,).

@@ -108,7 +108,7 @@ def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
 
     Args:
         space: a Gymnasium space; the parts of a `Dict` or `Tuple` are concatenated in a flat input.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
 
     Returns:
         None if the space has another shape, or no informative bounds.

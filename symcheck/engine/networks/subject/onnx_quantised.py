@@ -29,7 +29,7 @@ def numbers(codes: Array, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[n
         codes: whole numbers, any shape.
         scale: a number, or one per entry of the axis.
         zero: likewise.
-        axis: of scales and zeros that are vectors.
+        axis: the axis of scales and zeros that are vectors.
 
     Returns:
         An array of the codes' shape.
@@ -65,10 +65,10 @@ def fold_constants(
     """Replace quantised weights by the numbers they represent, once; return whether the node is done.
 
     Args:
-        kind: of the node.
+        kind: the kind of the node.
         inputs: names of its inputs.
         output: name of its output.
-        attributes: of the node.
+        attributes: the attributes of the node.
         stored: a constant by name, None if it is computed.
         store: stores a floating-point constant under a name.
     """

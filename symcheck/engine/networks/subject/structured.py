@@ -132,7 +132,7 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
 
     Args:
         symmetry: the claim, with one entry per sub-space; a missing entry is the identity.
-        shapes: of the leaves, in their order in the flat vector.
+        shapes: the shapes of the leaves, in their order in the flat vector.
 
     Raises:
         SpecError: an entry names a missing leaf, does not fit its leaf, or is a callable.

@@ -44,7 +44,7 @@ class Subject:
 
     Args:
         net: the network; copied, never modified.
-        shape: of one input, without the batch axis.
+        shape: the shape of one input, without the batch axis.
         mode: "eval" or "train".
         dtype: name of the deployed dtype; None for the parameters' own dtype, or float32.
         device: the device of the deployed copy.

@@ -1,0 +1,84 @@
+"""Kernel ridge regression of what episodes are asked about, and its errors in robust units."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcheck.array_types import Bools, Floats
+
+_RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)  # of bumps, in squares of a typical distance
+_CHOOSING = 200  # steps on which both are chosen
+_TYPICAL = 0.75  # quantile of errors that is their unit: a few steps that nothing foretells must not set it
+_ROUNDING = 1e-5  # of the spread of a target: float32 observations and images that round are no errors
+
+
+class KernelModel:
+    """Kernel ridge regression: polynomials of degree two, and bumps about the steps that taught it.
+
+    Args:
+        inputs: shape (n, features).
+        targets: shape (n, outputs).
+        choices: sets of features, the best of which is used; shape (features,) each.
+    """
+
+    def __init__(self, inputs: Floats, targets: Floats, choices: Sequence[Bools]) -> None:
+        varies = inputs.std(axis=0) > 1e-9 * np.maximum(1.0, np.abs(inputs).max(axis=0, initial=0.0))
+        self._level = targets.mean(axis=0)
+        plain = targets - self._level
+        best = np.inf
+        for columns, width, ridge in itertools.product(choices, _WIDTHS, _RIDGES):
+            self._use(inputs, columns & varies, width)
+            some = self._taught[:_CHOOSING]
+            size = (_fit_ridge(self._kernel(some, some), plain[:_CHOOSING], ridge)[1] ** 2).sum()
+            if size < best:
+                best, chosen = float(size), (columns & varies, width, ridge)
+        columns, width, ridge = chosen
+        self._use(inputs, columns, width)
+        self._weights, errors = _fit_ridge(self._kernel(self._taught, self._taught), plain, ridge)
+        # Where the fit is exact but for rounding, errors are compared in that unit.
+        least = np.maximum(_ROUNDING * np.sqrt((targets**2).mean(axis=0)), 1e-150)
+        self._unit = np.maximum(np.quantile(np.abs(errors), _TYPICAL, axis=0), least)
+
+    def errors(self, inputs: Floats, targets: Floats) -> Floats:
+        """What targets are beyond what is foretold, in units of a typical error; shape (n, outputs)."""
+        foretold = self._level + self._kernel(self._standard(inputs), self._taught) @ self._weights
+        return np.asarray((targets - foretold) / self._unit)
+
+    def _use(self, inputs: Floats, columns: Bools, width: float) -> None:
+        self._used = columns
+        self._mean, self._deviation = inputs[:, columns].mean(axis=0), inputs[:, columns].std(axis=0)
+        self._taught = self._standard(inputs)
+        some = self._taught[:_CHOOSING]
+        self._width = width * (float(np.median(_squared_distances(some, some, some @ some.T))) or 1.0)
+
+    def _standard(self, inputs: Floats) -> Floats:
+        return np.asarray((inputs[:, self._used] - self._mean) / self._deviation)
+
+    def _kernel(self, rows: Floats, others: Floats) -> Floats:
+        products = rows @ others.T
+        bumps = _squared_distances(rows, others, products)
+        bumps /= -self._width
+        np.exp(bumps, out=bumps)
+        products /= max(1, rows.shape[1])
+        products += 1.0
+        products *= products
+        products += bumps
+        return products
+
+
+def _fit_ridge(kernel: Floats, targets: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """Weights, and each output's errors at steps that the fit to all others foretells."""
+    inverse = np.linalg.inv(kernel + ridge * np.eye(len(kernel)))
+    weights = inverse @ targets
+    return weights, weights / np.diag(inverse)[:, None]  # in closed form
+
+
+def _squared_distances(rows: Floats, others: Floats, products: Floats) -> Floats:
+    """Of rows to others, from their products."""
+    squares: Floats = products * -2.0
+    squares += (rows**2).sum(axis=1)[:, None]
+    squares += (others**2).sum(axis=1)
+    return np.maximum(squares, 0.0, out=squares)

@@ -1,0 +1,127 @@
+"""Scores of played episodes against those of their images: sums that are larger than chance among an orbit allows.
+
+Given its orbit, each member of it is as likely as any other to be the episode that was played. A score may be any
+function of an episode; it is computed for every member. Where a score is spread over a feature (a place, a distance
+between two), it is summed on intervals of many widths, because a fault may lie anywhere and be narrow or wide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.array_types import Bools, Floats
+from symcheck.discovery.rollouts import SKEWED
+
+CELLS = 16  # of a feature, about equally filled: a power of two, since neighbours are joined again and again
+INTERVALS = 41  # of all widths but the whole: 16, 8 and 7, 4 and 3, 2 and 1
+_ROUNDING = 1e-5  # of a feature's range: images that round fall into the cell of what they are images of
+
+
+@dataclass(frozen=True)
+class Leaning:
+    """How far the scores of played episodes lean away from those of their orbits.
+
+    Attributes:
+        largest: the largest of all self-normalised sums.
+        tests: their number.
+    """
+
+    largest: float = 0.0
+    tests: int = 0
+
+    def __or__(self, other: Leaning) -> Leaning:
+        return Leaning(max(self.largest, other.largest), self.tests + other.tests)
+
+    def exceeds(self, order: int, level: float, *, sides: int = 2) -> bool:
+        """Whether chance leans as far with at most the given probability.
+
+        Args:
+            order: the order of the orbits.
+            level: the probability.
+            sides: 1 if only higher scores were looked at, 2 if lower ones too.
+
+        Example:
+            >>> Leaning(9.0, 10).exceeds(2, 1e-4), Leaning(3.0, 10).exceeds(2, 1e-4)
+            (True, False)
+        """
+        if not self.tests:
+            return False
+        # A self-normalised sum of symmetric terms exceeds x with probability exp(-x^2 / 2) at most (Hoeffding).
+        return self.largest > math.sqrt(2 * math.log(sides * self.tests / level)) * (SKEWED if order > 2 else 1.0)
+
+
+def lean(sums: Floats, scale: float | Floats, *, sides: int = 2) -> Leaning:
+    """How far played episodes, the first members of their orbits, lean.
+
+    Args:
+        sums: shape (episodes, order, features).
+        scale: what scores are measured in, so that rounding is no score.
+        sides: 1 if only higher scores count.
+    """
+    sums = sums - sums.mean(axis=1, keepdims=True)
+    size = np.sqrt((sums**2).mean(axis=1).sum(axis=0))
+    # Images that score alike but for rounding tell nothing.
+    real = size > 1e-9 * scale
+    leaning = sums[:, 0].sum(axis=0) / np.where(real, size, np.inf)
+    largest = float((np.abs(leaning) if sides == 2 else leaning).max(initial=0.0))
+    return Leaning(largest, int(real.sum()))
+
+
+class Episodes:
+    """The episodes of some steps.
+
+    Args:
+        episode: the episode of each step.
+    """
+
+    def __init__(self, episode: npt.NDArray[np.int64]) -> None:
+        self._at = np.unique(episode, return_inverse=True)[1]
+        self._count = int(self._at.max(initial=-1)) + 1
+        self._lengths = np.bincount(self._at)
+
+    def lean(self, scores: Floats, *, sides: int = 2) -> Leaning:
+        """How far scores of steps lean, shape (steps, order, features)."""
+        sums = np.zeros((self._count, *scores.shape[1:]))
+        np.add.at(sums, self._at, scores)
+        # So that an episode with many such steps does not outweigh all others.
+        sums /= self._lengths.reshape(-1, 1, 1)
+        return lean(sums, np.abs(scores).sum(axis=(0, 1)), sides=sides)
+
+    def lean_on_intervals(self, scores: Floats, feature: Floats) -> Leaning:
+        """How far scores lean on intervals of a feature of many widths, both of shape (steps, order)."""
+        cells = _cells_of(feature)
+        if cells is None:
+            return Leaning()
+        order = feature.shape[1]
+        rows = (self._at[:, None] * order + np.arange(order)) * CELLS + cells
+        shape = (self._count, order, CELLS)
+        counted = np.bincount(rows.ravel(), weights=scores.ravel(), minlength=math.prod(shape))
+        sums: Floats = counted.reshape(shape) / self._lengths.reshape(-1, 1, 1)
+        widths = [sums]
+        while widths[-1].shape[-1] > 2:
+            first, second = widths[-1][..., ::2], widths[-1][..., 1::2]
+            # Also half a width further, since a fault may lie across an edge.
+            widths[-1:] = [widths[-1], second[..., :-1] + first[..., 1:], first + second]
+        return lean(np.concatenate(widths, axis=-1), float(np.abs(scores).sum()))
+
+
+def _cells_of(feature: Floats) -> npt.NDArray[np.int64] | None:
+    """The cell of each value, all cells about equally filled; None if all values are the same."""
+    extent = float(np.ptp(feature))
+    if extent <= 1e-9 * float(np.abs(feature).max(initial=0.0)):
+        return None
+    # An edge lies a little below a value: nothing is on it, and images that round stay on their side.
+    edges = np.quantile(feature, np.arange(1, CELLS) / CELLS, method="lower") - _ROUNDING * extent
+    return np.searchsorted(edges, feature)
+
+
+def moving_columns(images: list[Floats]) -> Bools:
+    """Which columns differ between the members of an orbit."""
+    moving = np.zeros(images[0].shape[1], dtype=bool)
+    for image in images[1:]:
+        moving |= (image != images[0]).any(axis=0)
+    return moving

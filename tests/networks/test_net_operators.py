@@ -1,0 +1,69 @@
+"""Every operator's rule computes what torch computes: a proof about another function proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from certificate_mutants import certificate_of
+from torch import nn
+
+from symcheck.certificate_checker import evaluate
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def filters(like: torch.Tensor, *shape: int) -> torch.Tensor:
+    return torch.arange(float(np.prod(shape)), dtype=torch.float64).mul(0.7).sin().view(shape).to(like)
+
+
+def overwritten(t: torch.Tensor) -> torch.Tensor:
+    """What an operator in place returns is what it wrote to, not what it wrote."""
+    return (t * 1.0).add_(t[:, :1]).mul_(t[:, 1:2]) + (t * 1.0).fill_(0.5)
+
+
+# Blocks of shape (3, 4): no two axes are as long, so that a rule cannot take one for the other.
+RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "cumsum of rows": lambda t: t.cumsum(1),
+    "cumsum of columns": lambda t: t.cumsum(2),
+    "sorted rows": lambda t: t.sort(1).values,
+    "sorted downwards": lambda t: t.sort(-1, descending=True).values,
+    "topk": lambda t: t.topk(2, 1).values,
+    "median": lambda t: t.median(1).values,
+    "prod": lambda t: t.prod(1),
+    "amin": lambda t: t.amin(1),
+    "population variance": lambda t: t.var(2, correction=0),
+    "adaptive average": lambda t: F.adaptive_avg_pool1d(t, 3),
+    "adaptive maximum": lambda t: F.adaptive_max_pool1d(t, 3),
+    "average": lambda t: F.avg_pool1d(t, 2, stride=1, padding=1),
+    "maximum": lambda t: F.max_pool1d(t, 3, stride=2, padding=1),
+    "reflected": lambda t: F.pad(t, (1, 2), mode="reflect"),
+    "convolution": lambda t: F.conv1d(t, filters(t, 2, 3, 3), filters(t, 2), stride=2, padding=2),
+    "dilated": lambda t: F.conv1d(t, filters(t, 2, 3, 2), dilation=2),
+    "transposed": lambda t: F.conv_transpose1d(t, filters(t, 3, 2, 3), stride=2, padding=1, output_padding=1),
+    "bilinear": lambda t: F.bilinear(t[:, 0], t[:, 1], filters(t, 3, 4, 4), filters(t, 3)),
+    "products of blocks": lambda t: t @ t.mT,
+    "in place": overwritten,
+    "power": lambda t: (t.abs() + 0.5) ** 1.5,
+    "add": lambda t: torch.add(t, t[:, :1], alpha=0.5),
+    "atan2": lambda t: torch.atan2(t[:, 0], t[:, 1]),
+    "softplus": lambda t: F.softplus(t, beta=2.0, threshold=1.0),
+}
+
+
+class Everything(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([rule(x.view(-1, 3, 4)).reshape(x.shape[0], -1) for rule in RULES.values()], -1)
+
+
+def test_rules_compute_what_torch_computes() -> None:
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 12)) * np.array([[1.0], [30.0]]))
+    sizes = [rule(x.view(-1, 3, 4)).reshape(len(x), -1).shape[1] for rule in RULES.values()]
+    still = Symmetry("still", catalog.cyclic(2), [list(range(12))], [list(range(sum(sizes)))])
+    document = certificate_of(Everything(), still)
+    for row, wanted in zip(x, Everything()(x), strict=True):
+        off = np.abs(evaluate(document, row.numpy())["output"] - wanted.numpy()) / (1 + wanted.abs().numpy())
+        worst = [part.max() for part in np.split(off, np.cumsum(sizes)[:-1])]
+        assert {name: gap for name, gap in zip(RULES, worst, strict=True) if gap > 1e-13} == {}
