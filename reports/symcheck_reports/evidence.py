@@ -166,7 +166,7 @@ def is_warning(note: Statement) -> bool:
 
 
 def _placement(note: Statement) -> str:
-    """Where the note is shown, as its table says: "beside" its property, as a "warning", in a "table"; "" for anywhere."""
+    """Where a note is shown: "beside" its property, as a "warning", in a "table"; "" for anywhere."""
     return str(table("notes").get(note.code, {}).get("shown", ""))
 
 
