@@ -88,7 +88,7 @@ class Facts:
         least: the number of comparisons below which nothing is decided; at least 1.
         violations: the number of confirmed violations; 1 for a statistical test that rejected.
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
-        quantity: what was compared, as a noun ("reward").
+        quantity: the compared quantity, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.

@@ -219,7 +219,7 @@ def compare_in_distribution(bench: Workbench, rng: np.random.Generator) -> State
     """Compare the distributions of steps from reached and from set states, for random dynamics.
 
     Each rollout step is paired with a step from the same state, set, and the same action. If set and reached states are
-    equivalent, the two may be swapped. What they share is removed by one regression on (s, a).
+    equivalent, the two may be swapped. Their common part is removed by one regression on (s, a).
 
     Args:
         bench: the environment, reset before each state as in the run; its pool's visits come from rollouts.

@@ -2,8 +2,8 @@
 
 Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of (g s_i, g
 a_i), drawn independently. Under the claim the two have the same distribution, so they may be swapped in every pair.
-What they share is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps do
-not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
+Their common part is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps
+do not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
 listed in another order give other draws from the same distribution.
 
 Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
@@ -50,8 +50,9 @@ class DistributionEvidence:
 
     Args:
         bench: the environment, the pool and the options.
-        repeating: the parts that repeated in the determinism check; they are judged pair by pair.
-        mostly: the parts that repeated in most of the pairs; single pairs may refute them, but never pass them.
+        repeating: the parts that were equal on repetition in the determinism check; they are judged pair by pair.
+        mostly: the parts that were equal on repetition in most pairs; a single pair may refute them, but no pair passes
+            them.
     """
 
     method = "distribution"
