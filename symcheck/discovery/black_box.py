@@ -220,7 +220,8 @@ def _list_action_maps(
 ) -> list[SignedMap]:
     """Action maps for a map of observations, by the misfit of the model; all of them if they are few."""
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
-    fitted, _ = match_effects(state_map.apply(effects), effects, scale, lab.values, lab.action_space)
+    turned = SignedMap.of(state_map.index, state_map.sign)  # effects are changes, which an offset does not move
+    fitted, _ = match_effects(turned.apply(effects), effects, scale, lab.values, lab.action_space)
     every = [fitted, *list_few(lab)]
     # K must repeat when L does: L^n = 1 asks for K^n = 1.
     kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
@@ -250,7 +251,8 @@ class _QuadraticModel:
         """Median over steps of |f(L s, K a) - L f(s, a)|, largest coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
         linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
-        expected = state_map.apply(self._features(states, actions) @ self._weights)
+        turned = SignedMap.of(state_map.index, state_map.sign)  # of a change, which an offset does not move
+        expected = turned.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
         scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
         return float(np.median((np.abs(expected - actual) / scale).max(axis=1)))
