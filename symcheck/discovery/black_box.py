@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
-from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -168,7 +168,9 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     left = automorphisms(structure)
     middle = np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
-    maps = [SignedMap.about(index, sign, middle) for index, sign in left.maps]
+    # The first maps of very many are no sample: one map for each place that a coordinate may go to comes before them.
+    listed = left.maps if left.complete else [*exchanges(structure), *left.maps]
+    maps = list(dict.fromkeys(SignedMap.about(index, sign, middle) for index, sign in listed))
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
     proposals.forms[_FORM] = left.complete
@@ -259,13 +261,19 @@ class _QuadraticModel:
 
 
 def _keep_best(found: Proposals, identity: Candidate) -> None:
-    """The candidates, if they are a group, which one run decides on; else the best of them."""
+    """The candidates, if they are a group, which one run decides on; else the best that are no products of others."""
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) <= _MOST_CANDIDATES or _are_group(found.candidates, identity):
         return
-    found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified")
-    found.candidates = found.candidates[:_MOST_CANDIDATES]
-    found.complete = False
+    independent: list[Candidate] = []
+    for candidate in found.candidates:
+        if not independent or candidate not in Products(independent, identity):
+            independent.append(candidate)
+    left_out = len(independent) - _MOST_CANDIDATES
+    if left_out > 0:
+        found.remarks.append(f"{left_out} candidates with a worse fit were not verified")
+        found.complete = False
+    found.candidates = independent[:_MOST_CANDIDATES]
 
 
 def _are_group(candidates: list[Candidate], identity: Candidate) -> bool:
