@@ -39,7 +39,7 @@ class NetworkPlan:
         convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
         pool: "max" or "average"; "none" keeps every position of the image.
         free_layers: the number of last hidden layers that are ordinary ones on top of basis layers.
-        init: the initial weights: "" for Xavier's, He's after convolutions; "torch" for PyTorch's own.
+        init: the initialisation of weights: "" for Xavier's (He's if there are convolutions); "torch" for PyTorch's.
         bias_gain: as in `settings.Settings`.
         input_scale: as in `settings.Settings`.
         policy_gain: as in `settings.Settings`.

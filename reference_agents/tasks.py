@@ -12,7 +12,7 @@ import numpy as np
 from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, find_network
 from reference_agents.encoding.actions import ActionEncoder
 from reference_agents.encoding.claims import encode_claim
-from reference_agents.encoding.environment import absolute, encoded_environment, find_symmetry, is_object
+from reference_agents.encoding.environment import absolute, encoded_environment, find_symmetry, is_object, short_label
 from reference_agents.encoding.networks import own_networks
 from reference_agents.encoding.observations import ObservationEncoder
 from reference_agents.networks.user import build_module
@@ -164,6 +164,18 @@ def _resize(task: Task) -> Task:
     return dataclasses.replace(task, networks=networks)
 
 
+def _without_symmetry(task: Task) -> str:
+    """What to do where a network needs a symmetry and there is none."""
+    plain = f"Train a plain network (--network {' or '.join(task.networks)}), or give a symmetry (--symmetry SPEC)"
+    if is_object(task.name):
+        return f"{plain}."
+    name = short_label(task.environment)
+    return (
+        f"{plain}: `symcheck discover {name} --out my.toml` searches for one, and `symcheck verify-env {name} "
+        "--symmetry my.toml` checks one that you wrote."
+    )
+
+
 def resolve_network(task: Task, name: str) -> NetworkPlan:
     """Resolve a network by name, or by a reference to the user's own.
 
@@ -183,7 +195,7 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
             raise OptionError(
                 f"network {name!r} needs a symmetry, and none was given or is claimed for {task.environment}.",
                 where="--symmetry",
-                remedy=f"Give a SPEC, or train a plain network: --network {' or '.join(task.networks)}.",
+                remedy=_without_symmetry(task),
             )
         return find_network(task, name)
     source, _, attribute = name.rpartition(":")

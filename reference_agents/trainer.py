@@ -20,6 +20,7 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.compiled.carts import play_carts
 from reference_agents.compiled.kernel import Kernel
 from reference_agents.compiled.learner import CompiledLearner, CompiledNetwork
 from reference_agents.environments.predator_prey import all_images
@@ -282,6 +283,11 @@ class _Loop:
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()
+        # The compiled loop knows CartPole, and reads observations as they are.
+        carts = self._training.job.task.name == "cartpole" and self._observation_scale is None
+        if settings.evaluation == "episodes" and carts and self._compiled is not None:
+            played = play_carts(self._compiled, self._seeds, episodes=environments, index=index)
+            return np.asarray(played.mean(1))
         if settings.evaluation == "window":
             return play_window(
                 policy,

@@ -34,6 +34,7 @@ class ReasonCode(StrEnum):
     SILENT_COORDINATES = "silent_coordinates"
     HIDDEN_STATE = "hidden_state"
     HIDDEN_TIME = "hidden_time"
+    HIDDEN_STEP = "hidden_step"
     HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
     HIDDEN_STATE_SURVIVES = "hidden_state_survives"
     SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
@@ -88,7 +89,7 @@ class Facts:
         least: the number of comparisons below which nothing is decided; at least 1.
         violations: the number of confirmed violations; 1 for a statistical test that rejected.
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
-        quantity: what was compared, as a noun ("reward").
+        quantity: the compared quantity, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def check_game_axioms(context: GameContext) -> PropertyResult:
     """Check that the position itself is an image and that images of images are images; repetitions are ignored.
 
-    A list without the position itself is used in addition to the original position: its images must compose as elements
-    of a group, and may be a part of it.
+    If the list omits the position itself, it extends the original position: its images must compose as elements of a
+    group, but need not be all of them.
 
     Args:
         context: the run.
 
     Returns:
-        passed or proved, or failed with what is missing.
+        passed or proved, or failed with the missing images.
     """
     from symcheck.engine.games.causes import causes_of_axioms  # only games need it
     from symcheck.engine.games.judgement import judge_images, not_repeatable

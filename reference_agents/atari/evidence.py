@@ -333,7 +333,7 @@ def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int,
         off = np.abs(np.flip(image, axis).astype(int) - other)
         exact += not off.any()
         largest = max(largest, float(off.max()))
-    text = "the flip of the reduced image of a ball is that of the reflected ball"
+    text = "the flipped reduced image of a ball equals the reduced image of the reflected ball"
     return Part(f"reduction {reduction}", samples, exact, largest, "grey levels", text)
 
 

@@ -68,7 +68,8 @@ Preset = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="paper, paper-code or tuned; the paper's where it has the task.",
+        help="paper, paper-code, tuned or control. Default: paper where the paper has the task, control for continuous "
+        "actions, else tuned.",
         show_default=False,
         autocompletion=completion.presets,
     ),

@@ -56,6 +56,11 @@ JobRow = _structure(
     ("components normalise", ctypes.c_int64),
     ("clip value_coefficient entropy_coefficient max_norm bound_penalty soft_bound input_scale masked_logit", c_float),
 )
+CartRow = _structure(
+    "CartRow",
+    ("gravity mass pole_mass length moment force time_step furthest steepest", ctypes.c_double),
+    ("limit", ctypes.c_int64),
+)
 
 
 class Block(NamedTuple):

@@ -16,7 +16,7 @@ from reference_agents.learning.distributions import SOFT_BOUND, Distribution, Ga
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.plans import MASKED_LOGIT
 from reference_agents.settings import Settings
-from symcheck.array_types import Bools
+from symcheck.array_types import Bools, Floats
 
 
 class Kernel:
@@ -63,18 +63,40 @@ class Kernel:
     def answer(self, observations: torch.Tensor, wanted: Bools | None) -> torch.Tensor:
         """Outputs of the heads (runs, rows, heads) for observations (runs, rows, size); zeros if not `wanted`."""
         rows = observations.shape[1]
-        floats = self._scratch_floats(rows)
-        if len(self._rows_scratch) < floats:
-            self._rows_scratch = torch.zeros(floats)
         outputs = torch.zeros(len(self._values), rows, self.heads)
         selected = None if wanted is None else np.ascontiguousarray(wanted, dtype=np.uint8)
         self._library.answer(
             self._job_at, self._layers,
-            *_addresses(self._places, self._masked, self._values, self._matrices, self._rows_scratch,
+            *_addresses(self._places, self._masked, self._values, self._matrices, self._scratch_of(rows),
                         observations.contiguous(), selected),
             ctypes.c_int64(rows), *_addresses(outputs),
         )  # fmt: skip
         return outputs
+
+    def play_carts(
+        self,
+        cart: Any,
+        uniforms: Floats,
+        states: Floats,
+        lengths: npt.NDArray[np.int64],
+        running: npt.NDArray[np.uint8],
+    ) -> None:
+        """Go on with episodes of CartPole, in place.
+
+        Args:
+            cart: a `description.CartRow`.
+            uniforms: what actions are drawn with, (runs, steps, episodes).
+            states: of the carts, (runs, episodes, 4).
+            lengths: steps so far, (runs, episodes).
+            running: whose episodes are not over, (runs, episodes).
+        """
+        _, steps, episodes = uniforms.shape
+        self._library.play_carts(
+            self._job_at, self._layers,
+            *_addresses(self._places, self._masked, self._values, self._matrices, self._scratch_of(episodes)),
+            ctypes.byref(cart), *_addresses(uniforms), ctypes.c_int64(steps), ctypes.c_int64(episodes),
+            *_addresses(states, lengths, running),
+        )  # fmt: skip
 
     def learn(
         self,
@@ -107,6 +129,13 @@ class Kernel:
     def steps(self) -> int:
         """The number of optimiser steps in one update."""
         return int(self._job.minibatches)
+
+    def _scratch_of(self, rows: int) -> torch.Tensor:
+        """Memory for so many observations of one run."""
+        floats = self._scratch_floats(rows)
+        if len(self._rows_scratch) < floats:
+            self._rows_scratch = torch.zeros(floats)
+        return self._rows_scratch
 
     def _scratch_floats(self, rows: int) -> int:
         return int(self._library.scratch_floats(self._job_at, self._layers, ctypes.c_int64(rows))) + LANES

@@ -490,18 +490,24 @@ void prepare(const Job *job, const Layer *layers, const Entry *entries, const fl
     }
 }
 
+/* Where a run's matrices lie among those of all runs, with room for `rows` observations. */
+static void open_run(const Job *job, const Layer *layers, int64_t run, int64_t rows, const float *values, float *matrices,
+                     float *scratch, Space *space) {
+    float *at = matrices + run * matrix_floats(job, layers), *end = scratch;
+    lay_out(job, layers, rows, &at, &end, space);
+    for (int64_t i = 0; i < job->layers; i++)
+        space->layer[i].matrix = layers[i].direct ? values + run * job->parameters + layers[i].weight : space->layer[i].own;
+}
+
 /* The policy's numbers and values of `rows` observations of every run, (runs, rows, heads), where they are wanted. */
 void answer(const Job *job, const Layer *layers, const int32_t *places, const uint8_t *masked, const float *values,
             float *matrices, float *scratch, const float *observations, const uint8_t *wanted, int64_t rows,
             float *outputs) {
-    const int64_t size = matrix_floats(job, layers), n = job->observation, heads = job->heads;
+    const int64_t n = job->observation, heads = job->heads;
     for (int64_t run = 0; run < job->runs; run++) {
         Space space;
-        float *at = matrices + run * size, *end = scratch;
         int64_t count = 0;
-        lay_out(job, layers, rows, &at, &end, &space);
-        for (int64_t i = 0; i < job->layers; i++)
-            space.layer[i].matrix = layers[i].direct ? values + run * job->parameters + layers[i].weight : space.layer[i].own;
+        open_run(job, layers, run, rows, values, matrices, scratch, &space);
         for (int64_t r = 0; r < rows; r++) {
             if (wanted && !wanted[run * rows + r]) continue;
             for (int64_t j = 0; j < n; j++)
@@ -517,6 +523,79 @@ void answer(const Job *job, const Layer *layers, const int32_t *places, const ui
             if (job->components)
                 for (int64_t j = 0; j < job->numbers; j++)
                     if (masked[j]) to[j] = job->masked_logit;
+        }
+    }
+}
+
+/* A pole on a cart; masses in kg, lengths in m. `moment` is the pole's mass times its half length. */
+typedef struct {
+    double gravity, mass, pole_mass, length, moment, force, time_step, furthest, steepest;
+    int64_t limit; /* steps of an episode */
+} Cart;
+
+/* One Euler step of (x, x', angle, angle'); whether the episode is over. Every operation is rounded by itself, as NumPy
+ * does it: two that are fused would leave the environment's own trajectory. */
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("fp-contract=off"), noinline))
+#endif
+static int push_cart(const Cart *cart, double *state, int right) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    const double cosine = cos(state[2]), sine = sin(state[2]), spin = state[3];
+    const double pull = ((right ? cart->force : -cart->force) + cart->moment * (spin * spin) * sine) / cart->mass;
+    const double inertia = cart->length * (4.0 / 3.0 - cart->pole_mass * (cosine * cosine) / cart->mass);
+    const double turn = (cart->gravity * sine - cosine * pull) / inertia;
+    const double drive = pull - cart->moment * turn * cosine / cart->mass;
+    state[0] += cart->time_step * state[1];
+    state[1] += cart->time_step * drive;
+    state[2] += cart->time_step * state[3];
+    state[3] += cart->time_step * turn;
+    return fabs(state[0]) > cart->furthest || fabs(state[2]) > cart->steepest;
+}
+
+/* The action that a uniform number selects by the cumulative distribution of logits. */
+static int64_t draw_action(const Job *job, const uint8_t *masked, const float *logits, double uniform) {
+    double sums[64], most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < job->numbers; j++) {
+        sums[j] = masked[j] ? job->masked_logit : logits[j];
+        most = sums[j] > most ? sums[j] : most;
+    }
+    for (int64_t j = 0; j < job->numbers; j++) sums[j] = sum += exp(sums[j] - most);
+    int64_t action = 0;
+    for (int64_t j = 0; j < job->numbers - 1; j++) action += uniform * sum >= sums[j];
+    return action;
+}
+
+/* Up to `steps` steps of `episodes` carts of every run: states (runs, episodes, 4), lengths so far, and which still run.
+ * Uniform numbers are (runs, steps, episodes). */
+void play_carts(const Job *job, const Layer *layers, const int32_t *places, const uint8_t *masked, const float *values,
+                float *matrices, float *scratch, const Cart *cart, const double *uniforms, int64_t steps,
+                int64_t episodes, double *states, int64_t *lengths, uint8_t *running) {
+    const int64_t n = job->observation;
+    for (int64_t run = 0; run < job->runs; run++) {
+        Space space;
+        open_run(job, layers, run, episodes, values, matrices, scratch, &space);
+        for (int64_t step = 0; step < steps; step++) {
+            int64_t count = 0;
+            for (int64_t e = run * episodes; e < (run + 1) * episodes; e++) {
+                if (!running[e]) continue;
+                for (int64_t j = 0; j < n; j++)
+                    space.observations[count * n + j] = (float)states[e * n + j] * job->input_scale;
+                count++;
+            }
+            if (!count) break;
+            forward(job, layers, places, count, &space);
+            const float *logits = space.outputs;
+            for (int64_t e = run * episodes; e < (run + 1) * episodes; e++) {
+                if (!running[e]) continue;
+                const double uniform = uniforms[(run * steps + step - run) * episodes + e];
+                const int64_t action = draw_action(job, masked, logits, uniform);
+                logits += job->heads;
+                const int over = push_cart(cart, states + e * n, action == 1);
+                lengths[e]++;
+                running[e] = !over && lengths[e] < cart->limit;
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from reference_agents.compiled.kernel import Kernel
@@ -16,7 +17,7 @@ from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.parameters import StackedParameters
 from reference_agents.randomness import Purpose, UniformStreams
 from reference_agents.settings import Settings
-from symcheck.array_types import Bools
+from symcheck.array_types import Bools, Floats
 
 
 class CompiledNetwork:
@@ -47,16 +48,31 @@ class CompiledNetwork:
             wanted: the inputs whose outputs are read, (runs, batch); the outputs of others are zeros.
         """
         if keep:
-            raise RuntimeError("a compiled network keeps nothing: it learns by CompiledLearner")
-        if self._stale:
-            self._kernel.prepare()
-            self._stale = False
+            raise RuntimeError("a compiled network stores nothing for a backward pass; train it with CompiledLearner")
+        self._prepare()
         heads = self._kernel.answer(observations.float(), wanted)
         return self._network.with_deviations(heads[..., :-1]), heads[..., -1]
 
+    def play_carts(
+        self,
+        cart: Any,
+        uniforms: Floats,
+        states: Floats,
+        lengths: npt.NDArray[np.int64],
+        running: npt.NDArray[np.uint8],
+    ) -> None:
+        """As `Kernel.play_carts`."""
+        self._prepare()
+        self._kernel.play_carts(cart, uniforms, states, lengths, running)
+
+    def _prepare(self) -> None:
+        if self._stale:
+            self._kernel.prepare()
+            self._stale = False
+
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Not supported by this network."""
-        raise RuntimeError("a compiled network learns by CompiledLearner")
+        raise RuntimeError("a compiled network has no backward pass; train it with CompiledLearner")
 
 
 class CompiledLearner:

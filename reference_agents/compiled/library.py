@@ -48,7 +48,7 @@ def load_library() -> ctypes.CDLL:
         raise NoCompilerError(f"{compiler} could not build it ({str(detail).strip()[:300]})") from error
     for sizes in (library.matrix_floats, library.scratch_floats):
         sizes.restype = ctypes.c_int64
-    for work in (library.prepare, library.answer, library.learn):
+    for work in (library.prepare, library.answer, library.play_carts, library.learn):
         work.restype = None
     return library
 

@@ -80,7 +80,7 @@ class CartPoleVector:
 
     def reset(self) -> Array:
         """Start a new episode in every environment; observations of shape (runs, environments, 4), float32."""
-        self.states = self._start_states()
+        self.states = start_states(self._starts.next())
         self.elapsed[:] = 0
         return self.states.astype(np.float32)
 
@@ -96,7 +96,7 @@ class CartPoleVector:
         final = following.astype(np.float32)
         ended = terminated | truncated
         # Start states are drawn for all, needed or not: the stream then does not depend on who ended.
-        self.states = np.where(ended[..., None], self._start_states(), following)
+        self.states = np.where(ended[..., None], start_states(self._starts.next()), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
 
@@ -118,6 +118,7 @@ class CartPoleVector:
         self.states = state["states"].numpy()
         self.elapsed = state["elapsed"].numpy()
 
-    def _start_states(self) -> Floats:
-        # Uniform on [-0.05, 0.05) in each coordinate.
-        return (2.0 * self._starts.next() - 1.0) * START_RANGE
+
+def start_states(uniforms: Floats) -> Floats:
+    """Uniform on [-0.05, 0.05) in each coordinate, from uniform numbers in [0, 1)."""
+    return (2.0 * uniforms - 1.0) * START_RANGE

@@ -10,7 +10,9 @@ Its state is saved in this form and restored by replaying the episode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -22,6 +24,22 @@ from reference_agents.environments.vector import Step
 from reference_agents.randomness import Purpose, episode_seed
 from symcheck.array_types import Array, Bools, Floats
 from symcheck.errors import TargetError, described
+
+
+@contextlib.contextmanager
+def _one_warning() -> Iterator[None]:
+    """Let MuJoCo say nothing about models that it compiles here: it said so when the first copy was made."""
+    mujoco = sys.modules.get("mujoco")
+    replace = getattr(mujoco, "set_mju_user_warning", None)
+    if mujoco is None or replace is None:
+        yield
+        return
+    before = mujoco.get_mju_user_warning()
+    replace(lambda message: None)
+    try:
+        yield
+    finally:
+        replace(before)
 
 
 class GymnasiumVector:
@@ -57,7 +75,8 @@ class GymnasiumVector:
         self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
         # Actions of the episode under way, by (run, environment): what a resumed training plays again.
         self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
-        self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
+        with _one_warning():
+            self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
         self._refuse_one_for_all()
         self.observation_shape = encoded.observation.shape
         self.action_numbers = encoded.action.action_numbers
@@ -166,7 +185,7 @@ class GymnasiumVector:
                 place, f"returned ({given}) as reward, terminated and truncated, expected a number and two truth values"
             ) from error
         if not np.isfinite(reward):
-            raise self._fault(place, f"returned the reward {reward}")
+            raise self._fault(place, f"returned the reward {numbers[0]}")
         cut = self._limit is not None and len(played) >= self._limit
         return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
 

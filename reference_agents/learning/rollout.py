@@ -28,11 +28,11 @@ class Rollout:
     """One batch of every run, flattened over time and environments; all arrays have shape (runs, batch, ...).
 
     Attributes:
-        observations: what was acted on.
-        actions: what was done; int64, or float32 with an axis of coordinates.
+        observations: the observations before the actions.
+        actions: the actions taken; int64, or float32 with an axis of coordinates.
         log_probabilities: the logarithms of the probabilities of those actions when they were drawn.
-        advantages: how much better they were than expected.
-        returns: what the values should have been.
+        advantages: the advantage estimates of the actions.
+        returns: the targets of the value function.
         kept: whether the network has kept its outputs for these observations (see `ActorCritic.join_kept`).
     """
 
@@ -48,11 +48,11 @@ class Steps(NamedTuple):
     """Consecutive steps: one step has shape (runs, environments, ...), several have shape (time, runs, ...).
 
     Attributes:
-        observations: what was acted on.
+        observations: the observations before the actions.
         numbers: the outputs of the policy.
         v_t: the values of the observations.
         v_next_t: the values of the final observations where an episode ended; they are not read elsewhere.
-        actions: what was done.
+        actions: the actions taken.
         r_t: rewards.
         terminated_t: whether the task ended, bool.
         ended_t: whether the episode ended, bool.

@@ -26,8 +26,8 @@ class LinearPlan:
 
     Attributes:
         name: prefix of its parameters.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
         weight_basis: shape (rank, dim_out, dim_in).
         bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
         init: the rule for the variance of the entries of the initial weight.

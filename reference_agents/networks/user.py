@@ -30,7 +30,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     Args:
         network: the description, named `pkg.mod:factory` or `path/file.py:factory`, of a module class or any
             zero-argument factory.
-        task: gives the shapes.
+        task: the task, which determines the shapes.
         seed: the seed of torch's generator during construction; the generator's state is restored afterwards.
 
     Returns:
@@ -87,7 +87,7 @@ class UserActorCritic:
 
     Args:
         network: which.
-        task: gives the shapes.
+        task: the task, which determines the shapes.
         seeds: one seed per run, which draws the initial parameters.
         device: where the parameters live.
     """
@@ -193,7 +193,7 @@ def export_user_network(network: NetworkPlan, task: Task, parameters: Mapping[st
 
     Args:
         network: which.
-        task: gives the shapes.
+        task: the task, which determines the shapes.
         parameters: one run's parameters by name.
 
     Returns:

@@ -35,7 +35,7 @@ class FailedRun:
 
     Attributes:
         seed: the run's seed.
-        reason: what happened, in one sentence ("the loss became NaN at update 12").
+        reason: the reason, in one sentence ("the loss became NaN at update 12").
         env_steps: environment steps taken before it stopped.
     """
 

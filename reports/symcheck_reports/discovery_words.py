@@ -37,7 +37,7 @@ def found_sentence(model: DiscoveryModel) -> str:
 
 
 def budget_sentence(model: DiscoveryModel) -> str:
-    """A sentence on the error budget: all of it for the accepted group, shared by the screening runs."""
+    """The error budget in words: alpha for the accepted group, and the part of it for each screened candidate."""
     if model.level == model.alpha:
         return f"alpha {model.alpha:g}"
     return f"alpha {model.alpha:g} for the group as a whole, {model.level:.2g} for each candidate screened"

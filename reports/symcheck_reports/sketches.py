@@ -73,7 +73,8 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")
-        asked, came = "expected next state: g T(s, a)", "measured next state: T(g s, g a); the expected one pale"
+        asked = "expected next state: g T(s, a)"
+        came = "measured next state: T(g s, g a), over the expected state (pale)"
         scenes.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
         scenes.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
     return scenes

@@ -58,7 +58,7 @@ class CounterexampleView:
     Attributes:
         anchor: the id that links point to.
         property_name: the property it refutes.
-        equation: what the property claims.
+        equation: the claim of the property.
         place: g, s and a in words.
         residual: residual, place, unit and tolerance in words.
         tables: the input and its image, and the expected and measured values.
@@ -114,7 +114,7 @@ class PropertyView:
         name: the property's name.
         verdict: its verdict.
         qualifications: words next to the verdict: "approximate", and what accepts the violation.
-        equation: what it claims.
+        equation: its claim.
         meaning: the same in words.
         evidence: number of checks and violations.
         bound: what the evidence excludes; "" if there is no bound.

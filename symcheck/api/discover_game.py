@@ -45,7 +45,7 @@ class DiscoveredGame:
     """The result of a search over the rotations and flips of a board.
 
     Attributes:
-        target: how reports call the game.
+        target: the name of the game in reports.
         images: the images that hold, without the identity.
         tried: all images that were tried.
         report: the report of `verify_game` on all images together; None if none holds.

@@ -73,7 +73,7 @@ def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_
         time_limit: the time limit for each, in seconds.
 
     Raises:
-        SymcheckError: it succeeds under none of them; the message says how each one ended and what to set.
+        SymcheckError: it fails under all of them; the message gives the outcome of each and the setting to change.
 
     Example:
         >>> import os

@@ -20,7 +20,7 @@ _MOST_CHARACTERS = 300
 
 
 def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, options: Mapping[str, Any]) -> str:
-    """A line of Python that repeats a run of objects.
+    """A line of Python that repeats a run whose target is a Python object.
 
     It can be pasted unchanged if it writes out all objects; otherwise the names that it uses must be defined.
 

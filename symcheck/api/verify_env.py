@@ -48,7 +48,8 @@ def verify_env(
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.VerifyEnvOptions`: `samples`, `max_time` (seconds), `alpha` (in
             (0, 1)), `seed`, `method`, `fail_fast`, `accept_gap` (units of return), `discount`, `env_kwargs`,
-            `layout` (in place of a symmetry: what a robot's observation holds), `baseline`; None means the default.
+            `layout` (the contents of a robot's observation, in place of a symmetry), `baseline`; None means the
+            default.
 
     Returns:
         The report, with one result per symmetry.

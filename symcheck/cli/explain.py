@@ -1,4 +1,4 @@
-"""`symcheck explain`: what a code of a report means, its usual causes and remedies."""
+"""`symcheck explain`: the meaning of a report's code, its usual causes and remedies."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from symcheck.errors import SymcheckError
 
 
 def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_late: bool, interrupted: bool) -> int:
-    """Report what was finished, and say how the child ended.
+    """Report the finished part, and how the child ended.
 
     Args:
         messages: outputs and events, each a tag and an object pickled by the child, which runs this same program.
         status: the exit status of the child, as `os.waitpid` gives it.
-        progress: what it was doing when it ended, in words.
+        progress: its last progress, in words.
         was_late: whether it was ended at the time limit.
         interrupted: whether the user interrupted it.
 

@@ -40,7 +40,7 @@ _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
 _LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
-_FORM = "signed permutations of the observation that keep its regression on the step before"
+_FORM = "signed permutations of the observation that preserve its regression on the previous step"
 _SAME = 1e-6  # of a coordinate's spread: the same number, perhaps in float32
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 

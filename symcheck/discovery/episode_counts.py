@@ -1,8 +1,8 @@
-"""Where episodes pay, end and move, counted on each side of a map: what needs no model, so that every episode counts.
+"""Counts of rewards, terminations and step lengths at places and their images; no model is needed.
 
-Under a symmetry, rare rewards and terminations come as often at the image of a place as at the place, and pay as much;
-steps go as far. Places are intervals of single coordinates, and of sums and differences of two: a goal that is reached
-and two robots that collide are told by a difference.
+Under a symmetry, rare rewards and terminations are as frequent and as large at the image of a place as at the place
+itself, and steps have the same length. Places are intervals of single coordinates, and of sums and differences of two.
+A reached goal and a collision of two robots are recognised by a difference.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class _Counted:
 
 
 class EpisodeCounts:
-    """Counts of episodes, which maps are tried with.
+    """Counts over episodes, with which maps are tested.
 
     Args:
         rollouts: the episodes.
         rng: draws steps.
-        with_steps: whether lengths of steps are compared too.
+        with_steps: whether step lengths are compared too.
     """
 
     def __init__(self, rollouts: Rollouts, rng: np.random.Generator, *, with_steps: bool) -> None:
@@ -73,16 +73,16 @@ class EpisodeCounts:
         return np.asarray(self._rng.permutation(np.flatnonzero(which))[:_MOST_ROWS])
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
-        """What comes otherwise at images; "" for nothing.
+        """The quantity whose counts differ at images; "" if there is none.
 
         Args:
             move: the map of observations, on stacked rows.
             order: the order of the map together with its action map.
-            action_map: on actions; None asks what holds whatever the action map is.
-            level: probability at most with which a symmetry is refuted.
+            action_map: the map of actions; None for a test that does not depend on the action map.
+            level: the largest probability of refuting a symmetry.
 
         Returns:
-            What differs, in words.
+            The quantity, in words.
         """
         if order < 2:
             return ""
@@ -126,11 +126,11 @@ class EpisodeCounts:
 
 
 def usual_values(values: Floats, share: float = 0.8) -> Bools | None:
-    """Which values are the frequent one; None where no single value is frequent, or all are the same.
+    """Which values equal the frequent one; None if no single value is frequent, or all are the same.
 
     Args:
-        values: of all steps.
-        share: of the steps: a value this frequent makes all others rare.
+        values: the values of all steps.
+        share: a value in at least this share of the steps is frequent, and all others are rare.
 
     Example:
         >>> usual_values(np.array([0.0, 0, 0, 0, 0, 1])).tolist(), usual_values(np.array([0.0, 1, 2]))

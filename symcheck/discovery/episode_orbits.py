@@ -41,16 +41,17 @@ _MOST_SIDES = 24  # features whose sides are told apart, and outputs whose error
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is played and asked. Counts bound it, so that a slow machine says what a fast one says.
+    """The number of steps to play and to predict: counts, so that results do not depend on the speed of a machine.
 
     Attributes:
-        steps: of all episodes.
-        telling: episodes with a rare reward, for which more is played where rewards are rare: half of them teach.
-        most: steps, even if rewards are rare.
-        share: of the time budget.
-        taught: steps a model is fitted to.
-        asked: steps that it foretells.
-        asked_again: those that it foretells from an action map.
+        steps: the number of steps of all episodes.
+        telling: if rewards are rare, play continues up to this number of episodes with one; half of them are for
+            fitting.
+        most: the largest number of steps, even if rewards are rare.
+        share: the share of the time budget.
+        taught: the number of steps that a model is fitted to.
+        asked: the number of steps that it predicts.
+        asked_again: the number of steps that it predicts for an action map.
     """
 
     steps: int
@@ -89,7 +90,7 @@ def play_episodes(
         lab: an environment whose states cannot be set.
         shrink: reduces the size of flattened observations, shape (n, numbers).
         budget: how much to play.
-        earlier: episodes that were played before, which count.
+        earlier: episodes played before, which count.
 
     Returns:
         Finite steps of the episodes; None if there are too few.
@@ -159,7 +160,7 @@ class EpisodeOrbits:
         rollouts: the episodes.
         rng: draws steps and members of orbits.
         with_steps: whether next observations are predicted too.
-        budget: how many steps teach and are asked.
+        budget: the numbers of steps for fitting and for tests.
     """
 
     def __init__(

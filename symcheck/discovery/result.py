@@ -115,7 +115,7 @@ class Discovery:
         target: the environment.
         route: how states were explored: set, only reached by rollouts, or enumerated from a table.
         how: the route, in words.
-        narrowing: how the search narrowed: (count in words, what was counted).
+        narrowing: the stages of the search: (count in words, the counted things).
         tried: number of candidates compared with the environment; the error budget counts each.
         alpha: the alpha of the whole search.
         level: alpha of each screening run; the claim is accepted at the full alpha.

@@ -1,4 +1,4 @@
-"""Steps of uniform-policy episodes, and what they show about a map independently of its action map."""
+"""Steps of uniform-policy episodes, and tests of an observation map on them that do not depend on the action map."""
 
 from __future__ import annotations
 

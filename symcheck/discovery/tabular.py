@@ -31,7 +31,7 @@ class TableFindings:
     """The results from the table.
 
     Attributes:
-        summary: order, orbits and what was enumerated, in a sentence.
+        summary: the order, the orbits and the extent of the enumeration, in a sentence.
         states: number of states.
         actions: number of actions.
         claim: the symmetry; None if there is none.

@@ -40,7 +40,7 @@ class _Heard:
 
 
 class Witnesses:
-    """Episodes of a black box, on which candidates are tested: a few at first, and more for those that are left.
+    """Episodes of a black box, on which candidates are tested: first a few, then more for the candidates left.
 
     Args:
         lab: an environment whose states cannot be set.
@@ -82,10 +82,10 @@ class Witnesses:
         self._left += self._kept.follow(heard) or self._keep(heard, self._kept, self._few, proposals)
 
     def conclude(self, proposals: Proposals) -> None:
-        """Add the candidates that are left after more episodes to the proposals.
+        """Test the remaining candidates on more episodes, and add those that are left to the proposals.
 
         Args:
-            proposals: what is added to.
+            proposals: receives the candidates and the refusals.
         """
         if not self._left:
             return
@@ -108,8 +108,9 @@ class Witnesses:
             proposals.refused.append(_trial(heard.candidate, heard.moves, "undecided", why, _DIFFER))
         for each in kept.list_left(self._left):
             if many is not None and many.telling is not None and many.telling < FEWEST_TELLING:
-                said = f"a rare reward or a termination came in {many.telling} episodes only, too few to tell what "
-                said += "it depends on"
+                said = (
+                    f"only {many.telling} episodes have a rare reward or a termination, too few to test its dependence"
+                )
                 proposals.refused.append(_trial(each.candidate, each.moves, "undecided", said, _FEW))
             else:
                 proposals.candidates.append(each.candidate)

@@ -186,7 +186,7 @@ def check_samples(samples: object, least: int = 1) -> None:
     """Reject anything but a number of samples that fits into memory.
 
     Raises:
-        OptionError: saying what was given.
+        OptionError: the number is invalid; the message contains it.
 
     Example:
         >>> check_samples(10**15)  # doctest: +ELLIPSIS

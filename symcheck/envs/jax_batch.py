@@ -58,7 +58,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
             return jax.vmap(functions.reset)(_keys(seed))
 
         def refresh(seed: Any, states: Any, mask: Any) -> tuple[Any, Any]:
-            """Fresh states where the mask says so, the others as they are."""
+            """New initial states where the mask is true; the other states are unchanged."""
             observations, fresh = reset(seed)
             chosen = jax.tree.map(
                 lambda new, old: numpy.where(mask.reshape((-1,) + (1,) * (new.ndim - 1)), new, old), fresh, states

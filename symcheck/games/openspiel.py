@@ -39,7 +39,7 @@ def rules_of(game: Any, label: str) -> LibraryRules:
 
     Args:
         game: a `pyspiel.Game`.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         TargetError: the game has chance or hidden information, or no observations.

@@ -22,7 +22,7 @@ def load(name: str) -> Any:
     """A game of `pettingzoo.classic` by its module's name, "tictactoe_v3".
 
     Raises:
-        MissingExtraError: PettingZoo, or what this game needs, is not installed.
+        MissingExtraError: PettingZoo, or a package that the game needs, is not installed.
         TargetError: it has no such game.
     """
     try:
@@ -45,7 +45,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
 
     Args:
         env: an environment of PettingZoo whose agents move in turn.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         TargetError: observations have no board with its legal moves, or the game has chance.

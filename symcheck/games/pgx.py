@@ -35,7 +35,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
 
     Args:
         env: a `pgx.Env`.
-        label: how reports call the game.
+        label: the name of the game in reports.
 
     Raises:
         MissingExtraError: JAX is not installed.

@@ -249,7 +249,7 @@ def quaternion() -> Group:
     """The quaternion group Q8 = <i, j | i^4, i^2 j^2, i j i j^-1>: not a group of rotations of the plane.
 
     Returns:
-        A group of order 8, acting on itself; i^2 = j^2 = -1 is its one element of order 2.
+        A group of order 8, acting on itself; i^2 = j^2 = -1 is its only element of order 2.
 
     Example:
         >>> sorted(g.order for g in quaternion().elements())

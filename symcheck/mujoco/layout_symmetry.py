@@ -48,7 +48,9 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
             initial=initial,
         )
     except RepresentationError as error:
-        raise SpecError(f"the images of the {laid.name} do not close ({error.problem})", where=loaded.label) from error
+        raise SpecError(
+            f"the images of the {laid.name} are inconsistent ({error.problem})", where=loaded.label
+        ) from error
     pairing = laid.robot.pairings[0]
     symmetry.isometry = pairing.isometry
     symmetry.pairs = named_pairs(loaded.model, pairing)

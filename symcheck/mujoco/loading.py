@@ -22,7 +22,7 @@ class LoadedModel:
 
     Attributes:
         model: a `mujoco.MjModel`.
-        label: how reports call it.
+        label: the name in reports.
         env: the unwrapped environment that it was taken from; None for other sources.
     """
 

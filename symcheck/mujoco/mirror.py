@@ -66,7 +66,7 @@ def mirror(
             C2, K4 or C4, and its `[action]` orders the action.
         pairs: names of bodies that are each other's images, if geometry and names do not determine them.
         initial: whether the start distribution is claimed to be symmetric.
-        name: how reports call the symmetry.
+        name: the name of the symmetry in reports.
 
     Returns:
         The symmetry, with its pairs and the differences of the model.
@@ -122,7 +122,7 @@ def turn(
         observation: as for `mirror`.
         pairs: names of bodies and of their images under one step of the rotation.
         initial: whether the start distribution is claimed to be symmetric.
-        name: how reports call the symmetry.
+        name: the name of the symmetry in reports.
 
     Returns:
         The symmetry, under the cyclic group of that order.
@@ -176,7 +176,7 @@ def derive(
     except RepresentationError as error:
         # Relations of the group fail where the images do not return after `order` steps.
         raise SpecError(
-            f"the images of the {isometry.name} do not close: applied {isometry.order} times it does not return "
+            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it does not return "
             f"everything to its place ({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",

@@ -26,8 +26,8 @@ class TensorProduct(EquivariantModule):
         rho_first: the representation of x.
         rho_second: the representation of y, of the same group.
         rho_out: the representation of the result.
-        channels_in: copies of x and of y, multiplied pairwise.
-        channels_out: copies of the result.
+        channels_in: number of copies of x and of y, multiplied pairwise.
+        channels_out: number of copies of the result.
 
     Raises:
         SymcheckError: different groups, a number of channels below 1, or no product of the two transforms as `rho_out`,
@@ -104,7 +104,7 @@ class InvariantProducts(EquivariantModule):
 
     Args:
         rho: an orthogonal representation.
-        channels: copies of it.
+        channels: number of copies of the representation.
 
     Raises:
         SymcheckError: rho is not orthogonal, or the number of channels is below 1.

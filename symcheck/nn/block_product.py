@@ -72,8 +72,8 @@ class BlockProduct:
     Args:
         basis: the basis of the weight.
         blocks: the blocks of that basis.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
     """
 
     def __init__(

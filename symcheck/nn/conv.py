@@ -29,8 +29,8 @@ class BasisConv2d(BasisLayer):
     Args:
         rho_in: the representation on the input's component axis.
         rho_out: the representation on the output's component axis, of the same group.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
         kernel_size: height and width of the filter; one number for a square.
         spatial: one spatial operator per generator, for instance ["rot90"].
         stride: the stride of the convolution; equal along both axes if the group exchanges them.

@@ -35,8 +35,8 @@ class Expansion(abc.ABC):
 
     Args:
         basis: the basis of matrices of shape (out, *rest).
-        channels_out: copies of the output representation.
-        channels_in: copies of the input representation; 1 for biases.
+        channels_out: number of copies of the output representation.
+        channels_in: number of copies of the input representation; 1 for biases.
     """
 
     stored_shape: tuple[int, ...]

@@ -31,8 +31,8 @@ class BasisLinear(BasisLayer):
     Args:
         rho_in: the representation on the input's component axis.
         rho_out: the representation on the output's component axis, of the same group.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
+        channels_in: number of copies of the input representation.
+        channels_out: number of copies of the output representation.
         bias: whether to add a bias, from the basis of intertwiners from the trivial representation.
         basis: "equivariant", or the controls "nullspace" and "random".
         init: "xavier" or "he": the variance of the materialised weight.

@@ -80,7 +80,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     Args:
         rho: the representation.
         activation: the module.
-        where: how to call the place.
+        where: the name of the place in messages.
 
     Raises:
         SymcheckError: the module is not known to be pointwise or does not commute; the message gives the reason and
@@ -196,7 +196,7 @@ class NormNonlinearity(EquivariantModule):
 
     Args:
         rho: an orthogonal representation.
-        channels: copies of it.
+        channels: number of copies of the representation.
 
     Raises:
         SymcheckError: not orthogonal, or no positive number of channels.

@@ -32,7 +32,7 @@ class EquivariantBatchNorm(EquivariantModule):
 
     Args:
         rho: an orthogonal representation on the component axis.
-        channels: copies of it.
+        channels: number of copies of the representation.
         eps: added to the variance.
         momentum: the momentum of the running statistics.
         images: whether activations are images; only `materialize` uses this.
@@ -114,7 +114,7 @@ class EquivariantLayerNorm(EquivariantModule):
 
     Args:
         rho: an orthogonal representation on the component axis.
-        channels: copies of it.
+        channels: number of copies of the representation.
         eps: added to the variance.
 
     Raises:

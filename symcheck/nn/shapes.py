@@ -18,7 +18,7 @@ class SplitChannels(EquivariantModule):
 
     Args:
         rho: the representation on the components.
-        channels: copies of it.
+        channels: number of copies of the representation.
         spatial: one spatial operator per generator for images; None for vectors.
         size: height and width of images, if known.
 

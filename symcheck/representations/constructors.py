@@ -209,7 +209,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
     Args:
         G: the group.
         matrices: for each generator, a square invertible matrix (n, n): nested lists, numpy, `scipy.sparse` or torch.
-        name: how reports call it.
+        name: the name in reports.
 
     Returns:
         A `SignedPermutationRepresentation` or a `MatrixRepresentation` of dimension n.

@@ -44,7 +44,7 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
         group: the group.
         spatial: one operator name per generator.
         size: height and width in pixels.
-        where: how to call the argument.
+        where: the name of the argument in messages.
 
     Raises:
         RepresentationError: names the operator or relation at fault.

@@ -35,7 +35,7 @@ def check_lie_relations(
         algebra: the matrix of each Lie generator.
         matrices: the matrix of each discrete generator.
         accuracy: how far entries may be off, relative to the largest.
-        name: how to call the representation.
+        name: the name of the representation in messages.
 
     Raises:
         RepresentationError: names the bracket, the frequency or the relation that fails.

@@ -208,7 +208,7 @@ def from_algebra(
         matrices: for each Lie generator, a square matrix A (n, n) such that exp(t A) represents its one-parameter
             group.
         generators: for each discrete generator, an invertible matrix (n, n).
-        name: how reports call it.
+        name: the name in reports.
 
     Returns:
         The representation of dimension n.

@@ -87,7 +87,7 @@ class SignedPermutationRepresentation(Representation):
     Args:
         group: the group.
         images: one `SignedImages` per generator, all of the same dimension.
-        name: how reports call it.
+        name: the name in reports.
         check: False only if the construction itself guarantees the relations.
 
     Raises:
@@ -198,7 +198,7 @@ class MatrixRepresentation(Representation):
     Args:
         group: the group.
         matrices: for each generator, an invertible matrix (dim, dim).
-        name: how reports call it.
+        name: the name in reports.
         check: False only if the construction itself guarantees the relations.
 
     Raises:
@@ -367,7 +367,7 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Args:
         first: a representation.
         second: another one.
-        names: how to call them in the message.
+        names: their names in the message.
 
     Raises:
         RepresentationError: the groups have different generators.

@@ -155,7 +155,7 @@ def check_matrix_relations(
         matrices: a square matrix for each generator in float64.
         precision: the relative unit in the last place in which they were given.
         accuracy: how far entries may be off.
-        name: how to call the representation.
+        name: the name of the representation in messages.
 
     Returns:
         The largest entry of |image of a relator - identity|.

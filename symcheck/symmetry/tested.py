@@ -246,7 +246,7 @@ class BoundTested(BoundSymmetry):
 
     @property
     def note(self) -> Statement | None:
-        """The tested elements, and what they imply for the whole group."""
+        """The tested elements, and the conclusions for the whole group."""
         circles = [factor for factor in self._continuous.factors if factor.turns]
         listed = [str(each) for each in self.elements if each.parameters]
         return state(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from reference_agents.compiled import library
 from reference_agents.compiled.engine import choose_engine
 from reference_agents.compiled.kernel import Kernel
 from reference_agents.compiled.learner import CompiledLearner, CompiledNetwork
+from reference_agents.environments.cartpole import CartPoleVector
+from reference_agents.evaluation import play
 from reference_agents.learning.distributions import Categorical, Distribution, Gaussian, MultiCategorical
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Rollout
@@ -26,6 +28,7 @@ from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
 from reference_agents.settings import Settings
 from reference_agents.trainer import Job, State, train
+from symcheck.array_types import Array, Bools, Floats
 from symcheck.errors import OptionError
 
 SMALL = Settings(environments=4, horizon=5, epochs=2, minibatches=2, decorrelation_steps=0, evaluation_episodes=2)
@@ -157,6 +160,23 @@ def test_only_the_rows_that_are_wanted_are_computed() -> None:
     assert torch.equal(part[wanted], whole[wanted])
     assert not part[~wanted].any()
     torch.testing.assert_close(whole, by_torch.forward(observations)[0], atol=1e-5, rtol=1e-5)
+
+
+def test_an_evaluation_of_cartpole_plays_what_the_environment_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Long enough for episodes that the time limit ends; biases make one action more likely in the middle.
+    job = _job("equivariant", (0, 1), (0.01, 0.05), steps=1_600, evaluation_every=400, evaluation_episodes=3, epochs=4)
+    by_loop = train(job)
+
+    def by_environment(network: CompiledNetwork, seeds: Sequence[int], *, episodes: int, index: int) -> Floats:
+        def policy(observations: Array, running: Bools | None = None) -> torch.Tensor:
+            return network.forward(torch.from_numpy(observations), wanted=running)[0]
+
+        return play(policy, Categorical(), CartPoleVector, seeds, episodes=episodes, index=index)
+
+    monkeypatch.setattr("reference_agents.trainer.play_carts", by_environment)
+    expected = train(job)
+    assert np.array_equal(by_loop.returns, expected.returns)
+    assert np.max(expected.returns) == 500.0
 
 
 def test_the_network_that_comes_out_is_equivariant_and_the_record_names_the_engine(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_continuous_run_alone_equals_the_same_run_in_company_bit_for_bit() -> 
 @pytest.mark.slow
 def test_the_equivariant_network_swings_the_pendulum_up_within_60_000_steps() -> None:
     task = TASKS["pendulum"]
-    settings = preset("pendulum", "tuned").with_changes(steps=60_000)
+    settings = preset("pendulum", "tuned").with_changes(steps=60_000, evaluation_every=5_000)
     training = train(Job(task, find_network(task, "equivariant"), (0, 1, 2), (0.001,), settings))
     assert np.median(training.returns, axis=1).max() > task.threshold
 

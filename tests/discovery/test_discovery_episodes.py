@@ -1,6 +1,7 @@
 """Episodes of a black box against their own images: what ties two parts together is told, and no symmetry accused."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,6 +129,33 @@ def test_coordinates_that_show_the_same_go_together():
     rows = np.random.default_rng(0).normal(size=(50, 2))
     pairs = _copies(np.concatenate([rows, -rows[:, :1]], axis=1), np.ones(3))
     assert pairs[0].tolist() == [1, 0, 0, 0, 0, 1]
+
+
+def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
+    from symcheck.discovery import black_box
+    from symcheck.discovery.by_states import Proposals
+
+    heard = []
+
+    class Witness:
+        def __init__(self, *_, **__):
+            pass
+
+        def hear(self, candidate, *_):
+            heard.append(candidate.residual)
+
+        def conclude(self, _):
+            pass
+
+    monkeypatch.setattr(black_box, "Witnesses", Witness)
+    monkeypatch.setattr(black_box, "_MOST_HEARD", 2)
+    swap = SignedMap.of([0, 1], [-1, 1])
+    fitting = [Candidate(both, swap, both, residual=misfit) for misfit in (0.3, 0.1, 0.2)]
+    proposals = Proposals()
+    black_box._hear_witnesses(SimpleNamespace(in_time=lambda share: True), fitting, proposals)
+    assert heard == [0.1, 0.2]
+    assert proposals.remarks == ["a limit of 2 left 1 maps untried that fit a model of rollouts"]
+    assert not proposals.complete
 
 
 def one_step_episodes(after, *, rewards=None, ended=None):

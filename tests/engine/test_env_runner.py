@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 import symcheck_properties  # noqa: F401
 from symcheck.engine import registry
@@ -266,10 +268,19 @@ def test_an_environment_that_cannot_be_stepped_is_named(broken: dict[str, Any], 
         run(type("Broken", (Broken,), broken))
 
 
-def test_the_user_s_generators_are_left_as_they_were() -> None:
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    run()
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+class WindyCart(CartPoleEnv):
+    def step(self, action: Any) -> Any:
+        returned = super().step(action)
+        self.state[1] += self.np_random.normal(scale=0.01)
+        return np.array(self.state, np.float32), *returned[1:]
+
+
+@pytest.mark.parametrize("make", [cartpole, WindyCart])
+def test_the_user_s_generators_are_left_as_they_were(make: Any) -> None:
+    before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+    run(make, samples=60)
+    assert (np.random.get_state()[1] == before[0]).all()  # noqa: NPY002
+    assert random.getstate() == before[1]
 
 
 def test_a_run_result_is_json_with_every_field() -> None:

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.envs.classic_control import cartpole as upstream
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.environments.methods import selection
+from symcheck.engine.environments.methods import pair_sample, selection
 from symcheck.engine.environments.methods.screen import Screen, Screened
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
@@ -134,6 +134,15 @@ def test_a_wrong_map_is_found_by_the_screen_and_shown_by_the_environment() -> No
     assert broken.violations > 50_000
     signs = [cause.fields for cause in broken.causes if cause.code == "SYM014"]
     assert {"sign": "-1", "coordinate": "observation[2]"} in signs
+
+
+def test_ends_that_no_pair_stepped_by_hand_shows_are_found_by_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The goal of the mountain car is reached in few of the pairs: none of twenty shows that it has no image."""
+    monkeypatch.setattr(pair_sample, "BY_HAND", 20)
+    result = _run(lambda: gym.make("MountainCar-v0"), atlas.entry("mountaincar/valley").symmetry(), samples=3000)
+    broken = next(one for one in result.properties if one.name == "termination_invariance")
+    assert broken.verdict == "failed"
+    assert broken.counterexample is not None
 
 
 def test_violations_never_exceed_the_pairs_checked_where_everything_is_violated() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy import sparse
 
 import symcheck as sc
 from symcheck.errors import MissingExtraError, SpecError, SymcheckError
-from symcheck.mdp import search_builtin, search_igraph
+from symcheck.mdp import automorphisms, search_builtin, search_igraph
 from symcheck.mdp.automorphisms import find_automorphisms
 from symcheck.mdp.homomorphism import from_maps
 from symcheck.mdp.structure import reduce_mdp
@@ -393,3 +394,17 @@ def test_a_group_whose_maps_leave_a_residual_is_not_proved():
     assert found.verdict == "proved"
     assert dataclasses.replace(found, reward_residual=1e-3).verdict == "failed"
     assert dataclasses.replace(found, transition_residual=1e-3).verdict == "failed"
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.5])
+def test_both_equations_are_checked_whatever_the_search_says(monkeypatch: pytest.MonkeyPatch, gap: float) -> None:
+    law = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
+    mdp = TabularMDP(law, np.array([[1.0], [1.0 + gap]]), 0.9)
+    exchange = SimpleNamespace(states=np.array([1, 0]), actions=np.zeros((2, 1), dtype=np.int64), moves_ends=True)
+    monkeypatch.setattr(search_builtin, "search", lambda structure: ([np.array([1, 0])], 2))
+    monkeypatch.setattr(automorphisms, "extend_symmetry", lambda *_: exchange)
+    if gap:
+        with pytest.raises(SymcheckError, match=r"not a symmetry: rewards differ by 0\.5"):
+            find_automorphisms(mdp, method="builtin")
+    else:
+        assert find_automorphisms(mdp, method="builtin").order == 2

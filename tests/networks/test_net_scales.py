@@ -12,6 +12,7 @@ import torch
 from net_catalogue import Lambda
 from torch import nn
 
+from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.samples.entry_scales import entry_gaps, entry_scales
@@ -153,6 +154,16 @@ def test_decisions_that_flip_as_deployed_have_failed_and_less_than_that_is_undec
     item = whole(Fast(1.0001), swap())
     assert (item.verdict, item.reason and item.reason.code) == ("undecided", "deployed_off")
     assert whole(Fast(1.0), swap()).verdict in ("proved", "passed")
+
+
+def test_the_clearest_decision_that_flips_is_the_one_shown() -> None:
+    context = NetContext(Fast(1.5), swap(), NetOptions(samples=400), lambda event: None)
+    flip = context.measured.flip
+    assert flip is not None
+    x = np.random.default_rng(1).normal(size=(400, 4)) * 10.0
+    wanted, actual = (Fast(1.5)(torch.tensor(side).float()).detach().numpy() for side in (x, x[:, SWAP]))
+    usual = np.abs(wanted[:, 0] - wanted[:, 1])[wanted.argmax(1) != 1 - actual.argmax(1)]
+    assert flip.margin >= np.quantile(usual, 0.9)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -142,7 +142,7 @@ class Comparison:
     def _compare_image(self, position: Reached, k: int, twin: Node | None, tallies: dict[str, Tally]) -> bool:
         """Compare legal moves and outcome; return whether the game continues on both sides."""
         if twin is None:
-            reason = "the image of a move is illegal on the way" if position.twins else "an image of another shape"
+            reason = "the image of an earlier move is illegal" if position.twins else "an image of another shape"
             tallies["legal_moves"].add([Violation(position, k, None, None, reason, "the image", 1.0)])
             return False
         here, there = position.node.outcome, twin.outcome

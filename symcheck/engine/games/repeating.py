@@ -80,7 +80,7 @@ def is_seen_again(
     Args:
         examples: violations of one property.
         part: the property.
-        comparison: the one that found them.
+        comparison: the comparison that found them.
         game: the game, called anew.
         reached: positions from which a move is played between the calls.
         seed: the seed of the policy vector and of those moves.

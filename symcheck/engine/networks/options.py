@@ -102,6 +102,13 @@ class NetOptions(RunOptions):
     space: Any = option(None, "Observation space inside which inputs are drawn.", is_typed=False)
 
     def __post_init__(self) -> None:
+        # As on the command line: one text for all outputs, one number for a vector.
+        if isinstance(self.outputs, str):
+            object.__setattr__(self, "outputs", _read_outputs(self.outputs))
+        if isinstance(self.input_shape, str):
+            object.__setattr__(self, "input_shape", read_shape(self.input_shape))
+        if isinstance(self.input_shape, int) and not isinstance(self.input_shape, bool):
+            object.__setattr__(self, "input_shape", (self.input_shape,))
         if self.samples is not None:
             check_samples(self.samples)
         check_whole(self.seed, "--seed", 0)

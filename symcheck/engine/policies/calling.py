@@ -127,7 +127,7 @@ class Answer:
 
 
 def open_policy(net: nn.Module, batch: Any, action_width: int) -> Policy:
-    """Copy a policy and find out how to call it.
+    """Copy a policy and determine its calling convention.
 
     Args:
         net: not modified.

@@ -66,7 +66,7 @@ class Machine:
     def draw_noops(rng: np.random.Generator) -> int:
         """Draw the number of no-ops before a game as the vectoriser does: 0 to 29, including the press of fire.
 
-        So 0 to 28 no-ops follow the press of fire; 0 is twice as likely as each other number.
+        So 0 to 28 no-ops follow the press of fire; 0 is twice as likely as any other number.
         """
         return max(0, int(rng.integers(MOST_NOOPS)) - 1)
 

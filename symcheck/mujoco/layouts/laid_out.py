@@ -187,7 +187,7 @@ def assemble(
         per_term: the number of frames of every term; all 1 if the group has a history.
 
     Raises:
-        SpecError: a point whose image is not observed, or images that do not close.
+        SpecError: the image of a point is not observed, or the images are not a group action.
     """
     columns, frames = _list_columns(terms, history, per_term)
     starts = [0, *itertools.accumulate(term.dim for term in terms)]
@@ -271,7 +271,7 @@ def _refuse_open(difference: sparse.csr_array, robot: Robot, name: str, what: st
     # Angles in files carry six digits or more: 1e-5 of a unit vector.
     if difference.nnz and np.abs(difference.data).max() > 1e-5:
         raise SpecError(
-            f"the images of the {what} do not close on {name}: their composition is not the identity.",
+            f"the images of the {what} on {name} are inconsistent: their composition is not the identity.",
             where=robot.label,
             remedy="Elements that coincide may have been confused; name the sides of bodies in the model.",
         )

@@ -45,7 +45,7 @@ class SinglePairs:
             part: the property.
             case: the case; both sides are stepped.
             carefully: also compare with the effect of a nudge at that state.
-            visibly: count only what the agent observes.
+            visibly: whether only differences that the agent observes count.
             plainly: count only differences in the leading digits.
 
         Returns:

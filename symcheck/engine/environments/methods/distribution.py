@@ -2,8 +2,8 @@
 
 Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of (g s_i, g
 a_i), drawn independently. Under the claim the two have the same distribution, so they may be swapped in every pair.
-What they share is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps do
-not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
+Their common part is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps
+do not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
 listed in another order give other draws from the same distribution.
 
 Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
@@ -21,7 +21,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.columns import action_columns, observed_part
+from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -29,6 +29,7 @@ from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
@@ -50,8 +51,9 @@ class DistributionEvidence:
 
     Args:
         bench: the environment, the pool and the options.
-        repeating: the parts that repeated in the determinism check; they are judged pair by pair.
-        mostly: the parts that repeated in most of the pairs; single pairs may refute them, but never pass them.
+        repeating: the parts that were equal on repetition in the determinism check; they are judged pair by pair.
+        mostly: the parts that were equal on repetition in most pairs; a single pair may refute them, but no pair passes
+            them.
     """
 
     method = "distribution"
@@ -183,7 +185,7 @@ class DistributionEvidence:
             return _explain(result, comparison, test, self.bench.pairs.bound.label(word))
         if not decision.holds:
             return result
-        detectable = max(test.detectable for test in tests.values())
+        detectable = max(test.detectable(self.bench.rng(f"promises of {part}")) for test in tests.values())
         unit = "standard deviations of the outcome given (s, a)"
         return dataclasses.replace(
             result, bound=shift_bound(detectable, pairs, options.alpha, unit=unit, region=region)
@@ -267,7 +269,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     states, state_names = _image_states(bench, measured)
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
-    actions, action_names = action_columns(bench, image_actions)
+    actions, action_names = action_columns(bench.pairs.stepper.action_codec, image_actions)
     # Actions first: where there are too many features for all, what differs by action is seen.
     sides = standardise(np.concatenate([actions, states], axis=1))
     names = action_names + [f"image {name}" for name in state_names]

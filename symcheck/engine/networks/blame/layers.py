@@ -35,7 +35,7 @@ PARAMETRISED = ".parametrizations."
 
 @dataclass(eq=False)
 class Head:
-    """A layer with weights each of whose units is an entry of the network.
+    """A layer with weights, whose units are entries of the network.
 
     Attributes:
         node: the node of the graph.

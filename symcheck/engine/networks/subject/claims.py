@@ -117,7 +117,7 @@ def output_claims(
         symmetry: the claim.
         sizes: maps the path of each output to its shape without the batch axis, in order.
         outputs: a role or entries per output; None to infer roles from sizes.
-        constant: paths of outputs that are the same for every input: beside a mean, those are deviations.
+        constant: paths of outputs that are the same for every input; next to a mean, these are deviations.
 
     Returns:
         One claim per output, in order.

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from symcheck.engine.networks.subject.artefacts import structural
+from symcheck.engine.networks.subject.copies import copied_as_they_are
 from symcheck.errors import TargetError
 
 _RANDOM_NAMES = (
@@ -141,6 +142,20 @@ class _CopyResultsDetached(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def _deep_copy(net: nn.Module) -> nn.Module:
+    """A copy of all that the network holds; by the copying of its own classes where that cannot be had."""
+    try:
+        with copied_as_they_are(net):
+            return copy.deepcopy(net)
+    except Exception:  # handles, locks: what a class of its own leaves out of copies
+        return copy.deepcopy(net)
+
+
+def _is_on(net: nn.Module, device: torch.device) -> bool:
+    """Whether everything is on a device already: a network's own `to` or `_apply` need not run."""
+    return all(tensor.device == device for tensor in (*net.parameters(), *net.buffers()))
+
+
 def copy_network(
     net: nn.Module,
     *,
@@ -158,7 +173,8 @@ def copy_network(
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
             # One argument a call: modules of torchrl take no more.
-            placed = change(copy.deepcopy(net)).to(device)
+            copied = change(_deep_copy(net))
+            placed = copied if _is_on(copied, device) else copied.to(device)
             return placed if dtype is None else placed.to(dtype)
     except Exception as error:
         raise TargetError(
