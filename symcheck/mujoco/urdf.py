@@ -236,8 +236,8 @@ def is_urdf(text: str) -> bool:
     """Whether XML text is a URDF: its root is `robot`.
 
     Example:
-        >>> is_urdf("<?xml version='1.0'?><robot name='r'/>"), is_urdf("<mujoco/>")
-        (True, False)
+        >>> is_urdf("<?xml version='1.0'?><robot name='r'/>"), is_urdf("<mujoco/>"), is_urdf("<robot")
+        (True, False, False)
     """
     try:
         return str(_root(text).tag) == "robot"

@@ -140,3 +140,15 @@ def test_blocks_in_words_honour_the_joints_that_they_name_and_refuse_the_rest():
     for block in ("joint_positions(FL_hip)", "joint_positions(nonsense)", "command(nonsense)", "qvel(nonsense)"):
         with pytest.raises(sc.errors.SpecError, match=r"observation\[0\]"):
             sc.mujoco.mirror(QUADRUPED, observation=[block])
+
+
+def test_two_columns_of_a_rotation_are_refused_where_the_third_is_needed():
+    """A base whose axes are turned about x: the mirror mixes its second column with the third."""
+    turned = QUADRUPED.replace(
+        '<body name="base" pos="0 0 1"><freejoint/>',
+        '<body name="base" pos="0 0 1" euler="45 0 0"><freejoint/><geom size=".05"/><body euler="-45 0 0">',
+    ).replace("</body></worldbody>", "</body></body></worldbody>")
+    assert lay_out(load_model(turned), read_layout(layout("rotation")))
+    assert lay({"term": "rot6d"})
+    with pytest.raises(sc.errors.SpecError, match="need the third of R"):
+        lay_out(load_model(turned), read_layout(layout("rot6d")))

@@ -151,3 +151,13 @@ def test_differences_of_the_model_do_not_change_the_verdict_of_columns():
     assert report.verdict == "passed"
     assert report.results[0].differences
     assert "model_differences_beside" in {note.code for note in report["observation_columns"].notes}
+
+
+def test_a_contact_pair_of_a_geom_without_an_image_is_no_difference_of_its_own():
+    foot = '<geom name="FL_foot" size=".02"/>'
+    plate = foot + '<geom name="plate" type="box" size=".01 .02 .03" pos=".1 0 0"/>'
+    pair = '</worldbody><contact><pair geom1="FL_foot" geom2="plate"/></contact>'
+    text = QUADRUPED.replace(foot, plate).replace("</worldbody>", pair)
+    elements = [item["element"] for item in sc.verify_mirror(model=text).to_dict()["differences"]]
+    assert elements[0] == "geom 'plate'"
+    assert not [name for name in elements if "contact pair" in name]

@@ -13,7 +13,8 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.samples.ascent import STARTS, activate_units
-from symcheck.engine.networks.samples.sampling import families
+from symcheck.engine.networks.samples.sampling import Family, families
+from symcheck.engine.networks.samples.search import revealing_inputs
 from symcheck.engine.networks.samples.shrinking import shrink
 from symcheck.engine.networks.subject.claims import input_claim
 from symcheck.engine.networks.subject.subject import Subject
@@ -119,3 +120,23 @@ def test_inputs_that_are_all_fixed_leave_the_claim_undecided() -> None:
     assert reason is not None
     assert reason.code == "nothing_moves"
     assert "fixed point" in str(reason)
+
+
+def test_a_long_search_keeps_the_inputs_that_show_a_fault_most() -> None:
+    def searched(size: float) -> tuple[NetContext, list[Family], int]:
+        net = Lambda(lambda x, n: n(x) + size * torch.relu(x[:, :1]) * torch.eye(2)[0].to(x), mirror_mlp())
+        context = NetContext(net, mirror(), NetOptions(), lambda event: None)
+        rng = np.random.default_rng(0)
+        found = revealing_inputs(context.subject, context.inputs, context.outputs, rng, 1e-9, context.ruler, most=500)
+        return context, *found
+
+    assert searched(0.0)[1:] == ([], 500)
+    context, (family,), tried = searched(1.0)
+    assert 0 < tried <= 500
+    (claim,) = context.outputs
+    answers = [
+        context.subject.run(x, exact=True)[claim.path] for x in (family.inputs, context.inputs.apply(0, family.inputs))
+    ]
+    gaps = np.abs(claim.apply(0, answers[0], family.inputs) - answers[1]).max(axis=1)
+    # Residuals are ranked by the size of their entries, so about in the order of the gaps.
+    assert gaps[0] > np.median(gaps) > gaps.min() > 1e-3
