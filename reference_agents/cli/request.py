@@ -71,7 +71,7 @@ def check_execution(request: Request) -> None:
     """Refuse unknown executors, impossible numbers of processes, and options whose extra is missing.
 
     Raises:
-        OptionError: naming the option.
+        OptionError: an option is invalid; the message names it.
         MissingExtraError: a Dask cluster, TensorBoard logs or Weights & Biases without their packages.
     """
     if request.executor not in EXECUTORS:
