@@ -133,9 +133,9 @@ def build_job(request: Request) -> Job:
         raise OptionError(
             f"expected evaluations at least one update of {settings.batch} steps apart.", where="--evaluation-every"
         )
-    rates = (default_rate(task.name, chosen, network.name, network.learning_rate),)
-    if request.learning_rates is not None:
-        rates = learning_rates(request.learning_rates)
+    given = request.learning_rates
+    rate = default_rate(task.name, chosen, network.name, network.learning_rate)
+    rates = (rate,) if given is None else learning_rates(given)
     network = network.with_quirks(asdict(settings))
     device = check_device(request.device or "cpu")
     engine = choose_engine(request.engine or AUTO, task, network, settings, device)[0]
