@@ -56,6 +56,25 @@ def rare(rng: np.random.Generator, shift: float) -> float:
     return 1.0 if drawn < odds else -1.0 if drawn < 0.02 else 0.0
 
 
+def once(rng: np.random.Generator, shift: float) -> float:
+    """Zero but for 1 or -1, each once in five hundred draws; the odds of 1 shift the mean."""
+    odds = 0.002 + shift * math.sqrt(0.004)
+    drawn = rng.random()
+    return 1.0 if drawn < odds else -1.0 if drawn > 0.998 else 0.0
+
+
+def mixture(rng: np.random.Generator, shift: float) -> float:
+    """Normal noise of width 0.1 around 0 (94%), 3 and -3 (3% each); the weights of the two shift the mean."""
+    more = shift * math.sqrt(0.06 * 9 + 0.01) / 6
+    drawn = rng.random()
+    return (3.0 if drawn < 0.03 + more else -3.0 if drawn > 0.97 + more else 0.0) + 0.1 * float(rng.normal())
+
+
+def heavy(rng: np.random.Generator, shift: float) -> float:
+    """Student's t with three degrees of freedom; all values shift."""
+    return float(rng.standard_t(3)) + shift * math.sqrt(3)
+
+
 def rounded(rng: np.random.Generator, shift: float) -> float:
     """Whole numbers of binomial noise: heavy ties; one coin in four decides the shift."""
     probability = 0.5 + shift / 4
@@ -67,7 +86,16 @@ def unseen(rng: np.random.Generator, shift: float) -> float:
     return float(rng.normal()) + shift
 
 
-NOISE: dict[str, Draw] = {"normal": normal, "uniform": uniform, "rare": rare, "rounded": rounded, "unseen": unseen}
+NOISE: dict[str, Draw] = {
+    "normal": normal,
+    "uniform": uniform,
+    "rare": rare,
+    "once in 500": once,
+    "mixture": mixture,
+    "heavy tails": heavy,
+    "rounded": rounded,
+    "unseen": unseen,
+}
 
 
 class Point(gym.Env[Any, Any]):
@@ -208,15 +236,19 @@ def _settable(noise: str, at: int) -> Callable[[float], AnyEnv]:
     return lambda size: SettablePoint(draw, draw, (size / 2, 0.0) if at == 0 else (0.0, size / 2))
 
 
-def _episodes(size: float) -> AnyEnv:
+def _episodes(noise: str) -> Callable[[float], AnyEnv]:
     """Fifty steps of independent noise: totals have the standard deviation sqrt(50), and 50 times the shift."""
-    return gym.wrappers.TimeLimit(Point(normal, normal, (size / (2 * math.sqrt(50)), 0.0)), 50)
+    draw = NOISE[noise]
+    return lambda size: gym.wrappers.TimeLimit(Point(draw, normal, (size / (2 * math.sqrt(50)), 0.0)), 50)
 
 
 PROMISES = [
     *(Promise(f"start, {one}", "initial", _settable(one, 1), 4000) for one in NOISE),
     *(Promise(f"laws, {one}", "transition", _settable(one, 0), 2000) for one in NOISE),
-    Promise("episodes of 50 steps", "transition", _episodes, 5000, "trajectory"),
+    *(
+        Promise(f"episodes of 50 steps, {one}", "transition", _episodes(one), 5000, "trajectory")
+        for one in ("normal", "once in 500", "mixture", "heavy tails")
+    ),
 ]
 
 

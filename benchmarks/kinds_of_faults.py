@@ -14,12 +14,13 @@ import argparse
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import symcheck as sc
 from symcheck.engine.statistics import largest_fraction
@@ -176,6 +177,32 @@ def _clock(self: Any, push: int) -> float:
     return float((0.03 if self.bad else -0.1 * self.s[1]) * (-1) ** self.t)
 
 
+def _cell(self: Any, push: int) -> float:
+    x, v = self.s if self.bad else np.abs(self.s)
+    return float(0.3 * (0.8 < x < 0.9 and 0.2 < v < 0.4) - self.s[0] ** 2)
+
+
+class Pendulum(PendulumEnv):
+    """Gymnasium's pendulum, whose states are rebuilt from float32 observations; torques to one side are 1% stronger."""
+
+    def __init__(self, *, bad: bool) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def step(self, action: Any) -> Any:
+        """Turn."""
+        return super().step(np.float32(1.01) * action if self.bad and action[0] > 0 else action)
+
+
+def _wrapped(*, bad: bool) -> Any:
+    """The pendulum in a wrapper that shifts by running means, or (the twin) scales by fixed bounds."""
+    pendulum = gym.make("Pendulum-v1")
+    if bad:
+        return gym.wrappers.NormalizeObservation(pendulum)
+    return gym.wrappers.RescaleObservation(pendulum, np.float32(-1), np.float32(1))
+
+
+PENDULUM = sc.Symmetry("mirror", C2, observation=[[1, -1, -1]], action=[[-1]])
 PLAIN, THIRD = mirror(2), mirror(2, 1)
 FAR_MAP = sc.Symmetry("mirror", C2, observation=[[-1, -1, 1]], action=[[1, 0]], state=[[-1, -1]])
 FAR = {"size": 3, "dtype": np.float32, "show": _far}
@@ -273,6 +300,43 @@ KINDS = [
         10_000,
     ),
 ]
+KINDS += [
+    Kind("2 rebuilt states", "Pendulum-v1, torques to one side 1% stronger, claim without state", Pendulum, PENDULUM),
+    Kind("8 wrappers", "NormalizeObservation of Pendulum-v1 (twin: RescaleObservation)", _wrapped, PENDULUM),
+    Kind("1 small cell", "0.3 more in a cell of the states on one side, black box", kind(pay=_cell), PLAIN, 10_000),
+    Kind(
+        "5 hidden time",
+        "a reward discounted by the step number, and 0.02 x more, black box",
+        kind(pay=lambda self, push: -float(self.s[0] ** 2) * 0.99**self.t + 0.02 * self.s[0] * self.bad),
+        PLAIN,
+        10_000,
+    ),
+    Kind(
+        "9 lossy setters",
+        "a push in step 100 alone, by a counter that is not restored (right: undecided)",
+        settable(
+            kind(
+                over=lambda self: False,
+                force=lambda self, push: 0.05 * (self.t == 100) * (1 if self.bad else push),
+            )
+        ),
+        PLAIN,
+    ),
+    Kind(
+        "17 thresholds",
+        "ends at -1.17 and 1.2 instead of -1.2 and 1.2, black box",
+        kind(over=lambda self: bool(self.s[0] > 1.2 or self.s[0] < -1.2 + 0.03 * self.bad)),
+        PLAIN,
+        10_000,
+    ),
+    Kind(
+        "17 own truncation",
+        "cut after 190 steps instead of 200 on the right, black box",
+        kind(over=lambda self: False, cut=lambda self: self.t >= 200 - 10 * _right_of_fault(self)),
+        PLAIN,
+        10_000,
+    ),
+]
 CHEAP = ["1 coarse dtypes", "4 starts", "5 hidden clock", "5 first step", "6 width", "17 own truncation"]
 
 
@@ -281,10 +345,10 @@ def verdict(row: Kind, seed: int, samples: int, *, bad: bool) -> str:
     return str(sc.verify_env(lambda: row.world(bad=bad), row.claim, samples=samples, seed=seed).verdict)
 
 
-def power(runs: int, until: float) -> None:
-    """Print how often each fault is found and its twin accused."""
+def power(runs: int, until: float, items: Sequence[str]) -> None:
+    """Print how often each fault is found and its twin accused, of some items or of all."""
     print(f"{'kind':20}{'fault':82}{'samples':>8}{'failed':>9}{'undecided':>10}{'twin failed':>13}{'undecided':>10}")
-    for row in KINDS:
+    for row in [row for row in KINDS if not items or row.item in items]:
         counts = []
         for bad in (True, False):
             counts.append(Counter(verdict(row, seed, row.samples, bad=bad) for seed in range(runs)))
@@ -323,11 +387,12 @@ def main() -> None:
     parser.add_argument("what", choices=["power", "twins"])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--samples", type=int, default=200, help="of twins")
+    parser.add_argument("--items", nargs="+", default=[], help="of `power`; all if none is named")
     parser.add_argument("--minutes", type=float, default=60.0)
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
     if given.what == "power":
-        power(given.runs, until)
+        power(given.runs, until, given.items)
     else:
         twins(given.runs, given.samples, until)
 

@@ -25,7 +25,7 @@ from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.encoding.environment import keep_object
 from reference_agents.export import TrainedNetwork, export_module
 from reference_agents.record import Record, prepare_folder
-from reference_agents.settings import Settings, preset_name
+from reference_agents.settings import Settings, default_rate, preset_name
 from reference_agents.settings import preset as find_preset
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, Progress, Training
@@ -196,8 +196,10 @@ def _job(
     check_environment(task)
     plan = resolve_network(task, network)
     chosen = _seed_numbers(seeds)
+    named = preset_name(task.name, preset, continuous=task.continuous)
     try:
-        rates = (plan.learning_rate,) if learning_rate is None else tuple(np.atleast_1d(learning_rate).astype(float))
+        rate = default_rate(task.name, named, plan.name, plan.learning_rate) if learning_rate is None else learning_rate
+        rates = tuple(np.atleast_1d(rate).astype(float))
     except (TypeError, ValueError):
         rates = ()
     if not rates or not all(0.0 < rate < np.inf for rate in rates):
@@ -212,7 +214,7 @@ def _job(
             remedy=suggestion(unknown[0], known),
         )
     changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
-    start = find_preset(task.name, preset_name(task.name, preset, continuous=task.continuous))
+    start = find_preset(task.name, named)
     filled = start.with_changes(**changes)
     ordered = tuple(sorted({float(rate) for rate in rates}))
     return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)

@@ -366,3 +366,33 @@ def preset(task: str, name: str) -> Settings:
             f"unknown preset {name!r} of task {task!r}.", where="--preset", remedy=suggestion(name, known)
         )
     return known[name]
+
+
+# Of four rates, each with the same seeds and steps for every network, the one with the largest mean return over the
+# training; variants take the rate of the network they vary. docs/agents.md has the searches.
+_SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
+    ("cartpole", "tuned"): {
+        **dict.fromkeys(("equivariant", "extractor"), 0.01),
+        **dict.fromkeys(("nullspace", "random", "mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.005),
+    },
+    ("gridworld", "tuned"): {
+        **dict.fromkeys(("equivariant", "extractor"), 0.003),
+        **dict.fromkeys(("nullspace", "random", "cnn", "augmented", "averaged", "symmetrized"), 0.001),
+    },
+}
+
+
+def default_rate(task: str, preset: str, network: str, otherwise: float) -> float:
+    """The learning rate of a network if none is given.
+
+    Args:
+        task: the task's name.
+        preset: the preset's name.
+        network: the network's name.
+        otherwise: the rate where no search was made for the preset; the catalogue's.
+
+    Example:
+        >>> default_rate("gridworld", "tuned", "cnn", 0.003), default_rate("gridworld", "paper", "cnn", 0.003)
+        (0.001, 0.003)
+    """
+    return _SEARCHED_RATES.get((task, preset), {}).get(network, otherwise)

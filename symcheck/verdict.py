@@ -34,6 +34,7 @@ class ReasonCode(StrEnum):
     SILENT_COORDINATES = "silent_coordinates"
     HIDDEN_STATE = "hidden_state"
     HIDDEN_TIME = "hidden_time"
+    HIDDEN_STEP = "hidden_step"
     HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
     HIDDEN_STATE_SURVIVES = "hidden_state_survives"
     SETTING_HAS_NO_EFFECT = "setting_has_no_effect"

@@ -12,7 +12,7 @@ import torch
 
 from reference_agents.cli.completion import DEVICES, EXECUTORS
 from reference_agents.compiled.engine import AUTO, choose_engine
-from reference_agents.settings import Settings, parse_changes, preset, preset_name
+from reference_agents.settings import Settings, default_rate, parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
@@ -71,7 +71,7 @@ def check_execution(request: Request) -> None:
     """Refuse unknown executors, impossible numbers of processes, and options whose extra is missing.
 
     Raises:
-        OptionError: naming the option.
+        OptionError: an option is invalid; the message names it.
         MissingExtraError: a Dask cluster, TensorBoard logs or Weights & Biases without their packages.
     """
     if request.executor not in EXECUTORS:
@@ -133,7 +133,9 @@ def build_job(request: Request) -> Job:
         raise OptionError(
             f"expected evaluations at least one update of {settings.batch} steps apart.", where="--evaluation-every"
         )
-    rates = (network.learning_rate,) if request.learning_rates is None else learning_rates(request.learning_rates)
+    given = request.learning_rates
+    rate = default_rate(task.name, chosen, network.name, network.learning_rate)
+    rates = (rate,) if given is None else learning_rates(given)
     network = network.with_quirks(asdict(settings))
     device = check_device(request.device or "cpu")
     engine = choose_engine(request.engine or AUTO, task, network, settings, device)[0]

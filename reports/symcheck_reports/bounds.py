@@ -7,6 +7,8 @@ from typing import Any
 from symcheck.statements.statement import Statement
 from symcheck_reports.formatting import number, one_line, percent
 
+_APART = 1.2  # times the detectable shift: a detectable change that is worth a word of its own
+
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
     """A sentence, without its full stop, on what the evidence excludes; "" if no bound is stated.
@@ -49,11 +51,16 @@ def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    """The shift that the test finds with this power: smaller ones may be there."""
+    """The change of a mean that the test finds with this power: smaller ones may be there."""
     power = bound.get("confidence")
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
-    return f"a shift of every outcome by {_format_size(bound['value'])}{unit} would be found{by_power}", []
+    size, shift = _format_size(bound["value"]), bound.get("shift")
+    if shift is None:  # of a report that says it of shifts alone
+        return f"a shift of every outcome by {size}{unit} would be found{by_power}", []
+    # Rare outcomes and heavy tails: other changes of the mean are harder to find than a shift.
+    alike = f" ({_format_size(shift)} if every outcome shifts alike)" if bound["value"] > _APART * shift else ""
+    return f"a change of the mean by {size}{unit}{alike} would be found{by_power}", []
 
 
 def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

@@ -160,8 +160,13 @@ def _is_worth_sharing(note: Statement) -> bool:
     return len(note.text) >= _WORTH_SHARING and _placement(note) == ""
 
 
+def is_warning(note: Statement) -> bool:
+    """Whether the terminal shows the note too, whatever the verdict."""
+    return _placement(note) == "warning"
+
+
 def _placement(note: Statement) -> str:
-    """Where pages show the note, as its table says: "beside" its property always, in a "table"; "" for anywhere."""
+    """Where a note is shown: "beside" its property, as a "warning", in a "table"; "" for anywhere."""
     return str(table("notes").get(note.code, {}).get("shown", ""))
 
 

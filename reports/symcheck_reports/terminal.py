@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.statements.statement import as_sentence
 from symcheck.verdict import Verdict
 from symcheck_reports import words
 from symcheck_reports.bounds import bound_sentence, region_parts
+from symcheck_reports.evidence import is_warning
 from symcheck_reports.formatting import one_line, scientific, seconds
 
 _STYLES: dict[Verdict, str] = {
@@ -134,6 +136,8 @@ def property_lines(result: PropertyResult, width: int = 0, *, with_reason: bool 
     if with_reason and (result.verdict == "undecided" or words.qualifications(result)):
         lines.append(_labelled("because", one_line(result.detail, 1000)))
         lines += [_labelled("likely", cause) for cause in words.causes_lettered(result.causes)]
+    else:
+        lines += [_labelled("note", as_sentence(note.text)) for note in result.notes if is_warning(note)]
     return lines
 
 

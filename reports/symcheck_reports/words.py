@@ -198,7 +198,7 @@ def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dic
 
 
 def qualifications(result: PropertyResult) -> list[str]:
-    """The words next to the verdict: "approximate", and what accepts the violation.
+    """The words next to the verdict: "approximate", and the source of an acceptance.
 
     Example:
         >>> qualifications(PropertyResult("r", "passed", "paired", 9, approximate=True, accepted_by="baseline"))

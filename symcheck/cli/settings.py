@@ -151,7 +151,7 @@ def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> Non
         where: names the file or check in messages.
 
     Raises:
-        OptionError: naming the first unknown one and the nearest known.
+        OptionError: one is unknown; the message names the first and the nearest known one.
     """
     for name in given:
         if name not in known:

@@ -53,7 +53,7 @@ def refuse_large(space: spaces.Space[Any]) -> None:
         space: the environment's action space.
 
     Raises:
-        TargetError: naming the size and a workaround.
+        TargetError: the space is too large; the message gives the size and a workaround.
 
     Example:
         >>> refuse_large(spaces.MultiDiscrete([9] * 8))  # doctest: +ELLIPSIS

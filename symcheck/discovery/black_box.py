@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
-from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -168,7 +168,9 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     left = automorphisms(structure)
     middle = np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
-    maps = [SignedMap.about(index, sign, middle) for index, sign in left.maps]
+    # The first maps of very many are no sample: one map for each place that a coordinate may go to comes before them.
+    listed = left.maps if left.complete else [*exchanges(structure), *left.maps]
+    maps = list(dict.fromkeys(SignedMap.about(index, sign, middle) for index, sign in listed))
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
     proposals.forms[_FORM] = left.complete
@@ -220,7 +222,8 @@ def _list_action_maps(
 ) -> list[SignedMap]:
     """Action maps for a map of observations, by the misfit of the model; all of them if they are few."""
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
-    fitted, _ = match_effects(state_map.apply(effects), effects, scale, lab.values, lab.action_space)
+    turned = SignedMap.of(state_map.index, state_map.sign)  # effects are changes, which an offset does not move
+    fitted, _ = match_effects(turned.apply(effects), effects, scale, lab.values, lab.action_space)
     every = [fitted, *list_few(lab)]
     # K must repeat when L does: L^n = 1 asks for K^n = 1.
     kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
@@ -250,20 +253,27 @@ class _QuadraticModel:
         """Median over steps of |f(L s, K a) - L f(s, a)|, largest coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
         linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
-        expected = state_map.apply(self._features(states, actions) @ self._weights)
+        turned = SignedMap.of(state_map.index, state_map.sign)  # of a change, which an offset does not move
+        expected = turned.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
         scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
         return float(np.median((np.abs(expected - actual) / scale).max(axis=1)))
 
 
 def _keep_best(found: Proposals, identity: Candidate) -> None:
-    """The candidates, if they are a group, which one run decides on; else the best of them."""
+    """The candidates, if they are a group, which one run decides on; else the best that are no products of others."""
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) <= _MOST_CANDIDATES or _are_group(found.candidates, identity):
         return
-    found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates with a worse fit were not verified")
-    found.candidates = found.candidates[:_MOST_CANDIDATES]
-    found.complete = False
+    independent: list[Candidate] = []
+    for candidate in found.candidates:
+        if not independent or candidate not in Products(independent, identity):
+            independent.append(candidate)
+    left_out = len(independent) - _MOST_CANDIDATES
+    if left_out > 0:
+        found.remarks.append(f"{left_out} candidates with a worse fit were not verified")
+        found.complete = False
+    found.candidates = independent[:_MOST_CANDIDATES]
 
 
 def _are_group(candidates: list[Candidate], identity: Candidate) -> bool:

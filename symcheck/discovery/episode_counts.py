@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
 from symcheck.discovery.maps import SignedMap
-from symcheck.discovery.orbit_scores import INTERVALS, Episodes, Leaning, moving_columns
+from symcheck.discovery.orbit_scores import INTERVALS, Episodes, Leaning, lean, moving_columns
 from symcheck.discovery.rollouts import Rollouts
 
 _MOST_ROWS = 4_000  # steps that are counted
 _MOST_COLUMNS, _MOST_PAIRED = 48, 16  # columns of observations that are looked at, alone and in pairs
-_MOST_PRODUCTS = 12_000_000  # numbers, when steps are multiplied by what they follow
 _WILDEST = 3.0  # in units of the middle half: a few far values must not outweigh all others
 
 
@@ -110,25 +109,20 @@ class EpisodeCounts:
         rollouts = self._rollouts
         # Features of actions are about the middle of their box.
         turn = SignedMap.of(action_map.index, action_map.sign) if action_map is not None else None
-        width = rollouts.before.shape[1]
-        factors = 1 + width + (rollouts.actions.shape[1] if turn is not None else 0)
-        kept = _MOST_PRODUCTS // (2 * width * factors * order)
-        rows = slice(0, max(1, kept))
-        before, after, actions = rollouts.before[rows], rollouts.after[rows], rollouts.actions[rows]
+        before, after, actions = rollouts.before, rollouts.after, rollouts.actions
         unit = np.quantile(np.abs(after - before), 0.75, axis=0)
         middle = np.median(before, axis=0)
-        scores = []
+        episodes, means = Episodes(rollouts.episode), []
         for _ in range(order):
             step = (after - before) / np.where(unit > 0, unit, 1.0)
             step = np.clip(step, -_WILDEST, _WILDEST)
             follows = [np.ones((len(before), 1)), np.sign(before - middle), *([] if turn is None else [actions])]
-            products = (
-                np.concatenate([step, np.abs(step)], axis=1)[:, :, None] * np.concatenate(follows, axis=1)[:, None]
+            means.append(
+                episodes.multiply(np.concatenate([step, np.abs(step)], axis=1), np.concatenate(follows, axis=1))
             )
-            scores.append(products.reshape(len(before), -1))
             before, after = move(before), move(after)
             actions = actions if turn is None else turn.apply(actions)
-        return Episodes(rollouts.episode[rows]).lean(np.stack(scores, axis=1))
+        return lean(np.stack(means, axis=1), float(len(before)))
 
 
 def usual_values(values: Floats, share: float = 0.8) -> Bools | None:

@@ -82,14 +82,21 @@ class Episodes:
         self._at = np.unique(episode, return_inverse=True)[1]
         self._count = int(self._at.max(initial=-1)) + 1
         self._lengths = np.bincount(self._at)
+        self._sorted = np.argsort(self._at, kind="stable")
+        self._begins = np.concatenate([[0], np.cumsum(self._lengths)[:-1]]).astype(np.intp)
 
     def lean(self, scores: Floats, *, sides: int = 2) -> Leaning:
         """How far scores of steps lean, shape (steps, order, features)."""
-        sums = np.zeros((self._count, *scores.shape[1:]))
-        np.add.at(sums, self._at, scores)
+        sums = np.add.reduceat(scores[self._sorted], self._begins, axis=0)
         # So that an episode with many such steps does not outweigh all others.
-        sums /= self._lengths.reshape(-1, 1, 1)
-        return lean(sums, np.abs(scores).sum(axis=(0, 1)), sides=sides)
+        return lean(sums / self._lengths.reshape(-1, 1, 1), np.abs(scores).sum(axis=(0, 1)), sides=sides)
+
+    def multiply(self, ways: Floats, follows: Floats) -> Floats:
+        """Means over each episode of the products of two rows of numbers, shape (episodes, ways x follows)."""
+        ways, follows = ways[self._sorted], follows[self._sorted]
+        ends = [*self._begins[1:], len(ways)]
+        made = [ways[a:b].T @ follows[a:b] / (b - a) for a, b in zip(self._begins, ends, strict=True)]
+        return np.stack(made).reshape(len(made), -1)
 
     def lean_on_intervals(self, scores: Floats, feature: Floats) -> Leaning:
         """How far scores lean on intervals of a feature of many widths, both of shape (steps, order)."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import fitted
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+from symcheck.spaces.coordinates import finite
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -26,6 +27,8 @@ _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay 
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
 _ROWS_PER_TERM = 20
+_TIME_POWERS, _MOST_TIMED = 4, 200  # powers of time, from 0, and columns of products with them
+_LEFT_BY_TIME = 0.5  # of the standard deviation: what depends on time leaves less once time is fitted
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
     return np.concatenate([getattr(episode, column) for episode in episodes])[:, None]
 
 
-def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
+def repeating_columns(targets: Floats) -> Bools:
     """The columns in which one value is so frequent that its rank carries little information, shape (targets,)."""
     often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
     return np.asarray(often) > _OFTEN * len(targets)
@@ -116,6 +119,30 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
         epsilon: rounding unit of each column.
         design: terms of (s, a), shape (transitions, columns).
     """
+    ranked = rank_outcomes(targets, epsilon, design)
+    scores, repeating = ranked.scores.copy(), ranked.repeating
+    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
+    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+    return scores
+
+
+class RankedOutcomes(NamedTuple):
+    """Outcomes and their ranks, before the ranks of values that often repeat are fitted; shapes (transitions, targets).
+
+    Attributes:
+        scores: normal scores.
+        residual: the part of the outcome that (s, a) does not explain.
+        repeating: the columns whose values were ranked instead of their residuals, shape (targets,).
+    """
+
+    scores: Floats
+    residual: Floats
+    repeating: Bools
+
+
+def rank_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> RankedOutcomes:
+    """Normal scores of outcomes or of their residuals; see `score_outcomes`."""
     epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
     known = bulk(targets, epsilon)
@@ -124,11 +151,7 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
     tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
     residual = known.without(fitted(design, known.filled))
     repeating = repeating_columns(targets)
-    scores = normal_scores(np.where(repeating, targets, residual), tie)
-    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
-    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
-    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
-    return scores
+    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating)
 
 
 def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
@@ -161,6 +184,11 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Fl
     return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
 
 
+def episode_starts(episodes: list[Transitions]) -> npt.NDArray[np.intp]:
+    """The row at which each episode begins."""
+    return np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
+
+
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
     """The index of every transition within its episode, from 0, shape (count,)."""
     return np.arange(count) - np.repeat(starts, np.diff([*starts, count]))
@@ -174,6 +202,33 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
         ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
         ("late in episodes, against early", late.astype(np.float64)),
     ]
+
+
+def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, epsilon: Floats, rest: Floats) -> Floats:
+    """Products of (s, a) with powers of time, if some outcome depends on the step number as well.
+
+    A reward that is discounted by a time that no observation shows is explained by (s, a) and time together.
+
+    Args:
+        coarse: constant, linear and quadratic terms of (s, a), shape (transitions, columns).
+        numbers: of the steps, shape (transitions,).
+        targets: outcomes, shape (transitions, targets).
+        epsilon: rounding unit of each column.
+        rest: the part of them that (s, a) alone does not explain.
+
+    Returns:
+        Shape (transitions, columns); no column if time halves no outcome's rest.
+    """
+    none = np.zeros((len(targets), 0))
+    known = bulk(targets, np.maximum(epsilon, FLOAT64_EPSILON)).filled
+    left = finite(rest).std(axis=0)
+    open_ = (left > _EXPLAINED * known.std(axis=0)) & ~repeating_columns(targets)
+    if _TIME_POWERS * coarse.shape[1] > _MOST_TIMED or not open_.any() or not numbers.any():
+        return none
+    time = (numbers / numbers.max())[:, None]
+    terms = np.concatenate([coarse * time**power for power in range(_TIME_POWERS)], axis=1)
+    better = (known - fitted(terms, known)).std(axis=0) < _LEFT_BY_TIME * left
+    return terms[:, coarse.shape[1] :] if (better & open_).any() else none
 
 
 def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:

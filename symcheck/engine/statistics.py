@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.engine.detectable import NORMAL_90, Detectable, detectable_change
 from symcheck.engine.effects import Effect
 from symcheck.engine.features import WIDEST_PRODUCTS, Feature, hermite_features, normal_scores, weigh_features
 
@@ -184,12 +185,13 @@ class SwapTest:
         moment: "mean", "spread", "skew", "tails" or "product".
         statistic: its standardised difference.
         shift: difference of means of that coordinate, actual minus expected, in the coordinate's unit.
-        detectable: the mean shift, in standard deviations, that is found with 90% power at the level given.
+        critical: the value that the statistic of a named feature must exceed.
         needed: number of pairs that would detect the observed difference with 90% power.
         coordinates: all coordinates that differ on their own at the level, without duplicates, most significant first.
         live: whether any pattern of swaps could have rejected; False if the two samples never differ.
         named: the most significant named feature, even if the learned one is more significant; None if there is none.
         effect: its size in plain units, if it was measured.
+        compared: values and normal scores of both sides, shapes (2 pairs, dim), expected first.
     """
 
     p_value: float
@@ -199,12 +201,24 @@ class SwapTest:
     moment: str
     statistic: float
     shift: float
-    detectable: float
+    critical: float
     needed: int
     coordinates: tuple[int, ...]
     live: bool = True
     named: Feature | None = None
     effect: Effect | None = None
+    compared: tuple[Floats, Floats] = (np.zeros((0, 1)), np.zeros((0, 1)))
+
+    def detectable(self, rng: np.random.Generator) -> Detectable:
+        """The changes of a mean, in standard deviations, that are found with 90% power at the level given.
+
+        Args:
+            rng: draws the simulated tests.
+        """
+        values, scores = self.compared
+        differences = scores[self.pairs :] - scores[: self.pairs]
+        # Of the named features: the learned one, a single one on half of the pairs, promises nothing about a change.
+        return detectable_change(values, scores, differences, values, critical=self.critical, rng=rng)
 
 
 def swap_test(
@@ -263,8 +277,7 @@ def swap_test(
     described = [*described, *by_region]
     named_level = level if design is None else level / 2
     test = sign_flip_test(np.concatenate([differences, *weighed], axis=1), level=named_level, rng=rng, sampled=sampled)
-    # Of the named features: the learned one, a single one on half of the pairs, promises nothing about a given shift.
-    detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
+    compared = (np.concatenate([expected, actual]), scores)
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
     if design is not None:
         learned, coordinate = _learn_feature(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
@@ -273,7 +286,8 @@ def swap_test(
         if 2 * learned.p_value < test.p_value:
             known = described[_named_feature(test.statistics, described, shifts)]
             learned_shift = float(shifts[coordinate % dim])
-            return replace(_from_learned(learned, n, coordinate % dim, learned_shift, detectable), named=known)
+            said = _from_learned(learned, n, coordinate % dim, learned_shift, test.critical)
+            return replace(said, named=known, compared=compared)
     best = _named_feature(test.statistics, described, shifts)
     feature = described[best]
     statistic = float(test.statistics[best])
@@ -286,11 +300,12 @@ def swap_test(
         feature.moment,
         statistic,
         float(shifts[feature.coordinate]),
-        detectable,
+        test.critical,
         math.ceil(n * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > test.critical else 0,
         tuple(dict.fromkeys(described[i].coordinate for i in over if described[i].moment != "product")),
         test.live,
         feature,
+        compared=compared,
     )
 
 
@@ -312,15 +327,14 @@ def _learn_feature(
     return test, int(np.argmax(np.abs(parts.sum(axis=0))))
 
 
-def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float, detectable: float) -> SwapTest:
+def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float, critical: float) -> SwapTest:
     statistic = float(test.statistics[0])
     needed = math.ceil(pairs * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > 0 else 0
     name = "the distribution of the outcome given (s, a), as learned on half of the pairs,"
     p_value = min(1.0, 2 * test.p_value)
-    return SwapTest(p_value, pairs, name, coordinate, "law", statistic, shift, detectable, needed, (coordinate,))
+    return SwapTest(p_value, pairs, name, coordinate, "law", statistic, shift, critical, needed, (coordinate,))
 
 
-NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for power
 _SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate is a multiple of the other
 
 

@@ -253,7 +253,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
     """Refuse a map that takes the ends of a space of whole numbers out of it.
 
     Raises:
-        SpecError: naming the value and its image.
+        SpecError: the image of a value is not in the space; the message gives both.
     """
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]

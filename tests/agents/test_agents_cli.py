@@ -350,6 +350,8 @@ def test_runs_of_two_tasks_get_a_page_each_and_cannot_be_compared(tmp_path: Path
     for task, network in (("cartpole", "mlp"), ("gridworld", "cnn")):
         arguments = ("--network", network, "--preset", "tuned", "--seeds", "1", "--steps", "80")
         assert _run("train", task, *arguments, "--out", tmp_path)[0] == 0
+    # "tuned" has a rate of its own for each network of the grid world; the paper's is 0.003.
+    assert [run.learning_rate for run in record.load(tmp_path / "gridworld-cnn").runs] == [0.001]
     assert _run("report", tmp_path)[0] == 0
     assert sorted(path.name for path in tmp_path.glob("*.html")) == ["report-cartpole.html", "report-gridworld.html"]
     code, output = _run("compare", tmp_path, "--out", tmp_path / "page.html")

@@ -217,3 +217,17 @@ def test_a_map_falls_when_its_product_with_others_is_refuted():
     assert [one for one, _ in kept.fallen] == [along]
     assert kept.leads_to_refuted(along.candidate) == both
     assert kept.list_left([across, along, both]) == [across]
+
+
+def test_a_mirror_about_the_middle_of_a_box_fits_the_steps_that_it_mirrors():
+    """The model's steps are differences: of an offset nothing may be left in them."""
+    from symcheck.discovery.black_box import _QuadraticModel
+
+    rng = np.random.default_rng(0)
+    places, actions = rng.integers(0, 5, (300, 2)).astype(float), rng.uniform(-1, 1, (300, 1))
+    after = places + np.concatenate([actions, 0.5 * actions], axis=1)
+    rollouts = Rollouts(places, after, actions, np.zeros(300), np.zeros(300, bool), np.arange(300))
+    mirror = SignedMap.about([0, 1], [-1, -1], np.full(2, 2.0))
+    model = _QuadraticModel(rollouts)
+    assert model.misfit(mirror, SignedMap.of([0], [-1])) < 1e-3
+    assert model.misfit(mirror, SignedMap.of([0])) > 0.5

@@ -80,7 +80,7 @@ def test_a_promised_shift_is_found_among_several_coordinates_of_few_pairs(dim: i
         rng = np.random.default_rng(seed)
         x, y, design = rng.normal(size=(80, dim)), rng.normal(size=(80, dim)), rng.normal(size=(80, 3))
         names = [f"x{i}" for i in range(dim)]
-        shift = swap_test(x, y, names, level=0.01, rng=np.random.default_rng(0), design=design).detectable
+        shift = swap_test(x, y, names, level=0.01, rng=np.random.default_rng(0), design=design).detectable(rng).change
         y[:, 0] += shift
         found += swap_test(x, y, names, level=0.01, rng=np.random.default_rng(0), design=design).p_value <= 0.01
     # Binomial(40, 0.9) is below 29 with probability 0.001. Larger shifts than 1 are shrunk by pooled normal scores.

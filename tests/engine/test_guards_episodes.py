@@ -125,7 +125,7 @@ def test_what_two_coordinates_do_together_shows_in_episodes(entry: list[int], ve
     assert (reward.method, reward.verdict) == ("trajectory", verdict)
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(900, "undecided"), (1600, "passed")])
+@pytest.mark.parametrize(("steps", "verdict"), [(1080, "undecided"), (1780, "passed")])
 def test_time_that_ends_before_half_of_the_steps_asked_for_decides_nothing(
     steps: int, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +136,8 @@ def test_time_that_ends_before_half_of_the_steps_asked_for_decides_nothing(
             played.append(1)
             return super().step(action)
 
-    # Playing ends at nine tenths of the budget; what comes after it has the rest.
+    # Playing ends at nine tenths of the budget; what comes after it has the rest. Up to 180 steps come before it, in
+    # episodes that are repeated under one seed.
     monkeypatch.setattr(Clock, "in_time", lambda clock, share=1.0: share == 1.0 or len(played) < steps)
     for result in judged(Slow, "time up", method="trajectory", max_time=60.0, samples=600):
         assert result.checked >= 16  # episodes: more than the eight pairs that any test needs

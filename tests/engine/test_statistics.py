@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
+from symcheck.engine.detectable import NORMAL_90
 from symcheck.engine.features import normal_quantile, normal_scores
 from symcheck.engine.statistics import (
     largest_fraction,
@@ -97,16 +99,47 @@ def test_a_difference_of_opposite_sign_in_two_regions_needs_the_weight() -> None
     assert split.feature == "mean of x by side"
 
 
-def test_the_detectable_shift_is_detected_in_nine_of_ten_runs() -> None:
-    found = 0
-    runs = 100
-    for seed in range(runs):
+def _normal(rng: np.random.Generator, change: float) -> np.ndarray:
+    return rng.normal(change, 1, size=(600, 1))
+
+
+def _paid_once_in_200(rng: np.random.Generator, change: float) -> np.ndarray:
+    odds = 0.005 + change * math.sqrt(0.005 * 0.995)
+    return (rng.random((600, 1)) < odds).astype(float)
+
+
+def _unequal_weights(rng: np.random.Generator, change: float) -> np.ndarray:
+    weight = 0.05 + change * math.sqrt(9 * 0.05 * 0.95 + 0.01) / 3
+    return 3.0 * (rng.random((600, 1)) < weight) + rng.normal(0, 0.1, size=(600, 1))
+
+
+def _heavy_tails(rng: np.random.Generator, change: float) -> np.ndarray:
+    return rng.standard_t(3, size=(600, 1)) + change * math.sqrt(3)
+
+
+@pytest.mark.parametrize("draw", [_normal, _paid_once_in_200, _unequal_weights, _heavy_tails])
+def test_the_detectable_change_is_detected_in_nine_of_ten_runs(draw: Any) -> None:
+    sizes, found, runs = [], 0, 40
+    for seed in range(5):
         rng = np.random.default_rng(seed)
-        x, y = rng.normal(size=(2, 300, 1))
-        shift = swap_test(x, y, ["x"], level=0.05, rng=np.random.default_rng(0)).detectable
-        found += swap_test(x, y + shift, ["x"], level=0.05, rng=np.random.default_rng(0)).p_value <= 0.05
-    # Binomial(100, 0.9) is below 79 with probability 1e-3.
-    assert found >= 79
+        sizes.append(swap_test(draw(rng, 0), draw(rng, 0), ["x"], level=0.01, rng=rng).detectable(rng).change)
+    for seed in range(runs):
+        rng = np.random.default_rng(100 + seed)
+        test = swap_test(draw(rng, 0), draw(rng, float(np.median(sizes))), ["x"], level=0.01, rng=rng)
+        found += test.p_value <= 0.01
+    # Binomial(40, 0.9) is below 30 with probability 1.5e-3; what a shift needs finds 21 of the rare payments.
+    assert found >= 30
+
+
+def test_a_change_of_the_odds_needs_more_than_a_shift_and_a_shift_of_all_what_it_needed() -> None:
+    rng = np.random.default_rng(0)
+    rare, plain = (
+        swap_test(draw(rng, 0), draw(rng, 0), ["x"], level=0.01, rng=rng) for draw in (_paid_once_in_200, _normal)
+    )
+    for test in (rare, plain):
+        assert test.detectable(rng).shift == pytest.approx((test.critical + NORMAL_90) * math.sqrt(2 / 600))
+    assert rare.detectable(rng).change > 1.3 * rare.detectable(rng).shift
+    assert plain.detectable(rng).change < 1.15 * plain.detectable(rng).shift
 
 
 def test_a_level_beyond_sampled_flips_still_rejects_by_hoeffding() -> None:

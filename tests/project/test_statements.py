@@ -362,7 +362,7 @@ def test_what_searches_no_sentence_is_not_accused(planted: str) -> None:
 
 
 def test_what_pages_show_of_a_note_is_a_word_that_they_know() -> None:
-    assert {str(entry.get("shown", "")) for entry in table("notes").values()} <= {"", "beside", "table"}
+    assert {str(entry.get("shown", "")) for entry in table("notes").values()} <= {"", "beside", "table", "warning"}
 
 
 def test_explain_reads_the_tables_that_reports_are_written_from() -> None:

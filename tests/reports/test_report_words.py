@@ -159,6 +159,14 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
             {"kind": "mean_shift", "value": 0.13, "unit": "standard deviations", "confidence": 0.9},
             "a shift of every outcome by 0.13 standard deviations would be found with 90% power",
         ),
+        (
+            {"kind": "mean_shift", "value": 0.21, "shift": 0.13, "confidence": 0.9},
+            "a change of the mean by 0.21 (0.13 if every outcome shifts alike) would be found with 90% power",
+        ),
+        (
+            {"kind": "mean_shift", "value": 0.15, "shift": 0.13, "unit": "standard deviations"},
+            "a change of the mean by 0.15 standard deviations would be found",
+        ),
         ({"kind": "value_gap", "value": 3.0, "estimate": "exact"}, "optimal values differ by at most 3"),
         (
             {"kind": "value_gap", "value": 325.7, "estimate": "from samples", "confidence": 0.99},

@@ -66,7 +66,9 @@ class EnvContext:
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The selected method's verdict on one equation."""
-        return self.chosen.evidence.judge(name, part)
+        result = self.chosen.evidence.judge(name, part)
+        remark = self.chosen.remarks.get(part)
+        return result if remark is None else dataclasses.replace(result, notes=(*result.notes, remark))
 
     def judge_axioms(self, name: str) -> PropertyResult:
         """The verdict on the group action; if it fails, also whether the equations hold nevertheless."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -181,6 +182,23 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
         for generator in filter(None, map(_as_generator, made.values())):
             generator.seed(seed)
     return returned
+
+
+@contextmanager
+def generators_kept(env: Any) -> Iterator[None]:
+    """Restore the generators of an environment, its wrappers and the process on exit.
+
+    Args:
+        env: with its wrappers.
+    """
+    held = [{name: generator.read() for name, generator in _generators(layer).items()} for layer in _layers(env)]
+    try:
+        yield
+    finally:
+        for layer, states in zip(_layers(env), held, strict=True):
+            now = _generators(layer)  # a reset may have made others
+            for name in states.keys() & now.keys():
+                now[name].write(states[name])
 
 
 def _layers(env: Any) -> list[Any]:

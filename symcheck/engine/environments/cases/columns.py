@@ -7,25 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Comparison
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.regression import told_apart
 from symcheck.spaces.coordinates import finite, scalar_coordinate
 
 _WIDEST = 512  # coordinates that are tested; of more (images) some that vary are taken
-
-
-def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Floats, list[str]]:
-    """Actions as columns: one indicator per discrete action, else the flattened vector."""
-    codec = bench.pairs.stepper.action_codec
-    flat = codec.flatten_batch(actions)
-    n = getattr(codec.space, "n", None)
-    if flat.shape[1] == 1 and isinstance(n, int | np.integer) and n <= 18:
-        start = int(getattr(codec.space, "start", 0))
-        indicators = (flat == np.arange(start, start + int(n))[None, :]).astype(np.float64)
-        return indicators[:, 1:], [f"action {start + i}" for i in range(1, int(n))]
-    return flat, list(codec.coordinates.names)
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:

@@ -172,7 +172,7 @@ class Pairs:
             images: their images, a list or stacked.
 
         Raises:
-            SpecError: naming the first action whose image is not an action.
+            SpecError: the image of an action is not an action; the message names the first one.
         """
         bounds = self._action_codec.coordinates
         flat = self._action_codec.flatten_batch(images)

@@ -12,6 +12,7 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
+from symcheck.engine.detectable import Detectable
 from symcheck.engine.environments.cases.movement import moves_something
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool
@@ -124,20 +125,23 @@ class Workbench:
         return lambda done, total: self.emit(Progress(done, total, what))
 
 
-def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: Statement) -> dict[str, object]:
+def shift_bound(
+    detectable: Detectable, checked: int, alpha: float, *, unit: str, region: Statement
+) -> dict[str, object]:
     """The effect size that a statistical pass excludes.
 
     Args:
-        detectable: the shift of means found with 90% power; 0 if the two sides never differed.
+        detectable: the changes of a mean found with 90% power; 0 if the two sides never differed.
         checked: independent pairs compared.
         alpha: the alpha of the run.
-        unit: the unit of the shift.
+        unit: the unit of the change.
         region: the sampled region.
 
     Returns:
-        A bound on the shift; if nothing ever differed, a bound on the fraction of pairs that differ.
+        A bound on the change; if nothing ever differed, a bound on the fraction of pairs that differ.
     """
-    if detectable > 0:
-        return {"kind": "mean_shift", "value": detectable, "unit": unit, "confidence": 0.9, "region": region}
+    if detectable.change > 0:
+        sizes = {"value": detectable.change, "shift": detectable.shift}
+        return {"kind": "mean_shift", **sizes, "unit": unit, "confidence": 0.9, "region": region}
     value = largest_fraction(0, checked, alpha)
     return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}

@@ -9,9 +9,6 @@ outcomes.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,7 +18,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
 from symcheck.engine.equations import STEP_PARTS, Part
-from symcheck.envs.state_access.generators import reset_seeded
+from symcheck.envs.stepping.same_seed import global_generators, reset_all
 from symcheck.envs.stepping.step_differences import FAR_ABOVE, Loss, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import finite
@@ -282,19 +279,3 @@ def _step_seeded(stepper: Stepper, states: list[Any], actions: list[Any], order:
             reset_all(stepper, seed + int(i))
             steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
     return [steps[i] for i in range(len(states))]
-
-
-def reset_all(stepper: Stepper, seed: int) -> Any:
-    """Reset with a seed for every generator, and return the observation."""
-    return reset_seeded(stepper.env, seed, lambda: stepper.reset(seed=seed))
-
-
-@contextmanager
-def global_generators() -> Iterator[None]:
-    """Restore the process-wide random generators on exit."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)

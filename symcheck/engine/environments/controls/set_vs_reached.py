@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
-from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.regression import standardise
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
@@ -31,7 +31,7 @@ from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import ReasonCode
 
-_PICKED = 240  # steps of rollouts that are repeated
+_PICKED, _NUMBERS = 320, 240  # steps of rollouts that are repeated, and among them one of each step number up to this
 _WIDE, _PICKED_WIDE = 1000, 60  # and of images
 _PICKED_CUT = 20  # of those that a time limit cut short
 # A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
@@ -41,6 +41,9 @@ _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 _REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
 _FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
 _PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
+# Step numbers looked at if a few visits differ, visits of each (fewer are completed by new ones), and how many have to
+# differ.
+_MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME, _ENOUGH_SAME = 8, 40, 8, 4
 _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
 _LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
@@ -83,7 +86,8 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     # A visit whose episode was cut short has no next one, as one that ended has none.
     going = [i for i in range(len(visits) - 1) if visits[i + 1].situation.origin != "start"]
     most = _PICKED if stepper.codec.coordinates.dim < _WIDE else _PICKED_WIDE
-    picked = [going[i] for i in rng.permutation(len(going))[:most]]
+    number = _step_numbers(visits)
+    picked = _one_of_each_number([going[i] for i in rng.permutation(len(going))], number)[:most]
     if not picked:
         return SetVersusReached()
     now, later = [], []
@@ -111,10 +115,44 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)
+    rows = [] if _is_complete(stepper) else np.flatnonzero(first[:, ~memory].any(axis=1)).tolist()
+    if rows:
+        # Too few to say that setting loses something, unless they are one step of every episode: a counter.
+        numbers = dict.fromkeys(int(number[picked[i]]) for i in rows)
+        for each in list(numbers)[:_MOST_NUMBERS]:
+            same = [visits[i] for i in going if number[i] == each][:_PICKED_SAME]
+            if caution := _compare_one_number(stepper, each, same, typical, memory):
+                return SetVersusReached(caution, reached.remarks, loss)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
     # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
     lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
+
+
+def _one_of_each_number(shuffled: list[int], number: npt.NDArray[np.int64]) -> list[int]:
+    """The same visits, with one of each step number first: a counter may matter in one step of long episodes."""
+    leaders = {int(number[i]): i for i in reversed(shuffled) if number[i] < _NUMBERS}
+    return [*leaders.values(), *(i for i in shuffled if leaders.get(int(number[i])) != i)]
+
+
+def _compare_one_number(
+    stepper: Stepper, number: int, same: list[Visit], typical: Floats, memory: Bools
+) -> Statement | None:
+    """Whether steps with one number differ from the same steps from set states, in nearly all episodes."""
+    reached = [(visit.situation.state, visit.action, visit.step) for visit in same]
+    if stepper.access is not None and stepper.access.get is not None:
+        for played in (stepper.play(number + 1, read=True) for _ in range(len(same), _FEWEST_SAME)):
+            if len(played.steps) > number:
+                reached.append((played.states[number], played.actions[number], played.steps[number]))
+    again = [stepper.outcome(held, action) for held, action, _ in reached]
+    compared = compare_steps(stepper.codec.coordinates, [step for _, _, step in reached], again)
+    differ = _mismatches(stepper, compared, typical) & ~memory
+    count = int(differ.any(axis=1).sum())
+    if count < max(_ENOUGH_SAME, (1 - _MAY_DIFFER) * len(reached)):
+        return None
+    where = _column_names(stepper)[int(np.argmax(differ.sum(axis=0)))]
+    code = ReasonCode.HIDDEN_STEP.value
+    return state(code, count=count, compared=len(reached), number=number + 1, coordinate=where)
 
 
 def _compare_columns(
@@ -123,7 +161,7 @@ def _compare_columns(
     """Describe mismatches right after a state was set, and one step later; rows are states."""
     names = _column_names(stepper)
     access = stepper.access
-    whole = access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
+    whole = _is_complete(stepper)
     read_back = access is not None and access.get is not None
     exact = read_back or bool((stepper.codec.coordinates.epsilon < _FLOAT64).all())
     allowed = (_MAY_DIFFER_EXACT if exact else _MAY_DIFFER) * len(first)
@@ -138,6 +176,12 @@ def _compare_columns(
         code = ReasonCode.HIDDEN_STATE.value
         return SetVersusReached(state(code, count=len(rows), compared=len(first), coordinate=where, **loss.fields()))
     return SetVersusReached()
+
+
+def _is_complete(stepper: Stepper) -> bool:
+    """Whether the access is known to be complete: built in, or reading what a built-in one reads."""
+    access = stepper.access
+    return access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
 
 
 def _column_names(stepper: Stepper) -> list[str]:
@@ -286,7 +330,7 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, li
     states = codec.flatten_batch([visits[i].situation.obs for i in picked])
     kept = np.flatnonzero(_varying(states))
     kept = kept[:: max(1, -(-len(kept) // _COORDINATES_RANDOM))]
-    actions, action_names = action_columns(bench, [visits[i].action for i in picked])
+    actions, action_names = action_columns(bench.pairs.stepper.action_codec, [visits[i].action for i in picked])
     number = _step_numbers(visits)[np.asarray(picked)].astype(np.float64)
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
     names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.controls.determinism import global_generators, reset_all
+from symcheck.envs.stepping.same_seed import global_generators, reset_all
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 

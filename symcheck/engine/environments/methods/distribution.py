@@ -21,7 +21,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.columns import action_columns, observed_part
+from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -29,6 +29,7 @@ from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
@@ -184,7 +185,7 @@ class DistributionEvidence:
             return _explain(result, comparison, test, self.bench.pairs.bound.label(word))
         if not decision.holds:
             return result
-        detectable = max(test.detectable for test in tests.values())
+        detectable = max(test.detectable(self.bench.rng(f"promises of {part}")) for test in tests.values())
         unit = "standard deviations of the outcome given (s, a)"
         return dataclasses.replace(
             result, bound=shift_bound(detectable, pairs, options.alpha, unit=unit, region=region)
@@ -268,7 +269,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     states, state_names = _image_states(bench, measured)
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
-    actions, action_names = action_columns(bench, image_actions)
+    actions, action_names = action_columns(bench.pairs.stepper.action_codec, image_actions)
     # Actions first: where there are too many features for all, what differs by action is seen.
     sides = standardise(np.concatenate([actions, states], axis=1))
     names = action_names + [f"image {name}" for name in state_names]

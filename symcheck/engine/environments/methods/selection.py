@@ -7,15 +7,15 @@ an error; no other method replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 
 from symcheck.engine.budget import Budget
-from symcheck.engine.clock import Clock
+from symcheck.engine.clock import Clock, TimeUp
 from symcheck.engine.environments.cases.own_cuts import own_cuts
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, gather
@@ -33,7 +33,7 @@ from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.subject.placement import Placement
-from symcheck.engine.equations import STEP_PARTS, Part
+from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
@@ -43,6 +43,7 @@ from symcheck.envs.replayed import LONGEST
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.envs.state_access.record import Origin
+from symcheck.envs.stepping.same_seed import first_difference
 from symcheck.envs.stepping.shown import shown_values
 from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.envs.stepping.stepper import Stepper
@@ -56,6 +57,7 @@ from symcheck.verdict import Facts, ReasonCode, decide
 _MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
 _REDUCED = 8  # black boxes keep of wide observations less than an eighth
 _GATHERING = 0.3  # of the time budget
+_FOR_SEEDS = 0.1  # of the time budget: later, episodes of one seed are not compared
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,14 @@ class Chosen:
         evidence: the evidence of the chosen method.
         reason: why it was chosen.
         start: evidence about the start distribution, if the method does not judge it itself.
+        remarks: a note about a part, whatever its verdict.
     """
 
     bench: Workbench
     evidence: Evidence
     reason: Statement
     start: StartEvidence
+    remarks: Mapping[Part, Statement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -326,4 +330,18 @@ def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statemen
             remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
         )
     reason = state("method_trajectory", **({} if method == "trajectory" else {"missing": missing}))
-    return Chosen(bench, TrajectoryEvidence(bench, start), reason, start)
+    return Chosen(bench, TrajectoryEvidence(bench, start), reason, start, _remark_on_seeds(bench))
+
+
+def _remark_on_seeds(bench: Workbench) -> dict[Part, Statement]:
+    """What differs between episodes of one seed, if it determines their starts."""
+    if isinstance(bench.pairs.stepper, SlotStepper) or not bench.in_time(_FOR_SEEDS):
+        return {}
+    try:
+        differing = first_difference(bench.pairs.stepper, bench.rng("episodes of one seed"))
+    except TimeUp:
+        return {}
+    if differing is None:
+        return {}
+    part, number = differing
+    return {part: state("same_seed_differs", noun=BY_PART[part].noun, number=number)}

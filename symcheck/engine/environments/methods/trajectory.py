@@ -20,38 +20,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
-from symcheck.engine.environments.cases.columns import action_columns
+from symcheck.engine.detectable import detectable_change
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.episode_columns import EpisodeColumns
 from symcheck.engine.episodes import (
-    EpisodeFeatures,
     EpisodePairs,
-    Sides,
     Transitions,
-    joint_sides,
     learned_feature,
-    named_features,
-    score_outcomes,
-    score_unusual,
-    step_columns,
-    step_numbers,
-    step_sides,
     what_followed,
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
+from symcheck.engine.rare_events import FEWEST_EVENTS
 from symcheck.engine.registry import register_method
-from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
-from symcheck.engine.shared_covariates import say_side
-from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
-from symcheck.spaces.coordinates import finite
+from symcheck.engine.statistics import SignFlipTest, sign_flip_test
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
@@ -61,10 +49,10 @@ _TESTS = "{} of episodes"  # names of the tests in the run's budget, beside thos
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
+_MANY_ENDS = 200  # ends of episodes; of fewer, a pass says what they can show of thresholds
+_WHOLE_PAIRS = 40  # pairs of that length that the steps asked for suffice for: of many steps, longer ones are played
 _PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
 _FEWEST_PAIRS = 8  # to fit anything
-_MOST_COVARIATES = 400
-_MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
@@ -114,6 +102,7 @@ class TrajectoryEvidence:
         # Steps that are asked for under every element.
         self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
+        self._columns = EpisodeColumns(self._view, bench.pairs.stepper.action_codec)
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         self._stopped = False
@@ -194,7 +183,7 @@ class TrajectoryEvidence:
         plain, mapped = groups.plain, groups.mapped
         taken = groups.steps
         while (taken < steps or len(mapped) < self._telling_pairs) and self.bench.in_time(_PLAYING):
-            longest = _LONG if self._asked >= _ENOUGH and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
+            longest = self._long if self._is_played_on(groups) else _LONGEST
             try:
                 plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
             except TimeUp:
@@ -203,6 +192,17 @@ class TrajectoryEvidence:
             plain.append(plain_episode)
             mapped.append(image_episode)
             taken += len(plain_episode.rewards) + len(image_episode.rewards)
+
+    @property
+    def _long(self) -> int:
+        return max(_LONG, self._asked // (2 * _WHOLE_PAIRS))
+
+    def _is_played_on(self, groups: EpisodePairs) -> bool:
+        """Whether the next pair is played on: every fourth, or all if the first one ended late (a limit of its own)."""
+        number = len(groups.plain)
+        if self._asked < _ENOUGH or number % _EVERY == 0:
+            return self._asked >= _ENOUGH
+        return all(len(side[0].rewards) > _LONGEST and side[0].ended[-1] for side in (groups.plain, groups.mapped))
 
     def _episode(self, word: Word | None, longest: int) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
@@ -241,7 +241,7 @@ class TrajectoryEvidence:
                     "episodes_played",
                     episodes=len(episodes),
                     transitions=sum(len(episode.rewards) for episode in episodes),
-                    longest=_LONG if any(len(each.rewards) > _LONGEST for each in episodes) else _LONGEST,
+                    longest=self._long if any(len(each.rewards) > _LONGEST for each in episodes) else _LONGEST,
                 ),
             ),
         )
@@ -291,20 +291,22 @@ class TrajectoryEvidence:
             return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
         if self._stopped:
             return result, facts
-        bound = self._missable_shift([tested.critical for tested in tests.values()], result.checked)
-        weakness = state("larger_effects_only", why=self._why_episodes())
-        return dataclasses.replace(result, bound=bound, notes=(*result.notes, weakness)), facts
+        bound = self._missable_shift(part, [tested.critical for tested in tests.values()], result.checked)
+        weakness = [state("larger_effects_only", why=self._why_episodes())]
+        ends = sum(int(each.ended[-1] == 1) for each in self.groups[word].plain + self.groups[word].mapped)
+        if part == "termination" and 0 < ends < _MANY_ENDS:
+            weakness.append(state("few_ends", ends=ends, fewest=FEWEST_EVENTS))
+        return dataclasses.replace(result, bound=bound, notes=(*result.notes, *weakness)), facts
 
-    def _missable_shift(self, criticals: list[float], episodes: int) -> dict[str, object]:
-        # The weakest test bounds what all of them together would have missed.
-        critical = max((each for each in criticals if np.isfinite(each)), default=-NORMAL_90)
-        return shift_bound(
-            float((critical + NORMAL_90) * np.sqrt(2 / self._fewest_pairs)),
-            episodes,
-            self.bench.options.alpha,
-            unit="standard deviations of an episode's total",
-            region=state("region_episodes", episodes=episodes),
-        )
+    def _missable_shift(self, part: Part, criticals: list[float], episodes: int) -> dict[str, object]:
+        # The weakest test, on the fewest pairs, bounds what all of them together would have missed.
+        critical = max((each for each in criticals if np.isfinite(each)), default=math.inf)
+        group = min(self.groups.values(), key=lambda each: len(each.plain))
+        outcomes = self._columns.outcomes(part, group)
+        rng = self.bench.rng(f"promises of {part}")
+        detectable = detectable_change(*outcomes, critical=critical, rng=rng)
+        unit, region = "standard deviations of an episode's total", state("region_episodes", episodes=episodes)
+        return shift_bound(detectable, episodes, self.bench.options.alpha, unit=unit, region=region)
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that it was requested."""
@@ -353,7 +355,7 @@ class TrajectoryEvidence:
         Each has its own share of the level, because many features dilute a few. The p-value combines all looks so far.
         Early looks draw no swaps.
         """
-        features = self._features(part, group)
+        features = self._columns.features(part, group)
         pairs, sampled = len(group.plain), look.last
         level, rng = self.bench.level * look.weight, self.bench.rng(f"flips {part}")
         differences, split = features.named[:pairs] - features.named[pairs:], features.means
@@ -364,7 +366,7 @@ class TrajectoryEvidence:
         named = tested[0][1]
         # Half of the pairs teach: the other half has to be enough by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
-            design = self._design(features)
+            design = self._columns.design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)
             share = 1 - _OF_MEANS - _OF_OTHERS
             other = sign_flip_test(learned, level=level * share, rng=rng, sampled=sampled)
@@ -375,76 +377,6 @@ class TrajectoryEvidence:
         live = any(each.live for _, each, _ in tested)
         p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
-
-    def _features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
-        episodes = [*group.plain, *group.mapped]
-        starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
-        covariates, names, drawn = self._covariates(episodes)
-        coarse, fine = polynomial(covariates), smooth_terms(covariates)
-        targets, target_names, epsilon = self._targets(part, episodes)
-        scores = score_outcomes(targets, epsilon, coarse)
-        columns = [
-            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
-        ]
-        numbered = step_sides(step_numbers(starts, len(scores)))
-        # Of one outcome; the coordinates of a next state would multiply them.
-        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
-        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
-        deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
-        named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
-        if fine.shape[1] > coarse.shape[1]:
-            # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
-            sharp = score_outcomes(targets, epsilon, fine)
-            more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
-            named, described = np.concatenate([named, more], axis=1), [*described, *names]
-        unusual, names = score_unusual(targets, target_names, epsilon, fine)
-        if names:
-            more, names, plain = named_features(unusual, names, sides, coarse, starts, deep=False)
-            named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
-            scores, means = np.concatenate([scores, unusual], axis=1), means + plain
-        return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
-
-    def _design(self, features: EpisodeFeatures) -> Floats:
-        """Covariates, their products with the actions and with each other, and the step number."""
-        covariates = features.covariates
-        actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])
-        actions = standardise(actions)
-        # Columns left out evenly keep the fit affordable; what is left out cannot be found.
-        stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
-        kept = covariates[:, ::stride]
-        steps = step_columns(step_numbers(features.starts, len(kept)))
-        joint = [*(kept * actions[:, [j]] for j in range(actions.shape[1])), second_order(covariates)]
-        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
-
-    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
-        """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
-        states = np.concatenate([episode.obs for episode in episodes])
-        actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
-        coordinates, (states,) = self._view.coordinates.unrolled([states])
-        states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
-        names = [*action_names, *state_names]
-        columns = standardise(np.concatenate([actions, states], axis=1))
-        # A column that never varies explains nothing, and would make the fit singular.
-        varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
-        kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
-        drawn = sum(j < len(action_names) for j in kept)
-        return columns[:, kept], [names[j] for j in kept], drawn
-
-    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
-        """The outcomes of (s, a), their names, and the rounding unit of each column."""
-        outcomes = what_followed(part, episodes)
-        given = coarsest_unit(self._view.coordinates, self.bench.pairs.stepper.action_codec.coordinates)
-        if part == "reward":
-            return outcomes, [part], np.full(1, max(given, FLOAT32_EPSILON if in_float32(outcomes) else 0.0))
-        if part == "termination":
-            return outcomes, [part], np.zeros(1)
-        coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
-        following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
-        names = [f"next {name}" for name in columns]
-        kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        own = np.where(coordinates.epsilon > 0, np.maximum(coordinates.epsilon, given), 0.0)
-        epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
-        return following[:, kept], [names[j] for j in kept], epsilon[kept]
 
 
 register_method("trajectory")

@@ -77,7 +77,7 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
         The nodes.
 
     Raises:
-        NoCertificateError: naming the operator that is not supported.
+        NoCertificateError: an operator is not supported; the message names it.
     """
     graph = Graph() if graph is None else graph
     targets = [node.target for node in captured.module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]

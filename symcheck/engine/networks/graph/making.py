@@ -75,7 +75,7 @@ def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
         The document, which the checker accepts; its nodes compute the same outputs as the network.
 
     Raises:
-        NoCertificateError: naming the obstacle.
+        NoCertificateError: there is no certificate; the message gives the reason.
     """
     subject = context.subject
     captured = context.capture

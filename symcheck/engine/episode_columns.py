@@ -1,0 +1,193 @@
+"""Episodes as columns of numbers: (s, a), what followed, and the features that a test of whole episodes compares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.engine.episodes import (
+    EpisodeFeatures,
+    EpisodePairs,
+    RankedOutcomes,
+    Sides,
+    Transitions,
+    episode_starts,
+    joint_sides,
+    named_features,
+    rank_outcomes,
+    score_outcomes,
+    score_unusual,
+    step_columns,
+    step_numbers,
+    step_sides,
+    time_terms,
+    totals,
+    what_followed,
+)
+from symcheck.engine.equations import Part
+from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
+from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
+from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
+from symcheck.engine.shared_covariates import say_side
+from symcheck.spaces.coordinates import SpaceCodec, finite
+from symcheck.spaces.reduction import Reduction
+
+_MOST_COVARIATES = 400
+_MOST_LEARNED = 800  # columns of the learned feature's regression
+
+
+def action_columns(codec: SpaceCodec, actions: Sequence[object]) -> tuple[Floats, list[str]]:
+    """Actions as columns: one indicator per discrete action, else the flattened vector.
+
+    Args:
+        codec: of the action space.
+        actions: a list of n.
+
+    Returns:
+        Shape (n, columns), and the names of the columns.
+    """
+    flat = codec.flatten_batch(actions)
+    n = getattr(codec.space, "n", None)
+    if flat.shape[1] == 1 and isinstance(n, int | np.integer) and n <= 18:
+        start = int(getattr(codec.space, "start", 0))
+        indicators = (flat == np.arange(start, start + int(n))[None, :]).astype(np.float64)
+        return indicators[:, 1:], [f"action {start + i}" for i in range(1, int(n))]
+    return flat, list(codec.coordinates.names)
+
+
+class OutcomesByEpisode(NamedTuple):
+    """Outcomes of steps for `detectable_change`, with their totals; plain episodes first.
+
+    Attributes:
+        values: of all steps, shape (steps, targets).
+        ranks: their normal scores.
+        differences: of totals of the scores, shape (pairs, targets).
+        totals: of what (s, a) does not explain, shape (2 pairs, targets).
+    """
+
+    values: Floats
+    ranks: Floats
+    differences: Floats
+    totals: Floats
+
+
+class EpisodeColumns:
+    """Columns of the episodes of one environment.
+
+    Args:
+        view: the form in which observations are compared.
+        actions: the codec of the action space.
+    """
+
+    def __init__(self, view: Reduction, actions: SpaceCodec) -> None:
+        self._view, self._actions = view, actions
+
+    def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
+        """The outcomes of all steps, as the test of their means compares them."""
+        episodes, pairs = [*group.plain, *group.mapped], len(group.plain)
+        starts = episode_starts(episodes)
+        targets, _, epsilon = self._targets(part, episodes)
+        ranked = rank_outcomes(targets, epsilon, polynomial(self._covariates(episodes)[0]))
+        scores = totals(ranked.scores, starts)
+        return OutcomesByEpisode(
+            np.where(ranked.repeating, targets, ranked.residual),
+            ranked.scores,
+            scores[:pairs] - scores[pairs:],
+            totals(finite(ranked.residual), starts),
+        )
+
+    def features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
+        """The features of one part that are compared under one element."""
+        episodes = [*group.plain, *group.mapped]
+        starts = episode_starts(episodes)
+        covariates, names, drawn = self._covariates(episodes)
+        coarse, fine = polynomial(covariates), smooth_terms(covariates)
+        targets, target_names, epsilon = self._targets(part, episodes)
+        scores = score_outcomes(targets, epsilon, coarse)
+        columns = [
+            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
+        ]
+        numbered = step_sides(step_numbers(starts, len(scores)))
+        # Of one outcome; the coordinates of a next state would multiply them.
+        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
+        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
+        deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
+        named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
+        if fine.shape[1] > coarse.shape[1]:
+            # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
+            sharp = score_outcomes(targets, epsilon, fine)
+            more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
+            named, described = np.concatenate([named, more], axis=1), [*described, *names]
+        unusual, others = score_unusual(targets, target_names, epsilon, fine)
+        ranked = rank_outcomes(targets, epsilon, fine)
+        timed = time_terms(coarse, step_numbers(starts, len(scores)), targets, epsilon, ranked.residual)
+        if timed.shape[1]:
+            design = np.concatenate([fine, timed], axis=1)
+            unusual = np.concatenate([unusual, score_outcomes(targets, epsilon, design)], axis=1)
+            others += [f"{name} given the step number" for name in target_names]
+        rare, events = self._rare_events(part, episodes, ranked, target_names)
+        for some, names in ((unusual, others), (rare, events)):
+            if names:
+                more, names, plain = named_features(some, names, sides, coarse, starts, deep=False)
+                named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
+                means += plain
+        scores = np.concatenate([scores, unusual], axis=1)
+        return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
+
+    def _rare_events(
+        self, part: Part, episodes: list[Transitions], ranked: RankedOutcomes, names: list[str]
+    ) -> tuple[Floats, list[str]]:
+        """Columns of what happens in few steps, shape (transitions, some), and their names."""
+        if part == "termination":
+            following, shown, _ = self._targets("transition", episodes)
+            ended = what_followed(part, episodes)[:, 0]
+            cuts, numbered = score_cuts(ended, step_numbers(episode_starts(episodes), len(ended)))
+            thresholds, beside = mark_thresholds(ended, following, shown)
+            return np.concatenate([cuts, thresholds], axis=1), [*numbered, *beside]
+        smooth = np.flatnonzero(~ranked.repeating)
+        return mark_far_off(ranked.residual[:, smooth], [names[j] for j in smooth])
+
+    def design(self, features: EpisodeFeatures) -> Floats:
+        """Covariates, their products with the actions and with each other, and the step number."""
+        covariates = features.covariates
+        actions, _ = action_columns(self._actions, [a for episode in features.episodes for a in episode.actions])
+        actions = standardise(actions)
+        # Columns left out evenly keep the fit affordable; what is left out cannot be found.
+        stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
+        kept = covariates[:, ::stride]
+        steps = step_columns(step_numbers(features.starts, len(kept)))
+        joint = [*(kept * actions[:, [j]] for j in range(actions.shape[1])), second_order(covariates)]
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
+
+    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
+        """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
+        states = np.concatenate([episode.obs for episode in episodes])
+        actions, action_names = action_columns(self._actions, [a for episode in episodes for a in episode.actions])
+        coordinates, (states,) = self._view.coordinates.unrolled([states])
+        states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
+        names = [*action_names, *state_names]
+        columns = standardise(np.concatenate([actions, states], axis=1))
+        # A column that never varies explains nothing, and would make the fit singular.
+        varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
+        kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
+        drawn = sum(j < len(action_names) for j in kept)
+        return columns[:, kept], [names[j] for j in kept], drawn
+
+    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
+        """The outcomes of (s, a), their names, and the rounding unit of each column."""
+        outcomes = what_followed(part, episodes)
+        given = coarsest_unit(self._view.coordinates, self._actions.coordinates)
+        if part == "reward":
+            return outcomes, [part], np.full(1, max(given, FLOAT32_EPSILON if in_float32(outcomes) else 0.0))
+        if part == "termination":
+            return outcomes, [part], np.zeros(1)
+        coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
+        following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
+        names = [f"next {name}" for name in columns]
+        kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
+        own = np.where(coordinates.epsilon > 0, np.maximum(coordinates.epsilon, given), 0.0)
+        epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
+        return following[:, kept], [names[j] for j in kept], epsilon[kept]

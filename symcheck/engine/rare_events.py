@@ -1,0 +1,112 @@
+"""Features of what happens in few steps of whole episodes: outcomes far off every fit, ends beside a threshold, cuts.
+
+Totals of ranks hardly see one step in a thousand. Here all other steps count as 0. Which steps count is decided from
+both sides together, so swaps of whole episodes do not change it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.array_types import Bools, Floats
+from symcheck.engine.features import normal_scores
+from symcheck.spaces.coordinates import finite
+
+_QUANTILE, _FAR = 0.95, 8.0  # an outcome is far off at so many times this quantile of the distances from the fit
+FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05  # steps worth a feature, and the share of all steps that is still rare
+_CUT = 0.5  # how `Transitions.ended` says that the environment itself truncated an episode
+_MOST_COORDINATES = 16  # of which thresholds are looked for
+
+
+def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+    """The sign of outcomes that are far off what (s, a) explains, 0 elsewhere.
+
+    A small region in which another reward is paid leaves such residuals, if rewards are smooth elsewhere.
+
+    Args:
+        residual: what (s, a) does not explain, shape (steps, targets).
+        names: of the targets.
+
+    Returns:
+        Shape (steps, some), and their names; no column if no outcome is far off.
+
+    Example:
+        >>> rest = np.linspace(-1e-3, 1e-3, 1000)[:, None]
+        >>> rest[:20] = 0.3
+        >>> marked, names = mark_far_off(rest, ["reward"])
+        >>> int(marked.sum()), names
+        (20, ['reward far off its fit'])
+    """
+    distance = np.abs(finite(residual))
+    far = distance > _FAR * np.quantile(distance, _QUANTILE, axis=0)
+    kept = [j for j in range(len(names)) if _is_rare(far[:, j])]
+    return (np.sign(finite(residual)) * far)[:, kept], [f"{names[j]} far off its fit" for j in kept]
+
+
+def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+    """Ends and goings-on at values of a coordinate at which both occur, against their share there; 0 elsewhere.
+
+    If episodes end below -1.97 on one side and below -2 on the other, the steps between the two tell the sides apart.
+
+    Args:
+        ended: 1 where an episode ended, shape (steps,).
+        following: observations after the steps, shape (steps, dim); the first coordinates are looked at.
+        names: of the coordinates.
+
+    Returns:
+        Shape (steps, some), and their names; no column if no threshold is narrow.
+
+    Example:
+        >>> x = np.linspace(-3, 3, 6001)
+        >>> ended = (x < -2) | (x > 2) | (x < -1.97) & (np.arange(6001) % 2 == 0)
+        >>> marked, names = mark_thresholds(ended.astype(float), x[:, None], ["x"])
+        >>> names, bool(np.abs(x[marked[:, 0] != 0] + 1.985).max() < 0.02)
+        (['ends beside a threshold of x'], True)
+    """
+    over = ended == 1
+    columns: list[Floats] = []
+    described: list[str] = []
+    for j in range(min(_MOST_COORDINATES, following.shape[1])) if over.any() and not over.all() else ():
+        values = following[:, j]
+        beside = _between(values, over) | _between(-values, over)
+        share = ended[beside].mean() if beside.any() else 0.0
+        if _is_rare(beside) and 0 < share < 1:
+            columns.append(np.where(beside, over - share, 0.0))
+            described.append(f"ends beside a threshold of {names[j]}")
+    return np.stack(columns, axis=1) if columns else np.zeros((len(ended), 0)), described
+
+
+def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, list[str]]:
+    """Normal scores of the step numbers at which the environment itself truncates episodes, 0 in all other steps.
+
+    Args:
+        ended: 0.5 where the environment truncated an episode, shape (steps,).
+        numbers: of the steps within their episodes, shape (steps,).
+
+    Returns:
+        Shape (steps, 1) and its name; no column if all are truncated after equally many steps.
+
+    Example:
+        >>> ended = np.tile([0, 0.5], 20)
+        >>> score_cuts(ended, np.repeat([190, 200], 20))[0][[1, 39], 0].round(2).tolist()
+        [-0.67, 0.67]
+    """
+    cut = ended == _CUT
+    if cut.sum() < FEWEST_EVENTS or np.ptp(numbers[cut]) == 0:
+        return np.zeros((len(ended), 0)), []
+    column = np.zeros((len(ended), 1))
+    column[cut] = normal_scores(numbers[cut].astype(np.float64)[:, None])
+    return column, ["the number of the step at which the environment truncates"]
+
+
+def _between(values: Floats, over: Bools) -> Bools:
+    """The steps in the upper half that lie below the highest going-on and above the lowest end there."""
+    upper = values > np.median(finite(values))
+    if not (upper & over).any() or not (upper & ~over).any():
+        return np.zeros_like(over)
+    return np.asarray(upper & (values >= values[upper & over].min()) & (values <= values[upper & ~over].max()))
+
+
+def _is_rare(chosen: Bools) -> bool:
+    return FEWEST_EVENTS <= int(chosen.sum()) <= _LARGEST_SHARE * len(chosen)
