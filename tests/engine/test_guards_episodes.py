@@ -29,6 +29,7 @@ from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Event, PropertyStarted
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.errors import SpecError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -330,3 +331,28 @@ def test_the_fewest_episodes_are_enough_to_reject(samples: int, sides: tuple[int
     mirror = Symmetry("mirror", C2, observation=[[-1, -1]], action=[[1, 0]])
     (result,) = named(lambda: OneSided(*sides), mirror, "reward_invariance", samples=samples)
     assert (result.method, result.verdict) == ("trajectory", verdict), result.detail
+
+
+class Throttle(Unset):
+    """Actions from 0 to 5 have no effect; their mirror image is no action, but 5 - a is."""
+
+    action_space = spaces.Box(np.array([0.0], np.float32), np.array([5.0], np.float32))
+
+    def step(self, action: Any) -> Any:
+        return super().step(self.t % 2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s *= 0.0
+        return self.s.copy(), {}
+
+
+def test_an_action_map_that_leaves_the_action_space_is_refused_though_no_image_is_stepped() -> None:
+    def claimed(action: Any) -> Symmetry:
+        return Symmetry("mirror", C2, [[1, 1]], [action])
+
+    options = EnvOptions(samples=300, method="trajectory")
+    with pytest.raises(SpecError, match="leaves the action space"):
+        run_env(Throttle, claimed([-1]), options=options, target="throttle", command="")
+    held = run_env(Throttle, claimed({"signs": [-1], "offset": [5.0]}), options=options, target="throttle", command="")
+    assert "failed" not in {item.verdict for item in held.properties}

@@ -138,18 +138,23 @@ class Pairs:
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:
                     image_action = self.bound.action(word, actions[i], situations[i].obs)
-                    self._refuse_exits(word, [actions[i]], [image_action])
+                    self.refuse_exits(word, [actions[i]], [image_action])
                     made[i] = self._case(word, situations[i], actions[i], image_action)
                 continue
             observations = np.array([situation.obs for situation in distinct])[places]
             moved = self.bound.action_batch(word, np.array(chosen), observations)
-            self._refuse_exits(word, chosen, moved)
+            self.refuse_exits(word, chosen, moved)
             cast = np.asarray(moved).astype(np.asarray(chosen[0]).dtype)
             for i, place, action, image_action in zip(rows, places.tolist(), chosen, cast, strict=True):
                 made[i] = Case(word, situations[i], action, images[place], image_action)
         return self._without_exits([case for case in made if case is not None])
 
-    def _refuse_exits(self, word: Word, actions: Any, images: Any) -> None:
+    def refuse_exits(self, word: Word, actions: Any, images: Any) -> None:
+        """`check_actions` for elements that may not leave the action space.
+
+        Raises:
+            SpecError: the image of an action is not an action.
+        """
         if not self.bound.may_leave(word):
             self.check_actions(actions, images)
 

@@ -213,6 +213,7 @@ class TrajectoryEvidence:
         # Actions first: a state-dependent map needs the observation before it is mapped.
         if word is not None:
             actions = [bound.action(word, action, obs) for action, obs in zip(actions, observations[:-1], strict=True)]
+            self.bench.pairs.refuse_exits(word, played.actions, actions)  # images are not stepped here
             observations = [bound.observation(word, obs) for obs in observations]
         whole = stepper.codec.flatten_batch(observations)
         flat = self._view.apply(whole)
