@@ -143,6 +143,7 @@ def test_the_default_frozen_lake_has_none_and_a_symmetric_one_is_proved():
     assert "action = [[3, 2, 1, 0]]" in found.spec
 
 
+@pytest.mark.long
 def test_a_black_box_is_searched_through_its_rollouts_and_says_so():
     found = search(worlds.hidden_cartpole, samples=2000)
     assert found.route == "rollouts"

@@ -182,6 +182,8 @@ def _by_attribute_of_a_weight(net: Any, x: Tensor) -> bool:
 
 KEPT = torch.zeros(1)
 VIEW = memoryview(bytearray(8)).cast("q")
+# Its type is kept by ctypes, and is of the module that asks first: here torch's.
+exec("import ctypes; ctypes.POINTER(ctypes.c_int)", {"__name__": "torch"})
 BITS = ctypes.pointer(ctypes.c_int(0))
 
 

@@ -356,8 +356,9 @@ class _Writer(pickle.Pickler):
             return []
 
     def _note_closed(self, item: Any) -> None:
-        top = type(item).__module__.partition(".")[0]
-        if top in _CLOSED or (top not in sys.stdlib_module_names and top != "torch"):
+        # types of ctypes are of whatever module first asked for them: their bases tell
+        tops = [cls.__module__.partition(".")[0] for cls in type(item).__mro__]
+        if not _CLOSED.isdisjoint(tops) or (tops[0] not in sys.stdlib_module_names and tops[0] != "torch"):
             self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
 
 
