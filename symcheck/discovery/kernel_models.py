@@ -6,11 +6,13 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.linalg
 
 from symcheck.array_types import Bools, Floats
 
 _RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)  # of bumps, in squares of a typical distance
 _CHOOSING = 200  # steps on which both are chosen
+_LEFT_OUT = 500  # steps whose errors without themselves are computed
 _TYPICAL = 0.75  # quantile of errors that is their unit: a few steps that nothing foretells must not set it
 _ROUNDING = 1e-5  # of the spread of a target: float32 observations and images that round are no errors
 
@@ -70,10 +72,15 @@ class KernelModel:
 
 
 def _fit_ridge(kernel: Floats, targets: Floats, ridge: float) -> tuple[Floats, Floats]:
-    """Weights, and each output's errors at steps that the fit to all others foretells."""
-    inverse = np.linalg.inv(kernel + ridge * np.eye(len(kernel)))
-    weights = inverse @ targets
-    return weights, weights / np.diag(inverse)[:, None]  # in closed form
+    """Weights, and each output's errors at up to 500 steps, each predicted by the fit to all others."""
+    factor = scipy.linalg.cholesky(kernel + ridge * np.eye(len(kernel)), lower=True, check_finite=False)
+    weights = scipy.linalg.cho_solve((factor, True), targets, check_finite=False)
+    some = np.unique(np.linspace(0, len(kernel) - 1, num=min(len(kernel), _LEFT_OUT)).astype(int))
+    units = np.zeros((len(kernel), len(some)))
+    units[some, np.arange(len(some))] = 1.0
+    # In closed form: an error is a weight over its diagonal entry of the inverse, a square of a column of L^-1.
+    columns = scipy.linalg.solve_triangular(factor, units, lower=True, check_finite=False)
+    return weights, weights[some] / (columns**2).sum(axis=0)[:, None]
 
 
 def _squared_distances(rows: Floats, others: Floats, products: Floats) -> Floats:
