@@ -233,6 +233,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: 
 def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs of a shell ignore it
         "from reference_agents.learning.learner import Learner\n"
         "update, calls = Learner.update, []\n"
         "def interrupting(self, rollout):\n"
