@@ -52,7 +52,7 @@ class EpisodeCounts:
         self._rollouts, self._rng, self._with_steps = rollouts, rng, with_steps
 
     @cached_property
-    def _counted(self) -> list[_Counted]:
+    def _list_counts(self) -> list[_Counted]:
         rewards, ended = self._rollouts.rewards, self._rollouts.ended.astype(np.float64)
         return [*self._count("reward", rewards), *self._count("termination", ended)]
 
@@ -86,12 +86,12 @@ class EpisodeCounts:
         """
         if order < 2:
             return ""
-        level /= len(self._counted) + self._with_steps
+        level /= len(self._list_counts) + self._with_steps
         if self._with_steps and self._lean_of_steps(move, order, action_map).exceeds(order, level):
             return "next observation"
         if action_map is not None:
             return ""
-        differing = (each.name for each in self._counted if self._differs_somewhere(each, move, order, level))
+        differing = (each.name for each in self._list_counts if self._differs_somewhere(each, move, order, level))
         return next(differing, "")
 
     def _differs_somewhere(self, counted: _Counted, move: Callable[[Floats], Floats], order: int, level: float) -> bool:

@@ -100,7 +100,7 @@ class Witnesses:
                 continue
             followers += follows
             if (other := kept.leads_to_refuted(heard.candidate)) is not None:
-                proposals.refused.append(_trial(heard.candidate, heard.moves, "refused", _led(other), _DIFFER))
+                proposals.refused.append(_trial(heard.candidate, heard.moves, "refused", _say_lead(other), _DIFFER))
                 kept.refute(heard)
             else:
                 self._keep(heard, kept, many, proposals)
@@ -170,7 +170,7 @@ class _Kept:
         if products is None or products.moves_actions_alone:  # one of the action maps is wrong
             self._open.append(heard)
         elif (other := self._refuted_in(products)) is not None:
-            self.fallen.append((heard, _led(other)))
+            self.fallen.append((heard, _say_lead(other)))
             self._refuted.append(heard)
         else:
             self._members.append(heard)
@@ -181,7 +181,7 @@ class _Kept:
         self._refuted.append(heard)
         while self._products is not None and self._refuted_in(self._products) is not None:
             last = self._members.pop()
-            self.fallen.append((last, _led(heard)))
+            self.fallen.append((last, _say_lead(heard)))
             self._products = _products_of(self._members)
 
     def _refuted_in(self, products: Products) -> _Heard | None:
@@ -218,7 +218,7 @@ def _products_of(members: Sequence[_Heard]) -> Products | None:
         return None
 
 
-def _led(other: _Heard) -> str:
+def _say_lead(other: _Heard) -> str:
     return f"its product with maps that are left would be one that episodes refute: {other.moves}"
 
 

@@ -201,7 +201,7 @@ class SimulatedDevice(TorchDispatchMode):
         args, kwargs = tree_map(_held, (args, kwargs))
         result = self._done_later(func, args, kwargs)
         known = {id(one.held): one for one in ours}
-        return tree_map(lambda one: _wrapped(one, known), result)
+        return tree_map(lambda one: _wrap(one, known), result)
 
     def _done_later(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Take an operation down; what it gives now has the right shape and no numbers of use."""
@@ -330,7 +330,7 @@ def _held(one: Any) -> Any:
     return one.held if isinstance(one, OnDevice) else one
 
 
-def _wrapped(one: Any, known: dict[int, OnDevice]) -> Any:
+def _wrap(one: Any, known: dict[int, OnDevice]) -> Any:
     """What an operation returned, on the device; an argument that it wrote to is itself."""
     if not isinstance(one, torch.Tensor):
         return one

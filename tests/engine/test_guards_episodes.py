@@ -348,11 +348,13 @@ class Throttle(Unset):
 
 
 def test_an_action_map_that_leaves_the_action_space_is_refused_though_no_image_is_stepped() -> None:
-    def claimed(action: Any) -> Symmetry:
+    def claim_with(action: Any) -> Symmetry:
         return Symmetry("mirror", C2, [[1, 1]], [action])
 
     options = EnvOptions(samples=300, method="trajectory")
     with pytest.raises(SpecError, match="leaves the action space"):
-        run_env(Throttle, claimed([-1]), options=options, target="throttle", command="")
-    held = run_env(Throttle, claimed({"signs": [-1], "offset": [5.0]}), options=options, target="throttle", command="")
+        run_env(Throttle, claim_with([-1]), options=options, target="throttle", command="")
+    held = run_env(
+        Throttle, claim_with({"signs": [-1], "offset": [5.0]}), options=options, target="throttle", command=""
+    )
     assert "failed" not in {item.verdict for item in held.properties}

@@ -123,15 +123,15 @@ def test_inputs_that_are_all_fixed_leave_the_claim_undecided() -> None:
 
 
 def test_a_long_search_keeps_the_inputs_that_show_a_fault_most() -> None:
-    def searched(size: float) -> tuple[NetContext, list[Family], int]:
+    def search_at(size: float) -> tuple[NetContext, list[Family], int]:
         net = Lambda(lambda x, n: n(x) + size * torch.relu(x[:, :1]) * torch.eye(2)[0].to(x), mirror_mlp())
         context = NetContext(net, mirror(), NetOptions(), lambda event: None)
         rng = np.random.default_rng(0)
         found = revealing_inputs(context.subject, context.inputs, context.outputs, rng, 1e-9, context.ruler, most=500)
         return context, *found
 
-    assert searched(0.0)[1:] == ([], 500)
-    context, (family,), tried = searched(1.0)
+    assert search_at(0.0)[1:] == ([], 500)
+    context, (family,), tried = search_at(1.0)
     assert 0 < tried <= 500
     (claim,) = context.outputs
     answers = [

@@ -269,7 +269,7 @@ class NetContext:
     def capture(self) -> Capture | Opaque:
         """The graph of every call; otherwise the reason why there is none."""
         subject = self.subject
-        net = followable(subject.uncalled(), subject.shape)
+        net = followable(subject.copy_uncalled(), subject.shape)
         return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
 
     def _holds_on(self, example: Floats) -> bool:

@@ -185,6 +185,17 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
 
 
 @contextmanager
+def global_generators() -> Iterator[None]:
+    """Restore the process-wide random generators on exit."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+
+
+@contextmanager
 def generators_kept(env: Any) -> Iterator[None]:
     """Restore the generators of an environment, its wrappers and the process on exit.
 

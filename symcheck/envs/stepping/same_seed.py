@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -21,17 +18,6 @@ Differing = Literal["transition", "reward", "termination"]
 def reset_all(stepper: Stepper, seed: int) -> Any:
     """Reset with a seed for every generator, and return the observation."""
     return reset_seeded(stepper.env, seed, lambda: stepper.reset(seed=seed))
-
-
-@contextmanager
-def global_generators() -> Iterator[None]:
-    """Restore the process-wide random generators on exit."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)
 
 
 def first_difference(stepper: Stepper, rng: np.random.Generator) -> tuple[Differing, int] | None:

@@ -18,7 +18,8 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
 from symcheck.engine.equations import STEP_PARTS, Part
-from symcheck.envs.stepping.same_seed import global_generators, reset_all
+from symcheck.envs.state_access.generators import global_generators
+from symcheck.envs.stepping.same_seed import reset_all
 from symcheck.envs.stepping.step_differences import FAR_ABOVE, Loss, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import finite

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.envs.stepping.same_seed import global_generators, reset_all
+from symcheck.envs.state_access.generators import global_generators
+from symcheck.envs.stepping.same_seed import reset_all
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 

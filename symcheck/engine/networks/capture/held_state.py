@@ -28,6 +28,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file
+from symcheck.engine.networks.subject.copies import slots_of
 from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
 
@@ -259,11 +260,6 @@ def _names_of(code: types.CodeType) -> set[str]:
     return names
 
 
-def _slots_of(cls: type) -> list[str]:
-    slots = vars(cls).get("__slots__", ())
-    return [slots] if isinstance(slots, str) else [name for name in slots if name not in ("__dict__", "__weakref__")]
-
-
 class _Writer(pickle.Pickler):
     """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
 
@@ -325,7 +321,7 @@ class _Writer(pickle.Pickler):
             return tuple, ((type(item).__name__,),), looked_into
         if is_own_class(type(item)):  # whatever it says of itself when it is written
             self._classes.setdefault(type(item))
-            slots = [name for cls in type(item).__mro__ for name in _slots_of(cls)]
+            slots = [name for cls in type(item).__mro__ for name in slots_of(cls)]
             held = {name: getattr(item, name, None) for name in slots}
             base: list[Any] = (
                 [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
@@ -351,7 +347,7 @@ class _Writer(pickle.Pickler):
             return []
         try:
             return list(item.__reduce_ex__(4)[1:3])
-        except Exception:
+        except Exception:  # what cannot be written out is named, and ends the proof
             self._note_closed(item)
             return []
 

@@ -60,8 +60,17 @@ def _copy_attributes(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
     memo[id(module)] = made
     made.__dict__.update(copy.deepcopy(vars(module), memo))
     for cls in type(module).__mro__:
-        slots = vars(cls).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(module, name):
+        for name in slots_of(cls):
+            if hasattr(module, name):
                 object.__setattr__(made, name, copy.deepcopy(getattr(module, name), memo))
     return made
+
+
+def slots_of(cls: type) -> list[str]:
+    """The names of the slots of a class for attributes; bases not included.
+
+    Args:
+        cls: any class.
+    """
+    slots = vars(cls).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else [name for name in slots if name not in ("__dict__", "__weakref__")]

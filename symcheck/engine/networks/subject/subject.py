@@ -144,7 +144,7 @@ class Subject:
             return self.deployed
         return exact
 
-    def uncalled(self) -> nn.Module:
+    def copy_uncalled(self) -> nn.Module:
         """Another float64 copy, which was never called; the copy that runs if there is no other."""
         if self.coarse:
             return self.exact
