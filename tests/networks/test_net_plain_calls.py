@@ -5,19 +5,24 @@ from __future__ import annotations
 import builtins
 import contextvars
 import functools
+import genericpath
 import itertools
 import logging
+import math
 import random
 import sys
 import threading
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._tensor_str import PRINT_OPTS
 
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
 from symcheck.engine.networks.capture.gate import capture_every_call
@@ -26,6 +31,7 @@ from symcheck.engine.networks.subject.values import Opaque
 
 Ask = Callable[[nn.Module, Tensor, Tensor], Any]
 LARGE = 50
+LOG = logging.getLogger(__name__)
 
 
 class Guarded(nn.Module):
@@ -67,6 +73,8 @@ class Slotted:
         return Slotted, ()
 
 
+NAMES = {"linear", "other"}
+Uncounted = type("Uncounted", (), {"n": 0, "__module__": "torch"})
 COUNTER, RANDOM, LOCAL, SLOTTED = counting(), random.Random(0), threading.local(), Slotted()
 ITERATOR, VARIABLE = itertools.count(), contextvars.ContextVar("calls", default=0)
 OTHER = types.ModuleType("other")
@@ -123,6 +131,22 @@ TOLD: dict[str, Ask] = {
     "a name among the builtins": lambda net, x, s: counted_by_builtins(),
     "a context variable": lambda net, x, s: counted_by_variable(),
     "the statistics of a cache": lambda net, x, s: counted_by_cache(),
+    "a setting in an object of torch": lambda net, x, s: float(torch._tensor_str.PRINT_OPTS.precision == 7),
+    "a setting in a module": lambda net, x, s: float(len(warnings.filters) > 1000),
+    "a setting read by name": lambda net, x, s: float(torch._tensor_str.PRINT_OPTS.precision == 7),
+    "a setting imported by name": lambda net, x, s: float(PRINT_OPTS.precision == 7),
+    "a count in a class of torch": lambda net, x, s: counted_by_attributes(of=Uncounted),
+    "the text of an object": lambda net, x, s: float(f"{object()}".endswith("zz>")),
+    "the text of a function": lambda net, x, s: float("zz" in str(counting)),
+    "the text of what a function gives": lambda net, x, s: float(f"{iter(())}" == "zz"),
+    "texts as keys": lambda net, x, s: float(min([Slotted(), COUNTER], key=repr) is None),
+    "the first of a set": lambda net, x, s: float(next(iter(NAMES)) == "zz"),
+    "a loop over a set": lambda net, x, s: float(
+        sum(float(name > "b") * 2**n for n, name in enumerate({"a", *NAMES})) > 9
+    ),
+    "what a set gives up": lambda net, x, s: float({"a", "b", "c"}.pop() == "zz"),
+    "the hash of a text": lambda net, x, s: float("a".__hash__() == 7),
+    "a file": lambda net, x, s: float(genericpath.exists("/zz")),
     "a limit of the interpreter": lambda net, x, s: float(sys.getrecursionlimit() > 3000),
 }
 
@@ -137,6 +161,15 @@ HARMLESS: dict[str, Ask] = {
     "functional_call": lambda net, x, s: torch.func.functional_call(
         net.linear, dict(net.linear.named_parameters()), (x,)
     )[:, 0],
+    "texts of numbers and names": lambda net, x, s: s if f"{x.shape[1]}" + str(len(NAMES)) == "42" else 2 * s,
+    "a joined shape": lambda net, x, s: s if "x".join(map(str, x.shape[1:])) == "4" else 2 * s,
+    "a member of a set": lambda net, x, s: (
+        s if "linear" in NAMES and type(net.linear).__name__ in {"Linear"} else 2 * s
+    ),
+    "a set in order": lambda net, x, s: sum(float(len(name)) for name in sorted(NAMES)) * s,
+    "a set of numbers": lambda net, x, s: sum(float(n) for n in {1, 2} | {3}) * s,
+    "constants of libraries": lambda net, x, s: s * math.pi * np.pi * (1.0 if sys.maxsize > 0 else torch.inf),
+    "what is logged": lambda net, x, s: LOG.debug("%s", net) or s,
     "its own attributes": lambda net, x, s: s if "_modules" in net.__dict__ else 2 * s,
     "sums, sorted names and maps": lambda net, x, s: sum(map(float, sorted({"a": 1, "b": 2}.values()))) * s,
 }

@@ -270,7 +270,11 @@ class NetContext:
         """The graph of every call; otherwise the reason why there is none."""
         subject = self.subject
         net = followable(subject.copy_uncalled(), subject.shape)
-        return capture_every_call(net, subject.runs_torch, subject.shape, self.options.seed, alone=subject.one_by_one)
+        seed, alone = self.options.seed, subject.one_by_one
+        captured = capture_every_call(net, subject.runs_torch, subject.shape, seed, alone=alone)
+        if isinstance(captured, Opaque) or not subject.backend:
+            return captured
+        return replace(captured, backend=subject.backend)
 
     def _holds_on(self, example: Floats) -> bool:
         """Whether the claim holds on an input."""

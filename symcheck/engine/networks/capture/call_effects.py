@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from symcheck.engine.networks.capture.held_state import PLAIN, is_own_class
+from symcheck.engine.networks.capture.library_settings import TELLING
 from symcheck.engine.networks.capture.own_code import (
     GENERATED,
     LIBRARY,
@@ -29,6 +30,7 @@ from symcheck.engine.networks.capture.own_code import (
     is_importing,
     is_own_code,
 )
+from symcheck.engine.networks.subject.compiled import backend_of, is_torchs_backend, name_of_backend
 
 _OUTSIDE_NAMES = (
     "time os posix random _random secrets uuid datetime threading _thread socket subprocess io _io select gc "
@@ -43,20 +45,19 @@ _PURE_NAMES = (
 )
 _PURE = frozenset(_PURE_NAMES.split())
 """Modules of the standard library whose functions answer by their arguments."""
-_TELLING = frozenset(["debug", "info", "warning", "error", "exception", "critical", "log", "warn"])
-"""Functions that tell somebody something and answer nothing."""
 _OPERATORS = tuple(f"torch._C._{name}" for name in ["nn", "fft", "linalg", "special", "sparse"])
 _SETTINGS_NAMES = (
     "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
-    "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing"
+    "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing torch.utils._config_module"
 )
 _SETTINGS = tuple(_SETTINGS_NAMES.split())
 """Parts of torch that tell how, and not what, is computed."""
-_COMPILED = frozenset(["compile_wrapper", "_fn", "__call__"])
+_WRAPPER = "compile_wrapper"
+_COMPILED = frozenset([_WRAPPER, "_fn", "__call__"])
 """Functions by which compiled code is called."""
 _ASKING_NAMES = (
-    "id hash globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr get_printoptions "
-    "locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
+    "id hash __import__ globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr "
+    "get_printoptions locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
     "is_autocast_cpu_enabled _getframe is_contiguous stride storage_offset data_ptr getrefcount is_compiling "
     "get_default_dtype result_type promote_types can_cast "
     "is_anomaly_enabled get_num_threads initial_seed get_rng_state perf_counter monotonic "
@@ -72,11 +73,15 @@ class Watched:
 
     Attributes:
         functions: the code that ran, with its globals.
+        cells: the variables of enclosing functions that this code names, with their values.
+        backend: a compiler of graphs that is not torch's, under which a part runs; "" if there is none.
         asked: the first function called whose result no input determines; "" if there is none.
         source: file and line of that call.
     """
 
     functions: dict[types.CodeType, dict[str, Any]] = field(default_factory=dict)
+    cells: dict[types.CodeType, dict[str, Any]] = field(default_factory=dict)
+    backend: str = ""
     asked: str = ""
     source: str = ""
 
@@ -107,16 +112,24 @@ def watched_calls() -> Iterator[Watched]:
                 watched.note(getattr(argument, "__name__", "a compiled function"), frame)
         elif event == "call":
             code, caller = frame.f_code, _caller_outside(frame)
+            if code.co_name == _WRAPPER and (callback := frame.f_locals.get("callback")) is not None:
+                backend = backend_of(callback)
+                if not is_torchs_backend(backend):
+                    watched.backend = name_of_backend(backend)
             if is_own(frame):
                 watched.functions[code] = frame.f_globals
+                if code.co_freevars and code not in watched.cells:
+                    outer = frame.f_locals
+                    watched.cells[code] = {name: outer[name] for name in code.co_freevars if name in outer}
             elif caller is not None and is_own(caller):
                 module = str(frame.f_globals.get("__name__", ""))
                 direct = caller is frame.f_back and (
                     code.co_name in _ASKING or (module.startswith(_SETTINGS) and code.co_name not in _COMPILED)
                 )
                 direct = direct or (caller is frame.f_back and module.startswith("torch") and _takes_nothing(code))
-                outside = code.co_filename.startswith(LIBRARY[0]) and not _is_package(code.co_filename)
-                strange = outside and code.co_name not in _TELLING and module.partition(".")[0] not in _PURE
+                outside = _is_of_python(code.co_filename) and not _is_package(code.co_filename)
+                strange = outside and code.co_name not in TELLING and module.partition(".")[0] not in _PURE
+                strange = strange and not (module == "logging" and caller is not frame.f_back)  # within one that tells
                 if direct or strange or module.partition(".")[0] in _OUTSIDE:
                     watched.note(code.co_name, caller)
 
@@ -139,6 +152,11 @@ def collection_paused() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
+
+
+def _is_of_python(file: str) -> bool:
+    """Whether code is of Python's own library; parts of it, as `os.path`, are frozen."""
+    return file.startswith((LIBRARY[0], "<frozen ")) and not file.startswith("<frozen importlib")
 
 
 def _is_package(file: str) -> bool:

@@ -29,7 +29,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
-from symcheck.engine.networks.capture.held_state import settings_read
 from symcheck.engine.networks.capture.own_code import is_own_code
 from symcheck.engine.networks.capture.places import PlaceMarks
 from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, holds_for_all_sizes, symbolic_len
@@ -74,7 +73,7 @@ class Capture:
         assumptions: number of boolean tensors that the graph returns after the outputs, each assumed true throughout:
             checks of arguments in torch's distributions.
         path: the instructions of the network's own code that ran.
-        settings: settings that this code read from modules, as bytes.
+        backend: a compiler of graphs that is not torch's, under which a part of the network runs; "" if there is none.
     """
 
     module: fx.GraphModule
@@ -84,7 +83,7 @@ class Capture:
     asks_dtype: bool
     assumptions: int = 0
     path: CodePath = field(default_factory=CodePath)
-    settings: bytes = b""
+    backend: str = ""
 
     @property
     def graph(self) -> fx.Graph:
@@ -136,12 +135,10 @@ def capture_network(
     marks = PlaceMarks(net)
     watch, functions = _Watch(sizes, marks, exact=exact), functions or {}
     paths: list[str] = []
-    settings: list[bytes] = []
     taken = CodePath()
 
     def run(given: dict[str, torch.Tensor], x: torch.Tensor) -> list[torch.Tensor]:
         watch.constants = {id(given[name]): tensor for name, tensor in held.items()}
-        settings.append(settings_read(functions))
         with marks.watching(), Float64Mode() if exact else _as_it_is(), watch, path_taken(taken):
             result = torch.func.functional_call(net, given, (x,))
         outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
@@ -165,7 +162,7 @@ def capture_network(
     size = None if alone else _symbol_of(x.shape[0])
     if sizes.guarded:
         raise RefusedCaptureError(state("SYM181", guard=sizes.guarded))
-    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken, settings[0])
+    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken)
 
 
 def tensors_of(net: nn.Module) -> dict[str, torch.Tensor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import types
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,14 @@ from symcheck.engine.networks.capture.capture import (
     constants_without_numbers,
 )
 from symcheck.engine.networks.capture.held_state import (
-    settings_read,
     what_changed,
     what_first_inputs_leave,
     what_is_held,
 )
+from symcheck.engine.networks.capture.library_settings import setting_read
 from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
 from symcheck.engine.networks.capture.read_attributes import Cached, read_by_scripts, read_outside, without_caches
+from symcheck.engine.networks.capture.texts_and_orders import depends_on_process
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
@@ -96,13 +98,19 @@ def _captured_or_reason(
         return Opaque(changed)
     if watched.asked:
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
-    if outside := read_outside(watched.functions) or (before.closed and f"an object of type {before.closed}"):
+    if outside := read_outside(watched.functions):
         return Opaque(state("SYM185", operation=outside))
+    if setting := setting_read(ours, watched.functions, watched.cells):
+        return Opaque(state("SYM171", setting=setting))
+    if before.closed:
+        return Opaque(state("SYM173", kind=before.closed))
     if (reason := read_by_scripts(ours, watched.functions)) is not None:
         return Opaque(reason)
     captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
-    if captured.settings != settings_read(watched.functions):
-        return Opaque(state("SYM185", operation="a setting of torch or Python"))
+    captured = replace(captured, backend=watched.backend)
+    what, source = depends_on_process(lambda: floating_outputs(other, batches[0]), watched.functions, sets=before.sets)
+    if what:
+        return Opaque(state("SYM172", what=what), source=source)
     if kept := next((tensors_kept[id(item)] for item in captured_tensors(captured) if id(item) in tensors_kept), ""):
         return Opaque(state("SYM183", what=kept))
     if constants_without_numbers(captured) or _reads_stale(captured, stale):

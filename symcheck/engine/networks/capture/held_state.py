@@ -7,7 +7,6 @@ modules that are imported inside a function, caches, frames of generators, and t
 
 from __future__ import annotations
 
-import builtins
 import collections
 import functools
 import gc
@@ -19,7 +18,7 @@ import sys
 import types
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file
+from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file, names_of
+from symcheck.engine.networks.capture.texts_and_orders import is_unordered
 from symcheck.engine.networks.subject.copies import slots_of
 from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
@@ -53,11 +53,13 @@ class Held:
         parts: by name, state other than tensors, as comparable bytes.
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
         closed: the type of the first object that cannot be looked into; "" if there is none.
+        sets: whether there are sets whose order differs between processes.
     """
 
     parts: dict[str, bytes] = field(default_factory=dict)
     tensors: dict[str, list[tuple[torch.Tensor, Any]]] = field(default_factory=dict)
     closed: str = ""
+    sets: bool = False
 
 
 def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]) -> Held:
@@ -79,14 +81,15 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
         held.parts[name] = writer.bytes_of(item)
         held.tensors[name] = writer.tensors
         held.closed = held.closed or writer.closed
+        held.sets = held.sets or writer.sets
 
     for name, module in net.named_modules():
         order = [(child, id(item)) for child, item in module._modules.items()]
         keep(name or "the network", (_kept_by(module), order))
         classes.setdefault(type(module))
-    words = sorted(set().union(*map(words_of, functions)))
+    words = set().union(*map(names_of, functions))
     for code, names in functions.items():
-        keep(f"a global of {code.co_name}", (_used_by(code, names), _read_of_modules(code, names, words)))
+        keep(f"a global of {code.co_name}", _used_by(code, names, words))
     # what is written of a class may lead to others
     written: set[type] = set()
     while remaining := [cls for cls in classes if cls not in written]:
@@ -113,69 +116,21 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
 _OF_A_CLASS = ("__dict__", "__weakref__", "__module__", "_abc_impl")
 
 
-def _used_by(code: types.CodeType, names: Mapping[str, Any]) -> dict[str, Any]:
-    """What code names of its globals, of the modules that it imports itself, and of other modules of the author."""
-    words = sorted(_names_of(code))
+def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]) -> dict[str, Any]:
+    """What code names of its globals and of the modules that it imports itself.
+
+    Of other modules of the author, what any code names: it may be handed the module.
+    """
+    words = sorted(names_of(code))
     used = {word: names[word] for word in words if word in names}
     package = str(names.get("__package__") or "")
     imported = [sys.modules.get(name) for word in words for name in (word, f"{package}.{word}") if word not in names]
     for module in [*used.values(), *imported]:
         if isinstance(module, types.ModuleType) and is_own_file(getattr(module, "__file__", None) or "<frozen"):
-            used |= {f"{module.__name__}.{word}": vars(module)[word] for word in words if word in vars(module)}
+            used |= {
+                f"{module.__name__}.{word}": vars(module)[word] for word in sorted(all_words) if word in vars(module)
+            }
     return used
-
-
-def settings_read(functions: Mapping[types.CodeType, dict[str, Any]]) -> bytes:
-    """The settings that the network's own code may read from modules, as bytes."""
-    words = sorted(set().union(*map(words_of, functions)))
-    return _Writer().bytes_of([_read_of_modules(code, names, words) for code, names in functions.items()])
-
-
-def words_of(code: types.CodeType) -> set[str]:
-    """The names that code uses, of variables and attributes, and strings in it that may be such names."""
-    return _names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}
-
-
-def _read_of_modules(code: types.CodeType, names: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """What own code may read, by these names, from the modules among a function's globals, by dotted name."""
-    read: dict[str, Any] = {}
-
-    def look(item: Any, prefix: str, depth: int) -> None:
-        for word in words:
-            try:
-                held = getattr(item, word)
-            except Exception:  # a property of a library that does not answer here
-                continue
-            name = f"{prefix}.{word}"
-            if isinstance(held, (*PLAIN, np.ndarray)):
-                read[name] = _brief(held)
-            elif isinstance(held, types.ModuleType) and is_own_file(getattr(held, "__file__", None) or "<frozen"):
-                read[name] = None  # looked into where the code names it
-            elif isinstance(held, torch.Tensor):
-                read[name] = held
-            elif depth and (not callable(held) or isinstance(held, type | types.FunctionType)):
-                look(held, name, depth - 1)
-
-    modules = {word: names[word] for word in _names_of(code) if isinstance(names.get(word), types.ModuleType)}
-    for name, module in sorted({**modules, "builtins": builtins}.items()):
-        look(module, name, 3)
-    return read
-
-
-def _brief(item: Any) -> Any:
-    """Numbers and text unchanged; for containers their entries, up to a thousand."""
-    if isinstance(item, dict):
-        return "dict", len(item), [(_entry_of(key), _entry_of(item[key])) for key in list(item)[:1000]]
-    if isinstance(item, set | frozenset):
-        return type(item).__name__, len(item), sorted(repr(_entry_of(part)) for part in list(item)[:1000])
-    if isinstance(item, list | tuple):
-        return type(item).__name__, len(item), [_entry_of(part) for part in item[:1000]]
-    return item
-
-
-def _entry_of(part: Any) -> Any:
-    """An entry of a container: numbers and text unchanged, other objects by identity."""
-    return part if isinstance(part, SCALARS) else id(part)
 
 
 def _kept_by(module: nn.Module) -> dict[str, Any]:
@@ -252,14 +207,6 @@ def is_own_class(cls: type) -> bool:
     return file is not None and is_own_file(file)
 
 
-def _names_of(code: types.CodeType) -> set[str]:
-    names = set(code.co_names)
-    for item in code.co_consts:
-        if isinstance(item, types.CodeType):
-            names |= _names_of(item)
-    return names
-
-
 class _Writer(pickle.Pickler):
     """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
 
@@ -283,6 +230,7 @@ class _Writer(pickle.Pickler):
         self._id: Callable[[Any], int] = id if by_identity else lambda item: 0
         self.tensors: list[tuple[torch.Tensor, Any]] = []
         self.closed = ""
+        self.sets = False
 
     def bytes_of(self, item: Any) -> bytes:
         """The state as bytes, equal for equal states."""
@@ -292,6 +240,7 @@ class _Writer(pickle.Pickler):
     def persistent_id(self, item: Any) -> Any:
         """Name objects that are not inspected."""
         if isinstance(item, PLAIN):
+            self.sets = self.sets or is_unordered(item)
             return None
         if isinstance(item, torch.Tensor):
             self.tensors.append((item, _numbers_of(item)))

@@ -66,3 +66,17 @@ def is_own_file(file: str) -> bool:
         parts = {Path(part).stem for part in Path(file).parts}
         return not file.startswith((LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _BESIDE & parts
     return not file.startswith((*LIBRARY, _OWN))
+
+
+def names_of(code: types.CodeType) -> set[str]:
+    """The names that code uses, and code within it."""
+    names = set(code.co_names)
+    for item in code.co_consts:
+        if isinstance(item, types.CodeType):
+            names |= names_of(item)
+    return names
+
+
+def words_of(code: types.CodeType) -> set[str]:
+    """The names that code uses, of variables and attributes, and strings in it that may be such names."""
+    return names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}

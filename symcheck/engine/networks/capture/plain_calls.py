@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten
 
 from symcheck.engine.networks.capture.capture import Capture, graph_of_numbers, tensors_of
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
-from symcheck.engine.networks.capture.held_state import words_of
+from symcheck.engine.networks.capture.own_code import words_of
 from symcheck.engine.networks.subject.compiled import eager_stance
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.subject.values import Opaque

@@ -6,8 +6,6 @@ The profiler records calls, but not reads of attributes. Therefore names are loo
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,19 +14,21 @@ from typing import Any
 import torch
 from torch import nn
 
-from symcheck.engine.networks.capture.held_state import words_of
+from symcheck.engine.networks.capture.own_code import words_of
 from symcheck.statements.statement import Statement, state
 
-_OF_THE_PROCESS = ("argv", "orig_argv", "flags", "warnoptions", "modules", "_xoptions", "stdin")
-"""What `sys` holds of how the process was started, and of what else it has loaded."""
 Cached = functools._lru_cache_wrapper
 """The kind of what `functools.cache` and `lru_cache` make."""
 _CLOCKS = frozenset(["datetime64"])
 """Types whose making may read a clock."""
 _DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
 """Names of devices: code that has one asks where it runs."""
-_OF_A_CALL = "needs_input_grad"
-"""By which the context of an autograd function tells whether gradients of the input are recorded."""
+_TELLING_NAMES = (
+    "needs_input_grad __hash__ __repr__ __str__ __format__ __sizeof__ __globals__ f_globals gi_frame __iter__ "
+    "_validate_args"
+)
+_TELLING = frozenset(_TELLING_NAMES.split())
+"""Whether gradients of the input are recorded; what tells an address without a call; and ways round a name."""
 
 
 def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
@@ -37,23 +37,15 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
     Args:
         functions: the network's own code that runs in a call, with its globals.
     """
-    held = [getattr(sys, name) for name in _OF_THE_PROCESS if hasattr(sys, name)] + [os.environ]
-    for code, names in functions.items():
+    for code in functions:
         words = words_of(code)
         strings = [item for item in code.co_consts if isinstance(item, str)]
         if told := next((item for item in strings if item.partition(":")[0] in _DEVICES), ""):
             return told
         if clock := words & _CLOCKS:
             return next(iter(clock))
-        if _OF_A_CALL in words:
-            return _OF_A_CALL
-        if any(names.get(word) is sys for word in words):
-            read = next((name for name in _OF_THE_PROCESS if name in words), "")
-            if read:
-                return f"sys.{read}"
-        for word in words:
-            if any(names.get(word) is item for item in held):
-                return word
+        if asked := _TELLING & words:
+            return min(asked)
     return ""
 
 

@@ -81,6 +81,8 @@ def certify(context: Claimed, *, rounded: bool = True) -> dict[str, Any]:
     captured = context.capture
     if isinstance(captured, Opaque):
         raise NoCertificateError(captured.reason)
+    if captured.backend:
+        raise NoCertificateError(state("SYM174", backend=captured.backend))
     followed = follow(captured, subject.shape, unknown=True)
     deployed = {**dict(subject.deployed.named_parameters()), **dict(subject.deployed.named_buffers())}
     stored = {name: _as_stored(tensor, deployed.get(name)) for name, tensor in captured.state.items()}

@@ -6,9 +6,11 @@ nothing about the weights. Therefore a run uses the network's own Python code ev
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -37,8 +39,49 @@ def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
     # Both copies list their modules in the same order.
     for own, other in zip(net.modules(), copy.modules(), strict=False):
         if _in_place(own) and not _in_place(other):
-            other.compile()
+            backend = backend_of(_callback_of(own))
+            other.compile(**({} if backend is None else {"backend": backend}))
     return copy
+
+
+def foreign_backend(net: nn.Module) -> str:
+    """The name of a backend that is not torch's and runs a module of a network; "" if there is none."""
+    if not is_compiled(net):
+        return ""
+    callbacks = [_callback_of(module) for module in net.modules()]
+    backends = [backend_of(callback) for callback in callbacks if callback is not None]
+    return next((name_of_backend(item) for item in backends if not is_torchs_backend(item)), "")
+
+
+def _callback_of(module: nn.Module) -> Any:
+    if hasattr(module, "_orig_mod"):
+        return getattr(getattr(module, "dynamo_ctx", None), "callback", None)
+    return inspect.getclosurevars(module._compiled_call_impl).nonlocals.get("callback") if _in_place(module) else None  # type: ignore[arg-type]
+
+
+def name_of_backend(backend: Any) -> str:
+    """How a backend is called."""
+    return str(getattr(backend, "__name__", type(backend).__name__))
+
+
+def backend_of(callback: Any) -> Any:
+    """The function that compiles graphs; None for torch's default compiler as it comes.
+
+    Args:
+        callback: what `torch.compile` hands every function that it compiles to.
+    """
+    from torch._dynamo.eval_frame import innermost_backend
+
+    inner: Any = innermost_backend(callback)
+    if type(inner).__name__ == "_TorchCompileInductorWrapper":
+        return next((item for item in inner.config.values() if callable(item)), None)
+    return getattr(inner, "compiler_fn", inner)
+
+
+def is_torchs_backend(backend: Any) -> bool:
+    """Whether a backend is one of those in torch; its default may have passes of a user's own."""
+    modules = [item for name, item in list(sys.modules.items()) if name.startswith("torch._dynamo.backends.")]
+    return backend is None or any(backend is item for module in modules for item in vars(module).values())
 
 
 def _in_place(module: nn.Module) -> bool:

@@ -32,6 +32,8 @@ RANDOM = frozenset(_RANDOM_NAMES.split())
 """Functions whose result no input determines."""
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"))
 """Functions that set entries to zero at random in training, and otherwise do nothing."""
+EXAMPLE = 11
+"""Samples in the batch with which a scripted network is converted: of one, the size would count as fixed."""
 CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
 
 
@@ -204,7 +206,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            example = torch.zeros(1, *shape, dtype=torch.float64)
+            example = torch.zeros(EXAMPLE, *shape, dtype=torch.float64)
             converted: nn.Module = TS2EPConverter(net, (example,)).convert().module()
             return converted
     except Exception:  # the converter is no public part of torch; without it the network is tested

@@ -19,7 +19,13 @@ from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.subject.artefacts import artefact_of, runtime_problem, without_runtime
-from symcheck.engine.networks.subject.compiled import compiled_alike, compiled_stance, eager_stance, is_compiled
+from symcheck.engine.networks.subject.compiled import (
+    compiled_alike,
+    compiled_stance,
+    eager_stance,
+    foreign_backend,
+    is_compiled,
+)
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import (
     Float64Mode,
@@ -86,7 +92,7 @@ class Subject:
         self._has_run = False
         self._given = net
         cast = None if dtype is None else self.dtype
-        self._compiled = is_compiled(net)
+        self._compiled, self.backend = is_compiled(net), foreign_backend(net)
         self.deployed = compiled_alike(net, copy_network(net, device=self.device, dtype=cast).train(training))
         if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
             without_runtime(self.deployed)

@@ -1,0 +1,335 @@
+"""Texts that hold addresses, and orders of sets: what Python makes of an object differently in each process.
+
+`f"{object()}"` ends in an address, and a set of strings is ordered by hashes with a random seed. No call shows either.
+Therefore one call is followed instruction by instruction: at those that format or iterate, their operands are computed
+again from the function's variables, on a stack of values of which some stay unknown.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from symcheck.engine.networks.capture.own_code import is_own_code
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_FORMATTING = frozenset(["FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"])
+_ITERATING = frozenset(["GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"])
+_TEXTS = (str, repr, ascii, format, hash, id)
+"""Functions that make text of an object, or tell where it lies."""
+_BY_ELEMENTS = (len, sorted, set, frozenset, min, max, any, all, isinstance, bool, type, sum)
+"""Functions of a set that do not depend on its order."""
+_PURE = (*_BY_ELEMENTS, int, float, abs, round, tuple, list, range, enumerate, zip, getattr)
+_NAMES = frozenset(["str", "repr", "ascii", "format", "map", "set", "frozenset", "keys", "union", "difference"])
+_LEFT_OUT = frozenset(["CACHE", "PRECALL", "NOP", "RESUME", "EXTENDED_ARG", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES"])
+
+
+@dataclass
+class _Unknown:
+    """A value that is not computed again.
+
+    Attributes:
+        is_set: whether it is a set.
+    """
+
+    is_set: bool = False
+
+
+_NULL = object()
+
+
+def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeType], *, sets: bool) -> tuple[str, str]:
+    """What a call uses that differs between processes, with file and line; "" if there is none.
+
+    Args:
+        run: calls the network.
+        functions: the network's own code that runs in a call.
+        sets: whether the network or its globals hold sets.
+    """
+    codes = list(functions)
+    sets = sets or any(_makes_sets(code) for code in codes)
+    sites = {code: places for code in codes if (places := _sites(code, sets=sets))}
+    if not sites:
+        return "", ""
+    told: list[tuple[str, str]] = []
+    pieces: dict[tuple[types.CodeType, int], list[dis.Instruction]] = {}
+
+    def enter(frame: types.FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code not in sites:
+            return None
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        return follow
+
+    def follow(frame: types.FrameType, event: str, _argument: Any) -> Any:
+        code, place = frame.f_code, frame.f_lasti
+        if event == "opcode" and not told and place in sites[code]:
+            if (code, place) not in pieces:
+                pieces[code, place] = _piece(code, place)
+            sys.settrace(None)  # what follows may run code that prints an object
+            try:
+                what = _Stack(frame).what_it_uses(pieces[code, place])
+            finally:
+                sys.settrace(enter)
+            if what:
+                told.append((what, f"{Path(code.co_filename).name}:{frame.f_lineno}"))
+        return follow
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return told[0] if told else ("", "")
+
+
+def is_unordered(item: Any) -> bool:
+    """Whether iteration over it follows hashes that differ between processes."""
+    return isinstance(item, set | frozenset) and len(item) > 1 and not all(map(_is_number, item))
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float) or (isinstance(item, tuple) and all(map(_is_number, item)))
+
+
+def _makes_sets(code: types.CodeType) -> bool:
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _LEFT_OUT]
+    names = {step.opname for step in steps}
+    literals = [k for k, step in enumerate(steps) if step.opname == "LOAD_CONST" and isinstance(step.argval, frozenset)]
+    if any(k + 1 >= len(steps) or steps[k + 1].opname != "CONTAINS_OP" for k in literals):
+        return True
+    return not {"BUILD_SET", "SET_ADD"}.isdisjoint(names) or not {"set", "frozenset", "keys"}.isdisjoint(code.co_names)
+
+
+def _sites(code: types.CodeType, *, sets: bool) -> set[int]:
+    """The places of instructions to look at."""
+    formats = not _NAMES.isdisjoint(code.co_names)
+    wanted = {*_FORMATTING, *(_ITERATING if sets else ())}
+    places = set()
+    for step in dis.get_instructions(code):
+        remainder = step.opname == "BINARY_OP" and step.argrepr.startswith("%")
+        if step.opname in wanted or remainder or (step.opname.startswith("CALL") and (formats or sets)):
+            places.add(step.offset)
+    return places
+
+
+def _piece(code: types.CodeType, place: int) -> list[dis.Instruction]:
+    """The instructions before a place that run one after the other, and the one there."""
+    piece: list[dis.Instruction] = []
+    for step in dis.get_instructions(code):
+        if step.is_jump_target:
+            piece = []
+        if step.opname not in _LEFT_OUT or step.opname == "KW_NAMES":
+            piece.append(step)
+        if step.offset == place:
+            break
+        if "JUMP" in step.opname or step.opname.startswith(("RETURN", "FOR_ITER", "YIELD", "SEND")):
+            piece = []
+    return piece
+
+
+class _Stack:
+    """The values on the stack of a running function, as far as they can be computed again without effects."""
+
+    def __init__(self, frame: types.FrameType) -> None:
+        self._frame = frame
+        self._items: list[Any] = []
+        self._names: tuple[str, ...] = ()
+
+    def what_it_uses(self, piece: list[dis.Instruction]) -> str:
+        """What the last instruction uses that differs between processes; "" if nothing does."""
+        for step in piece[:-1]:
+            self._run(step)
+        last = piece[-1]
+        if last.opname in _FORMATTING:
+            has_spec = last.opname == "FORMAT_WITH_SPEC" or (last.opname == "FORMAT_VALUE" and (last.arg or 0) & 4)
+            return _text_of(self._top(2 if has_spec else 1))
+        if last.opname in _ITERATING:
+            return _order_of(self._top())
+        if last.opname == "BINARY_OP":
+            left, right = self._top(2), self._top()
+            values = right if isinstance(right, tuple) else (right,)
+            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str) else ""
+        return self._used_by_call(last)
+
+    def _used_by_call(self, last: dis.Instruction) -> str:
+        function, given = self._called(last.arg or 0)
+        owner = getattr(function, "__self__", None)
+        name = getattr(function, "__name__", "")
+        if any(function is item for item in _TEXTS) or (isinstance(owner, str) and name == "format"):
+            return next(filter(None, map(_text_of, given)), "")
+        if is_unordered(owner) and name == "pop":
+            return _order_of(owner)
+        parts = [item for item in given if not any(item is text for text in _TEXTS)]
+        if len(parts) < len(given) and function not in (isinstance, issubclass):  # as in map(str, items)
+            rows = [part if isinstance(part, list | tuple) else [part] for part in parts]
+            return next(filter(None, (_text_of(item) for row in rows for item in row)), "")
+        if isinstance(function, types.FunctionType) and is_own_code(
+            function.__code__.co_filename, function.__globals__
+        ):
+            return ""  # what it does with it is looked at there
+        if any(function is item for item in _BY_ELEMENTS) or isinstance(owner, set | frozenset | dict):
+            return ""
+        return next(filter(None, map(_order_of, given)), "")
+
+    def _top(self, depth: int = 1) -> Any:
+        return self._items[-depth] if depth <= len(self._items) else _Unknown()
+
+    def _pop(self, count: int = 1) -> list[Any]:
+        missing = [_Unknown() for _ in range(count - len(self._items))]
+        taken = [*missing, *self._items[len(self._items) - min(count, len(self._items)) :]]
+        del self._items[len(self._items) - min(count, len(self._items)) :]
+        return taken
+
+    def _called(self, count: int) -> tuple[Any, list[Any]]:
+        given = self._pop(count)
+        two = [item for item in self._pop(2) if item is not _NULL]
+        if len(two) == 2:  # a method and its object, of which the first is already bound
+            two = two[:1]
+        return two[0] if two else _Unknown(), given
+
+    def _run(self, step: dis.Instruction) -> None:
+        """Do what one instruction does; what it leaves is unknown where that could have effects."""
+        name, word = step.opname, step.argval
+        frame = self._frame
+        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            self._items.append(word)
+        elif name.startswith("LOAD_FAST") or name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            words = word if isinstance(word, tuple) else (word,)
+            self._items += [frame.f_locals.get(item, _Unknown()) for item in words]
+        elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            known = frame.f_globals.get(word, vars(builtins).get(word, _Unknown()))
+            null = [_NULL] if "NULL" in step.argrepr else []
+            self._items += [known, *null] if step.argrepr.endswith("NULL") else [*null, known]
+        elif name == "PUSH_NULL":
+            self._items.append(_NULL)
+        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            (owner,) = self._pop()
+            method = name == "LOAD_METHOD" or "NULL" in step.argrepr
+            self._items += [_part_of(owner, str(word)), *([_NULL] if method else [])]
+        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
+            owner, key = self._pop(2)
+            self._items.append(_entry_of(owner, key))
+        elif name == "BINARY_OP":
+            self._items.append(_result_of(step.argrepr.rstrip("="), *self._pop(2)))
+        elif name in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET"):
+            parts = self._pop(step.arg or 0)
+            self._items.append(_collected(name, parts))
+        elif name == "SET_UPDATE":
+            (more,) = self._pop()
+            if isinstance(more, frozenset) and isinstance(self._top(), set):
+                self._items[-1] = self._items[-1] | more
+        elif name in ("BUILD_STRING", *_FORMATTING):
+            with_spec = name == "FORMAT_WITH_SPEC" or (name == "FORMAT_VALUE" and (step.arg or 0) & 4)
+            self._pop((step.arg or 0) if name == "BUILD_STRING" else 1 + bool(with_spec))
+            self._items.append("")  # what it was made of has been looked at
+        elif name == "CALL":
+            function, given = self._called(step.arg or 0)
+            self._items.append(_answer_of(function, given))
+        elif name == "MAKE_FUNCTION":
+            made = self._pop(1 + bin(step.arg or 0).count("1"))[-1]
+            self._items.append(_Unknown(is_set=getattr(made, "co_name", "") == "<setcomp>"))
+        elif name == "GET_ITER":
+            pass  # it stands for what it iterates over
+        elif name != "KW_NAMES":
+            self._other(step)
+
+    def _other(self, step: dis.Instruction) -> None:
+        try:
+            effect = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+        except ValueError:
+            effect = -len(self._items)
+        kept = max(0, len(self._items) + effect) if step.opname in ("POP_TOP", "STORE_FAST") else 0
+        self._items = self._items[:kept]
+
+
+def _text_of(item: Any) -> str:
+    """What text of a value tells that differs between processes; "" if nothing."""
+    if isinstance(item, _Unknown):
+        return "the text of an object that is not known to hold no address"
+    if isinstance(item, torch.Tensor | str | int | float):
+        return ""
+    if is_unordered(item):
+        return _order_of(item)
+    try:
+        text = f"{item} {item!r}"
+    except Exception:  # it does not print
+        return f"the text of a {type(item).__name__}"
+    return f"the address of a {type(item).__name__} in its text" if _ADDRESS.search(text) else ""
+
+
+def _order_of(item: Any) -> str:
+    if isinstance(item, _Unknown):
+        return "the order of a set" if item.is_set else ""
+    return "the order of a set of other things than numbers" if is_unordered(item) else ""
+
+
+def _part_of(owner: Any, word: str) -> Any:
+    if isinstance(owner, _Unknown):
+        if word in ("format", "join"):
+            return "".format if word == "format" else "".join
+        return _Unknown()
+    try:
+        return getattr(owner, word)
+    except Exception:  # a property that does not answer here
+        return _Unknown()
+
+
+def _entry_of(owner: Any, key: Any) -> Any:
+    if isinstance(owner, _Unknown | torch.Tensor) or isinstance(key, _Unknown):
+        return _Unknown()
+    try:
+        return owner[key]
+    except Exception:  # it has none
+        return _Unknown()
+
+
+def _result_of(sign: str, left: Any, right: Any) -> Any:
+    """What an operator gives of two numbers, texts or sets."""
+    of_sets = any(isinstance(item, set | frozenset) or getattr(item, "is_set", False) for item in (left, right))
+    if isinstance(left, set | frozenset) and isinstance(right, set | frozenset):
+        return {"|": left.union, "&": left.intersection, "-": left.difference}.get(sign, left.union)(right)
+    if of_sets:
+        return _Unknown(is_set=True)
+    numbers = all(isinstance(item, int | float) for item in (left, right))
+    return 0 if numbers else "" if isinstance(left, str) else _Unknown()
+
+
+def _collected(name: str, parts: list[Any]) -> Any:
+    if name == "BUILD_TUPLE":
+        return tuple(parts)
+    if name == "BUILD_LIST":
+        return parts
+    try:
+        return _Unknown(is_set=True) if any(isinstance(part, _Unknown) for part in parts) else set(parts)
+    except TypeError:
+        return _Unknown(is_set=True)
+
+
+def _answer_of(function: Any, given: list[Any]) -> Any:
+    """What a call gives: computed where it can have no effect, else a number or text where that is sure."""
+    unknown = any(isinstance(item, _Unknown | torch.Tensor) for item in given)
+    if any(function is item for item in (len, int, float, bool, abs, round)) and unknown:
+        return 0
+    if any(function is item for item in (str, repr, ascii, format)) or isinstance(
+        getattr(function, "__self__", None), str
+    ):
+        return ""
+    of_set = isinstance(getattr(function, "__self__", None), set | frozenset)
+    pure = any(function is item for item in _PURE)
+    pure = pure or (of_set and function.__name__ in ("union", "difference", "intersection", "copy"))
+    if not pure or unknown:
+        return _Unknown(is_set=function in (set, frozenset) or of_set)
+    try:
+        return function(*given)
+    except Exception:  # it raises there as well
+        return _Unknown()
