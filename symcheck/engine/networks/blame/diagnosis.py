@@ -60,7 +60,8 @@ def diagnose(
     if failure is not None:
         causes += [of_layer(failure.name, cause) for cause in (failure.cause, failure.pattern) if cause is not None]
     if proof is not None and proof.reason is not None and proof.reason.record is None:
-        causes.append(not_followed(proof.reason))
+        ties = proof.compared.ties if proof.compared is not None else ()
+        causes.append(state("SYM189", ties=list(ties)) if ties else not_followed(proof.reason))
     return tuple(causes)
 
 

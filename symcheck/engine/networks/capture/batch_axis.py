@@ -31,7 +31,7 @@ from symcheck.engine.networks.capture.operator_kinds import (
     UNIFORM,
     VIEWS,
 )
-from symcheck.engine.networks.capture.places_in_range import may_lie_outside
+from symcheck.engine.networks.capture.places_in_range import may_lie_outside, upper_bound
 from symcheck.statements.statement import Statement, state
 
 _FULL = 2**62
@@ -96,6 +96,9 @@ class _Follower:
         if not self._batched(node) and not self._output_axes(node):
             # of constants alone: what may raise raises for every input, or for none
             self._refuse_sizes(node, base, (node.args, node.kwargs))
+            self.outside[node] = 1
+            return
+        if base == "arange" and self._numbers_own_rows(node):
             self.outside[node] = 1
             return
         self._refuse_sizes_as_numbers(node, base)
@@ -342,8 +345,34 @@ class _Follower:
             raise self._mixing(node)
         return self._same_outside(node)
 
+    def _numbers_own_rows(self, node: fx.Node) -> bool:
+        """Whether each sample is given its own number, by which it reads its own row of a batch and nothing else."""
+        return len(node.args) == 1 and all(self._reads_own_row(user, node) for user in node.users)
+
+    def _reads_own_row(self, user: fx.Node, rows: fx.Node) -> bool:
+        if str(user.target) != "aten.index.Tensor" or user.args[0] is rows:
+            return False
+        source, indices = user.args[0].meta["val"], list(user.args[1])  # type: ignore[union-attr, arg-type]
+        own = indices.pop(0)
+        whole = own is rows and self.axes(source) == [0] and str(source.shape[0]) == str(rows.meta["val"].shape[0])
+        return (
+            whole
+            and rows not in indices
+            and all(
+                isinstance(item, fx.Node)
+                and item.meta["val"].ndim == 1
+                and str(item.meta["val"].shape[0]) == str(source.shape[0])
+                and (bound := upper_bound(item)) is not None
+                and bound <= source.shape[k]
+                for k, item in enumerate(indices, start=1)
+            )
+        )
+
     def _index(self, node: fx.Node) -> int | None:
         source, indices = node.args[0], list(node.args[1])  # type: ignore[arg-type]
+        own = indices[0]
+        if isinstance(own, fx.Node) and str(own.target) == "aten.arange.default" and self._reads_own_row(node, own):
+            return self._same_outside(node)
         if any(isinstance(item, fx.Node) and self.axes(item.meta["val"]) for item in indices):
             raise _MixedError(state("SYM155", operation="index", depends="indices"))
         value = source.meta["val"]  # type: ignore[union-attr]

@@ -31,6 +31,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
 from symcheck.engine.networks.capture.own_code import is_own_code
 from symcheck.engine.networks.capture.places import PlaceMarks
+from symcheck.engine.networks.capture.places_in_range import drop_what_decides_nothing
 from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, holds_for_all_sizes, symbolic_len
 from symcheck.engine.networks.capture.tensor_reads import (
     ASKING_DTYPE,
@@ -162,6 +163,7 @@ def capture_network(
     size = None if alone else _symbol_of(x.shape[0])
     if sizes.guarded:
         raise RefusedCaptureError(state("SYM181", guard=sizes.guarded))
+    drop_what_decides_nothing(module)
     return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken)
 
 
@@ -180,7 +182,9 @@ def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
         return [item for item in named_outputs(result).values() if item.is_floating_point()] + watch.assumed
 
     with float64_default(), torch.no_grad(), _without_warnings(), _in_plain_operators():
-        return make_fx(run)(x)
+        module = make_fx(run)(x)
+    drop_what_decides_nothing(module)
+    return module
 
 
 class _Sizes(ShapeEnv):

@@ -7,8 +7,9 @@ _POINTWISE_NAMES = (
     "glu_jvp native_dropout nan_to_num lerp addcmul addcdiv mul add sub div rsub pow to contiguous "
     "conj_physical _conj resolve_conj hardtanh leaky_relu prelu _prelu_kernel rrelu_with_noise celu elu selu "
     "mish softplus hardswish hardsigmoid softshrink hardshrink threshold log_sigmoid_forward isnan isinf "
-    "isfinite bitwise_not logical_and logical_or logical_not logical_xor heaviside expand broadcast_to round "
-    "fmod remainder view_as_real view_as_complex real imag _unsafe_masked_index "
+    "tanh_backward sigmoid_backward softplus_backward elu_backward gelu_backward silu_backward threshold_backward "
+    "leaky_relu_backward isfinite bitwise_not logical_and logical_or logical_not logical_xor heaviside expand "
+    "broadcast_to round fmod remainder view_as_real view_as_complex real imag _unsafe_masked_index "
 )
 POINTWISE = frozenset(_POINTWISE_NAMES.split())
 VIEWS = frozenset(["view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "_reshape_alias", "_reshape_copy"])

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from symcheck.engine.networks.capture.operator_kinds import ALONG, AT_PLACES, PERMUTING, POINTWISE, VIEWS
+
 _KEEPING_NAMES = (
     "view _unsafe_view reshape unsqueeze squeeze permute transpose t expand slice select clone detach alias contiguous "
     "flip roll repeat lift_fresh lift_fresh_copy"
@@ -36,6 +38,39 @@ def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) 
     return bound is None or not isinstance(size, int) or bound > size
 
 
+def drop_what_decides_nothing(module: fx.GraphModule) -> None:
+    """Remove checks of places that pass for every input, and values that nothing uses and that cannot raise."""
+    for node in list(module.graph.nodes):
+        if str(node.target).startswith("aten._assert_async") and _always_passes(node.args[0]):
+            module.graph.erase_node(node)
+        if str(node.target) == "aten.ones_like.default" and not node.meta["val"].shape:
+            # where a gradient begins: of what is differentiated, only its dtype
+            with module.graph.inserting_before(node):
+                one = module.graph.call_function(torch.ops.aten.ones.default, ([],), {"dtype": node.meta["val"].dtype})
+            one.meta = node.meta
+            node.replace_all_uses_with(one)
+    for node in reversed(list(module.graph.nodes)):
+        known = isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.is_mutable
+        if known and not node.users and node.target._schema.name.removeprefix("aten::") in _WITHOUT_EFFECT:
+            module.graph.erase_node(node)
+    module.recompile()
+
+
+_WITHOUT_EFFECT = (ALONG - AT_PLACES.keys()) | POINTWISE | VIEWS | PERMUTING | {"ge", "lt", "all", "ones_like"}
+
+
+def _always_passes(check: fx.Node) -> bool:
+    """Whether all places of a node are at least 0, or less than a number, by what computed them."""
+    if str(check.target) != "aten.all.default":
+        return False
+    asked: Any = check.args[0]
+    name = str(getattr(asked, "target", ""))
+    if name not in ("aten.ge.Scalar", "aten.lt.Scalar") or not isinstance(asked.args[0], fx.Node):
+        return False
+    bound, limit = upper_bound(asked.args[0]), asked.args[1]
+    return bound is not None and (limit <= 0 if "ge" in name else limit >= bound)
+
+
 def upper_bound(node: fx.Node) -> int | None:
     """A bound that whole numbers of a node stay below, none of them negative; None if none is known.
 
@@ -52,10 +87,14 @@ def upper_bound(node: fx.Node) -> int | None:
     if node.target is operator.getitem:
         parent, item = node.args
         return _length_of_axis(parent) if item == 1 else None  # type: ignore[arg-type]
+    if str(node.target) == "aten.zeros.default":
+        return 1
     if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(node.args[0], fx.Node):
         return None
     name = node.target._schema.name.removeprefix("aten::")
     source = node.args[0]
+    if name in ("zeros_like", "new_zeros"):
+        return 1
     if name in _KEEPING:
         return upper_bound(source)
     if name == "_to_copy":

@@ -20,6 +20,7 @@ import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.capture.places import place_of
+from symcheck.engine.networks.graph.chosen_places import equal_to_place, indicators_of, read_at_places
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
@@ -244,6 +245,8 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         return args[0]
     if target._schema.is_mutable:
         return _in_place(graph, name, target, args, kwargs)
+    if graph.indicators and (result := _at_places(graph, name, args)) is not None:
+        return result
     if name in MOVING or (name in INDEXED and not all(item.is_constant for item in entries)):
         return move(graph, name, target, args, kwargs)
     if name not in _WRITING:
@@ -256,6 +259,18 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if name in RESAMPLING:
         return resample(graph, target, args, kwargs)
     return _decomposed(graph, name, target, args, kwargs)
+
+
+def _at_places(graph: Graph, name: str, args: tuple[Any, ...]) -> Entries | None:
+    """What an operator gives of places of largest entries; None if it is given none."""
+    if name in ("eq", "ne"):
+        equal = equal_to_place(graph, *args[:2])
+        return OPERATORS["logical_not"](graph, equal) if equal is not None and name == "ne" else equal
+    return (
+        read_at_places(graph, name, args)
+        if any(indicators_of(graph, item) is not None for item in leaves(args[1:]))
+        else None
+    )
 
 
 def _unwritten(graph: Graph, made: torch.Tensor) -> Entries:

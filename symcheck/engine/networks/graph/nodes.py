@@ -118,6 +118,8 @@ class Graph:
         self.parameters: dict[str, tuple[int, tuple[int, ...]]] = {}
         self.unknown: dict[str, Callable[..., Floats]] = {}
         """Functions of which nothing is known, by name: arrays of arguments in, one array out."""
+        self.indicators: dict[float, list[float]] = {}
+        """By the id of a place of a largest entry: for each place, whether it is that one."""
         self.size_of_batch: Any = None  # the symbol of the captured graph; None where it takes one sample
         self.writes = False  # whether something is written into a tensor that others may share
 

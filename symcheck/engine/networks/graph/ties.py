@@ -72,15 +72,42 @@ def _equation(known: dict[Any, int], term: int, shape: tuple[int, ...]) -> str:
     if kind == "input":
         return f"{_input_entry(parts[0], shape)} = 0"
     if kind != "linear":
-        return ""
+        return _of_computed(keys, term)
     terms = np.frombuffer(keys[parts[0]][1], dtype=np.int64)
     weights = keys[parts[1]][1]
     weights = np.frombuffer(weights) if isinstance(weights, bytes) else np.array(weights, dtype=float)
     inputs = [keys[int(item)] for item in terms]
     if len(inputs) != 2 or any(key[0] != "input" for key in inputs) or weights[2] or abs(weights[0]) != abs(weights[1]):
-        return ""
+        return _of_computed(keys, term)
     opposite = "-" if weights[0] == weights[1] else ""
     return f"{_input_entry(inputs[0][1], shape)} = {opposite}{_input_entry(inputs[1][1], shape)}"
+
+
+_ANALYTIC = frozenset(
+    ["tanh", "sin", "cos", "sinh", "cosh", "arctan", "arcsinh", "exp", "expm1", "sigmoid", "erf", "prod"]
+)
+
+
+def _of_computed(keys: dict[int, Any], term: int) -> str:
+    """A tie of computed entries, if they can be equal on a set of measure zero only; otherwise "".
+
+    Analytic functions that are equal on an open set are equal everywhere, and terms that are equal everywhere are no
+    tie. Units that are inactive on a whole region are not analytic.
+    """
+    waiting, met = [abs(term)], {abs(term)}
+    while waiting:
+        kind, *parts = keys[waiting.pop()]
+        if kind == "linear":
+            inner = np.frombuffer(keys[parts[0]][1], dtype=np.int64).tolist()
+        elif kind in _ANALYTIC:
+            inner = list(parts[0] if kind == "prod" else parts[-1])
+        elif kind in ("input", "constant"):
+            inner = []
+        else:
+            return ""
+        waiting += [abs(item) for item in inner if abs(item) not in met]
+        met.update(abs(item) for item in inner)
+    return "two compared entries are equal"
 
 
 def _input_entry(entry: int, shape: tuple[int, ...]) -> str:
