@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -49,6 +50,18 @@ class Inner(nn.Module):
         hidden = torch.nn.functional.silu(self.norm(self.first(x)))
         y: Tensor = self.last(hidden.sort(-1).values.softmax(-1))
         return y
+
+
+class Smooth(nn.Module):
+    """A network whose units are equal on no region."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
 
 
 class Net(nn.Module):
@@ -248,6 +261,54 @@ def test_a_canonical_form_names_the_inputs_on_which_it_may_break() -> None:
     result = run_net(Net(canonical), CLAIM, options=FEW)
     assert result.verdict != "proved"
     assert any(note.code == "off_ties" for item in result.properties for note in item.notes)
+
+
+READS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "rows by number": lambda table, place: table[torch.arange(table.shape[0]), place],
+    "gathered": lambda table, place: table.gather(1, place[:, None, None].expand(-1, 1, 2))[:, 0],
+    "one-hot": lambda table, place: (torch.nn.functional.one_hot(place, 3)[:, :, None] * table).sum(1),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_is_read_at_the_place_of_the_largest_invariant_is_followed(read: str) -> None:
+    def read_by(key: Callable[[Tensor], Tensor]) -> Callable[[nn.Module, Tensor], Tensor]:
+        def forward(net: nn.Module, x: Tensor) -> Tensor:
+            y = tied(net, x)
+            place = torch.stack([y.sum(1), key(y), y.prod(1)], 1).argmax(1)
+            return READS[read](torch.stack([y, y.tanh(), y**2], 1), place)
+
+        return forward
+
+    assert same_graph(read_by(lambda y: (y * y).sum(1)))
+    assert not same_graph(read_by(lambda y: y[:, 0]))
+
+
+def test_a_choice_between_entries_that_the_action_exchanges_names_its_ties() -> None:
+    def by_input(net: nn.Module, x: Tensor) -> Tensor:
+        first = (x[:, :2].argmax(1) == 0)[:, None]
+        return torch.where(first, net.inner(x), net.inner(x[:, SWAP]).flip(1))
+
+    def by_score(net: nn.Module, x: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(tied(net, x.tanh()).tanh().argmin(1), 2).double()
+
+    ties = {"x[0] = x[1]": by_input, "two compared entries are equal": by_score}
+    for tie, forward in ties.items():
+        refusal = why_not_certified(capture_network(Net(forward, Smooth()).double(), (4,)), SWAPPED, EXCHANGED)
+        assert refusal is not None
+        assert refusal.ties == (tie,)
+
+
+def test_forces_of_an_energy_are_followed_through_the_gradient() -> None:
+    def forces(net: nn.Module, x: Tensor, offset: float = 0.0) -> Tensor:
+        with torch.enable_grad():
+            at = x.detach().requires_grad_()
+            energy = net.inner(at).sum() + net.inner(at[:, SWAP]).sum() + offset * at[:, 0].sum()
+            (slope,) = torch.autograd.grad(energy, at, create_graph=True)
+        return slope[:, :2]
+
+    assert same_graph(forces, Smooth())
+    assert not same_graph(functools.partial(forces, offset=1.0), Smooth())
 
 
 def test_units_that_are_equal_on_whole_regions_are_no_ties() -> None:

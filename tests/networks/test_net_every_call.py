@@ -16,6 +16,7 @@ from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.subject.precision import followable
 from symcheck.engine.networks.subject.values import Opaque
 
 FEW = NetOptions(samples=32)
@@ -182,6 +183,26 @@ def test_what_a_scripted_part_keeps_or_asks_is_seen(script: type[nn.Module], cod
         warnings.simplefilter("ignore")  # of annotations, and of scripts as such
         net = nn.Sequential(Tied(), torch.jit.script(script()))
     assert why(net) == code
+
+
+class ScriptedSize(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.stack([x[:, 0], x[:, 1]], 1)
+        return y * y[:, :1] if x.shape[0] > 5000 else torch.where(y > 0, y, 0.5 * y)
+
+
+class ScriptedChoice(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.stack([x[:, 0], x[:, 1]], 1)
+        return torch.where(y > 0, y, 0.5 * y)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("script", "proved"), [(ScriptedChoice, True), (ScriptedSize, False)])
+def test_a_scripted_network_is_converted_for_every_size_of_batch(script: type[nn.Module], proved: bool) -> None:
+    net = followable(torch.jit.script(script().double()), (4,))
+    assert not isinstance(net, torch.jit.ScriptModule)
+    assert (why(net) is None) is proved
 
 
 class Delicate(Tied):

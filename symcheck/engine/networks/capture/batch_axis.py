@@ -31,11 +31,15 @@ from symcheck.engine.networks.capture.operator_kinds import (
     UNIFORM,
     VIEWS,
 )
-from symcheck.engine.networks.capture.places_in_range import may_lie_outside, upper_bound
+from symcheck.engine.networks.capture.places_in_range import may_lie_outside, numbers_own_rows, reads_own_row
+from symcheck.engine.networks.capture.sizes import multiple_of, symbols_of
 from symcheck.statements.statement import Statement, state
 
 _FULL = 2**62
 """An end of a slice beyond every axis."""
+
+
+_ADDING_AN_AXIS = ("aten::stack", "aten::diag_embed", "aten::select_backward")
 
 
 class _MixedError(Exception):
@@ -98,7 +102,7 @@ class _Follower:
             self._refuse_sizes(node, base, (node.args, node.kwargs))
             self.outside[node] = 1
             return
-        if base == "arange" and self._numbers_own_rows(node):
+        if base == "arange" and numbers_own_rows(node):
             self.outside[node] = 1
             return
         self._refuse_sizes_as_numbers(node, base)
@@ -143,7 +147,7 @@ class _Follower:
         """The axes whose size contains the batch symbol."""
         if not isinstance(value, torch.Tensor) or self.size is None:
             return []
-        return [axis for axis, size in enumerate(value.shape) if self.size in _symbols_of(size)]
+        return [axis for axis, size in enumerate(value.shape) if self.size in symbols_of(size)]
 
     def _has_tensors(self, node: fx.Node) -> bool:
         return any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes) or isinstance(
@@ -197,7 +201,9 @@ class _Follower:
     def _refuse_sizes_as_numbers(self, node: fx.Node, base: str) -> None:
         if base == "slice" and (node.args[1] if len(node.args) > 1 else 0) not in self._axes_of_batch(node.args[0]):
             self._refuse_sizes(node, base, node.args)  # a part of each sample that the size selects
-        if base in VIEWS | UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
+        if base in ("slice_backward", "select_backward"):
+            self._refuse_sizes(node, base, node.args[2:])  # the sizes before are those of what was cut
+        elif base in VIEWS | UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
             if base in ("full", "full_like", "new_full", "scalar_tensor"):
                 self._refuse_sizes(node, base, node.args[1:] if base == "full" else node.args)
         else:
@@ -250,7 +256,7 @@ class _Follower:
             return None
         outside = prod(int(size) for size in before.shape[:old]) * within
         left, rest = divmod(outside, prod(int(size) for size in after.shape[:new]))
-        if rest or _multiple_of(after.shape[new], self.size) % max(left, 1):
+        if rest or multiple_of(after.shape[new], self.size) % max(left, 1):
             raise self._mixing(node)
         return left
 
@@ -273,11 +279,11 @@ class _Follower:
                 given.get(key, defaults[key]) for key in defaults if key in ("dim", "dims", "dim1", "dim2", "dimension")
             ]
             axes = [k for entry in named for k in (entry if isinstance(entry, list | tuple) else [entry])]
-            size = value.ndim + (schema.name in ("aten::stack", "aten::diag_embed"))
+            size = value.ndim + (schema.name in _ADDING_AN_AXIS)
             if not axes or any(k is None for k in axes):
                 raise self._mixing(node)
             touched = {int(k) % size for k in axes}
-            if schema.name in ("aten::stack", "aten::diag_embed"):
+            if schema.name in _ADDING_AN_AXIS:
                 continue
             if axis in touched and not self._takes_all(schema.name, given, value.shape[axis]):
                 return self._in_whole_batches(schema.name, given, axis, node)
@@ -312,7 +318,7 @@ class _Follower:
         return int(quotient) if quotient.is_integer and not quotient.free_symbols else None
 
     def _takes_all(self, name: str, given: dict[str, Any], size: Any) -> bool:
-        if name not in ("aten::slice", "aten::slice_scatter"):
+        if name not in ("aten::slice", "aten::slice_scatter", "aten::slice_backward"):
             return False
         end = given.get("end")
         end = end.meta["val"] if isinstance(end, fx.Node) else end
@@ -345,33 +351,10 @@ class _Follower:
             raise self._mixing(node)
         return self._same_outside(node)
 
-    def _numbers_own_rows(self, node: fx.Node) -> bool:
-        """Whether each sample is given its own number, by which it reads its own row of a batch and nothing else."""
-        return len(node.args) == 1 and all(self._reads_own_row(user, node) for user in node.users)
-
-    def _reads_own_row(self, user: fx.Node, rows: fx.Node) -> bool:
-        if str(user.target) != "aten.index.Tensor" or user.args[0] is rows:
-            return False
-        source, indices = user.args[0].meta["val"], list(user.args[1])  # type: ignore[union-attr, arg-type]
-        own = indices.pop(0)
-        whole = own is rows and self.axes(source) == [0] and str(source.shape[0]) == str(rows.meta["val"].shape[0])
-        return (
-            whole
-            and rows not in indices
-            and all(
-                isinstance(item, fx.Node)
-                and item.meta["val"].ndim == 1
-                and str(item.meta["val"].shape[0]) == str(source.shape[0])
-                and (bound := upper_bound(item)) is not None
-                and bound <= source.shape[k]
-                for k, item in enumerate(indices, start=1)
-            )
-        )
-
     def _index(self, node: fx.Node) -> int | None:
         source, indices = node.args[0], list(node.args[1])  # type: ignore[arg-type]
         own = indices[0]
-        if isinstance(own, fx.Node) and str(own.target) == "aten.arange.default" and self._reads_own_row(node, own):
+        if isinstance(own, fx.Node) and str(own.target) == "aten.arange.default" and reads_own_row(node, own):
             return self._same_outside(node)
         if any(isinstance(item, fx.Node) and self.axes(item.meta["val"]) for item in indices):
             raise _MixedError(state("SYM155", operation="index", depends="indices"))
@@ -461,15 +444,3 @@ class _Follower:
         return self._same_outside(node)
 
     _native_batch_norm_legit = _native_batch_norm
-
-
-def _symbols_of(size: Any) -> set[Any]:
-    return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
-
-
-def _multiple_of(size: Any, symbol: Any) -> int:
-    """The k of an axis of size k * n."""
-    if not isinstance(size, torch.SymInt):
-        return 1
-    quotient = size.node.expr / symbol
-    return int(quotient) if quotient.is_integer and not quotient.free_symbols else 1

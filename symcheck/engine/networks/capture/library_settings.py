@@ -13,7 +13,6 @@ import functools
 import inspect
 import logging
 import numbers
-import re
 import sys
 import types
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ _CONSTANT_NAMES = (
 _CONSTANTS = frozenset(_CONSTANT_NAMES.split())
 """Lower-case names of libraries for numbers and text that nothing changes while a process runs."""
 _FIXED = (
-    *(types.ModuleType, type, enum.Enum, re.Pattern, type(NotImplemented), type(Ellipsis)),
+    *(types.ModuleType, type, enum.Enum, type(NotImplemented), type(Ellipsis)),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, np.dtype, constraints.Constraint),
 )
 _PLAIN = (numbers.Number, str, bytes, tuple)

@@ -21,7 +21,7 @@ _ALONG_NAMES = (
     "linalg_vector_norm norm any all median kthvalue scatter scatter_add scatter_reduce slice_scatter "
     "select_scatter unfold var_mean std_mean aminmax argsort cummax cummin logcumsumexp mode glu "
     "count_nonzero nansum diagonal diag_embed nanmedian renorm split_copy index_add index_fill index_copy index_reduce "
-    "diff nanmean unflatten linalg_cross rot90 "
+    "diff nanmean unflatten linalg_cross rot90 slice_backward select_backward "
 )
 ALONG = frozenset(_ALONG_NAMES.split())
 LAST_TWO = frozenset(["tril", "triu"])

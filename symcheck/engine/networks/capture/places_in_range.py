@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from symcheck.engine.networks.capture.operator_kinds import ALONG, AT_PLACES, PERMUTING, POINTWISE, VIEWS
+from symcheck.engine.networks.capture.operator_kinds import ALONG, AT_PLACES, PERMUTING, POINTWISE, PRODUCTS, VIEWS
 
 _KEEPING_NAMES = (
     "view _unsafe_view reshape unsqueeze squeeze permute transpose t expand slice select clone detach alias contiguous "
@@ -38,6 +38,29 @@ def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) 
     return bound is None or not isinstance(size, int) or bound > size
 
 
+def numbers_own_rows(node: fx.Node) -> bool:
+    """Whether each sample is given its own number, by which it reads its own row of a batch and nothing else.
+
+    Args:
+        node: an `arange` of the batch size.
+    """
+    return len(node.args) == 1 and all(reads_own_row(user, node) for user in node.users)
+
+
+def reads_own_row(user: fx.Node, rows: fx.Node) -> bool:
+    """Whether an operator reads, of each sample, one row at places that lie inside."""
+    if str(user.target) != "aten.index.Tensor" or user.args[0] is rows:
+        return False
+    source, indices = user.args[0].meta["val"], list(user.args[1])  # type: ignore[union-attr, arg-type]
+    own, samples = indices.pop(0), str(source.shape[0])
+    if own is not rows or rows in indices or not all(isinstance(item, fx.Node) for item in indices):
+        return False
+    values = [item.meta["val"] for item in (rows, *indices)]
+    bounds = [upper_bound(item) for item in indices]
+    alike = all(value.ndim == 1 and str(value.shape[0]) == samples for value in values)
+    return alike and all(bound is not None and bound <= source.shape[k] for k, bound in enumerate(bounds, start=1))
+
+
 def drop_what_decides_nothing(module: fx.GraphModule) -> None:
     """Remove checks of places that pass for every input, and values that nothing uses and that cannot raise."""
     for node in list(module.graph.nodes):
@@ -56,7 +79,9 @@ def drop_what_decides_nothing(module: fx.GraphModule) -> None:
     module.recompile()
 
 
-_WITHOUT_EFFECT = (ALONG - AT_PLACES.keys()) | POINTWISE | VIEWS | PERMUTING | {"ge", "lt", "all", "ones_like"}
+_WITHOUT_EFFECT = (
+    (ALONG - AT_PLACES.keys()) | POINTWISE | VIEWS | PERMUTING | PRODUCTS | {"ge", "lt", "all", "ones_like"}
+)
 
 
 def _always_passes(check: fx.Node) -> bool:

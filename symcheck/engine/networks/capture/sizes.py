@@ -53,3 +53,16 @@ def holds_for_all_sizes(guard: Any) -> bool:
     if type(guard).__name__ != "Equality" or len(symbols) != 1:
         return True
     return all(bool(guard.subs(symbols[0], size)) for size in _SIZES)
+
+
+def symbols_of(size: Any) -> set[Any]:
+    """The symbols in a size."""
+    return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
+
+
+def multiple_of(size: Any, symbol: Any) -> int:
+    """The k of an axis of size k * n."""
+    if not isinstance(size, torch.SymInt):
+        return 1
+    quotient = size.node.expr / symbol
+    return int(quotient) if quotient.is_integer and not quotient.free_symbols else 1

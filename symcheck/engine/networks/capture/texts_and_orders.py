@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import re
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -21,7 +20,8 @@ import torch
 
 from symcheck.engine.networks.capture.own_code import is_own_code
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_ADDRESS = "0x"
+"""How an address begins in a text."""
 _FORMATTING = frozenset(["FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"])
 _ITERATING = frozenset(["GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"])
 _TEXTS = (str, repr, ascii, format, hash, id)
@@ -264,7 +264,7 @@ def _text_of(item: Any) -> str:
         text = f"{item} {item!r}"
     except Exception:  # it does not print
         return f"the text of a {type(item).__name__}"
-    return f"the address of a {type(item).__name__} in its text" if _ADDRESS.search(text) else ""
+    return f"the address of a {type(item).__name__} in its text" if _ADDRESS in text else ""
 
 
 def _order_of(item: Any) -> str:
