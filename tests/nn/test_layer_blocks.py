@@ -14,7 +14,7 @@ from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.intertwiners.isotypic import isotypic_blocks
 from symcheck.nn import BasisLinear
 from symcheck.nn.block_product import FEWEST_INPUTS, BlockProduct
-from symcheck.representations import direct_sum, from_matrices, regular, signed_permutation, trivial
+from symcheck.representations import direct_sum, from_matrices, natural, regular, signed_permutation, trivial
 from symcheck.representations.representation import Representation
 
 C2, C3, C4, D4, S3, S4 = (
@@ -37,6 +37,8 @@ def _rotation(angle: float) -> Representation:
     return from_matrices(C3, [np.array([[c, -s], [s, c]])])
 
 
+# x -> x + 1 and x -> 2x modulo 7: the trivial representation, and one of complex type in three complex dimensions.
+ORDER_21 = natural(groups.from_permutations([[1, 2, 3, 4, 5, 6, 0], [0, 2, 4, 6, 1, 3, 5]]))
 SIGN = signed_permutation(C2, [[-1, -1, -1, -1]])
 PAIRS = {
     "regular C2": (regular(C2), regular(C2)),
@@ -47,6 +49,7 @@ PAIRS = {
     "complex type, several copies": (
         direct_sum(_rotation(2 * np.pi / 3), regular(C3)), direct_sum(regular(C3), _rotation(-2 * np.pi / 3)),
     ),
+    "complex type, several columns": (ORDER_21, ORDER_21),
 }  # fmt: skip
 
 
