@@ -32,6 +32,17 @@ def test_regular_features_take_the_sum_of_cubed_dimensions(group: groups.Group, 
     assert sum(block.products for block in blocks) == products
 
 
+def test_two_copies_of_complex_type_are_joined_by_complex_numbers() -> None:
+    rho = direct_sum(regular(C3), regular(C3))
+    blocks = isotypic_blocks(intertwiner_basis(rho, rho))
+    assert blocks is not None
+    (block,) = (block for block in blocks if block.width == 2)
+    numbers = block.weights.reshape(2, 2, 2, 2, -1).transpose(0, 2, 4, 1, 3)
+    turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    np.testing.assert_allclose(numbers @ turn, turn @ numbers, atol=1e-12)  # some units of rounding of entries up to 1
+    assert np.abs(numbers).max() > 0.1
+
+
 def _rotation(angle: float) -> Representation:
     c, s = np.cos(angle), np.sin(angle)
     return from_matrices(C3, [np.array([[c, -s], [s, c]])])
