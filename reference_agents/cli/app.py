@@ -135,8 +135,9 @@ def compare(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Folders of runs of one task, or results of other trainers: Monitor or TensorBoard
-            files, a W&B chart as .csv.",
+            metavar="DIR...",
+            help="Folders of runs of one task, or results of other trainers: Monitor or TensorBoard files, "
+            "a W&B chart as .csv.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("compare.html"),

@@ -123,8 +123,8 @@ EvaluationEvery = Annotated[
     ),
 ]
 EvaluationEpisodes = Annotated[
-    int | None, typer.Option("--evaluation-episodes", help="Per evaluation. Default: the preset's number.",
-    show_default=False)
+    int | None,
+    typer.Option("--evaluation-episodes", help="Per evaluation. Default: the preset's number.", show_default=False),
 ]
 
 

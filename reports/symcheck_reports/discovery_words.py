@@ -62,9 +62,8 @@ def rotation_sentence(rotation: DiscoveryRotation) -> str:
         if rotation.angle
         else "at a generic angle, which decides every angle"
     )
-    return (
-        f"{one_line(rotation.description, 400)}: {residuals}; {rotation.verdict} {tested}: {one_line(rotation.why, 400)}"
-    )
+    why = one_line(rotation.why, 400)
+    return f"{one_line(rotation.description, 400)}: {residuals}; {rotation.verdict} {tested}: {why}"
 
 
 def narrowing_lines(model: DiscoveryModel) -> list[str]:

@@ -32,8 +32,9 @@ class VerifyEnvOptions(EnvOptions):
         None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
     )
     layout: Any = option(
-        None, "Instead of a symmetry: a layout file (TOML) with the terms of a robot's observation. Its model gives the
-        mirror.",
+        None,
+        "Instead of a symmetry: a layout file (TOML) with the terms of a robot's observation; its model gives "
+        "the mirror.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 

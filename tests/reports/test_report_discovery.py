@@ -26,11 +26,26 @@ def model() -> DiscoveryModel:
     ]
     rotation = DiscoveryRotation("(state[0], state[1]) turns", 1e-7, 0.5, 90.0, "failed", "reward_invariance fails")
     return DiscoveryModel(
-        target="Mine-v0", verdict="passed", group="C2", order=2, spec='name = "Mine-v0 C2"\ngroup = "cyclic(2)"\n',
-        narrowing=(("16", "maps"), ("2", "compatible with the structure of the dynamics"), ("2", "verified on fresh
-        samples")), how="determinism check passed", candidates=candidates, rotations=[rotation], remarks=["state[3]
-        never changed in the visited states: left fixed"], names=["state[0]", "state[1]", "action[0]"], effects=[[0.0,
-        1.0, 0.0], [-0.5, 0.0, 1.0]], alpha=0.01, level=0.01 / 3, duration_s=0.5, command="symcheck discover Mine-v0",
+        target="Mine-v0",
+        verdict="passed",
+        group="C2",
+        order=2,
+        spec='name = "Mine-v0 C2"\ngroup = "cyclic(2)"\n',
+        narrowing=(
+            ("16", "maps"),
+            ("2", "compatible with the structure of the dynamics"),
+            ("2", "verified on fresh samples"),
+        ),
+        how="determinism check passed",
+        candidates=candidates,
+        rotations=[rotation],
+        remarks=["state[3] never changed in the visited states: left fixed"],
+        names=["state[0]", "state[1]", "action[0]"],
+        effects=[[0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]],
+        alpha=0.01,
+        level=0.01 / 3,
+        duration_s=0.5,
+        command="symcheck discover Mine-v0",
     )
 
 
