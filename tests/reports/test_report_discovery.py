@@ -87,5 +87,5 @@ def test_the_share_of_each_verification_stands_beside_the_whole_budget(model: Di
 def test_a_long_list_of_refusals_is_counted_on_the_terminal(model: DiscoveryModel) -> None:
     many = dataclasses.replace(model, candidates=[model.candidates[1]] * (SHOWN + 5))
     text = text_of(many)
-    assert text.count("failed ") == SHOWN
+    assert text.count("\nfailed ") == SHOWN
     assert "5 more candidates refused" in text
