@@ -32,7 +32,11 @@ def model() -> DiscoveryModel:
         group="C2",
         order=2,
         spec='name = "Mine-v0 C2"\ngroup = "cyclic(2)"\n',
-        narrowing=(("16", "maps"), ("2", "left by the structure of the dynamics"), ("2", "verified on fresh samples")),
+        narrowing=(
+            ("16", "maps"),
+            ("2", "compatible with the structure of the dynamics"),
+            ("2", "verified on fresh samples"),
+        ),
         how="determinism check passed",
         candidates=candidates,
         rotations=[rotation],
@@ -84,7 +88,7 @@ def test_the_share_of_each_verification_stands_beside_the_whole_budget(model: Di
 def test_a_long_list_of_refusals_is_counted_on_the_terminal(model: DiscoveryModel) -> None:
     many = dataclasses.replace(model, candidates=[model.candidates[1]] * (SHOWN + 5))
     text = text_of(many)
-    assert text.count("failed ") == SHOWN
+    assert text.count("\nfailed ") == SHOWN
     assert "5 more candidates refused" in text
 
 
