@@ -225,9 +225,9 @@ class _Stack:
             parts = self._pop(step.arg or 0)
             self._items.append(_collected(name, parts))
         elif name == "SET_UPDATE":
-            (more,) = self._pop()
-            if isinstance(more, frozenset) and isinstance(self._top(), set):
-                self._items[-1] = self._items[-1] | more
+            more, whole = self._pop()[0], self._pop()[0]
+            known = isinstance(whole, set) and isinstance(more, set | frozenset | list | tuple)
+            self._items.append(whole.union(more) if known else _Unknown(is_set=True))
         elif name in ("BUILD_STRING", *_FORMATTING):
             with_spec = name == "FORMAT_WITH_SPEC" or (name == "FORMAT_VALUE" and (step.arg or 0) & 4)
             self._pop((step.arg or 0) if name == "BUILD_STRING" else 1 + bool(with_spec))
