@@ -53,7 +53,7 @@ def write_report(folder: Path) -> int:
 
 
 def name_unfinished(folders: Sequence[Path]) -> None:
-    """Print the unfinished trainings below some folders, which are not drawn."""
+    """Print the unfinished training runs below some folders, which are not drawn."""
     for run in (run for folder in folders for run in find_unfinished(folder)):
         Console().print(
             f"not shown, because it is unfinished: {run.folder}; continue with: reference-agents train --resume "
