@@ -305,6 +305,14 @@ def test_a_goal_that_differs_between_episodes_takes_part_in_the_search():
     assert sorted(found.fields["observation"]) == [[-1, 1, -1, 1, -1, 1], [1, -1, 1, -1, 1, -1]]
 
 
+def test_a_symmetry_of_the_states_that_no_map_of_observations_shows_is_refused_and_listed():
+    found = search(worlds.SlantedPlane, samples=200)
+    assert (found.group["order"], found.fields["observation"]) == (2, [[1, -1]])
+    refused = [trial.why for trial in found.trials if trial.verdict == "refused"]
+    # All elements of D4 but the identity and what is accepted.
+    assert sum("no signed permutation of the observation matches it" in why for why in refused) == 6
+
+
 def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
