@@ -50,7 +50,7 @@ class Plane(Vector):
 
 
 class SlantedPlane(Plane):
-    """A plane shown with its first axis bent by the second: only the reflection of the second has an observation map."""
+    """A plane shown with its first axis bent: of its mirrors only that of the second axis maps observations."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         _, reward, *rest = super().step(action)
