@@ -544,6 +544,20 @@ def test_identical_parts_are_one_group_with_two_generators():
     assert moved == [3, 3]  # the heavier part stays
 
 
+def test_maps_that_are_refused_are_listed_before_those_that_were_never_tried():
+    # Without time for a run, refutations of the search itself are all that is known.
+    env = gym.make("CartPole-v1")
+    where = Spaces(env.observation_space, env.action_space, has_state=False)
+    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: 0.0, lambda event: None)
+    plain, still = SignedMap.identity(4), SignedMap.identity(2)
+    flips = [SignedMap.of(range(4), [-1 if i == k else 1 for i in range(4)]) for k in range(4)]
+    refuted = [Candidate(m, still, m, reward_agrees=False, refuted="rewards differ") for m in flips]
+    likely = [Candidate(m, SignedMap.of([1, 0]), m) for m in flips[:2]]
+    judged = decide([*likely, *refuted], Candidate(plain, still, plain), court)
+    verdicts = [trial.verdict for trial in judged.trials]
+    assert verdicts == ["refused"] * 4 + ["untried"] * 2
+
+
 @pytest.mark.parametrize("others", [(SignedMap.of([1, 0]),), ()])
 def test_an_action_map_that_fails_refutes_itself_alone(others):
     env = gym.make("CartPole-v1")
