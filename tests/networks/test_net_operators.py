@@ -68,6 +68,7 @@ RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "add": lambda t: torch.add(t, t[:, :1], alpha=0.5),
     "atan2": lambda t: torch.atan2(t[:, 0], t[:, 1]),
     "softplus": lambda t: F.softplus(t, beta=2.0, threshold=1.0),
+    "put": lambda t: put(t, accumulate=False) + 10 * put(t, accumulate=True),
     "shrunk": lambda t: F.hardshrink(t, 0.7) + 10 * F.softshrink(t, 0.3) + 100 * F.threshold(t, 0.2, 20.0),
 }
 # Capturing them takes a second and a half.
@@ -91,7 +92,6 @@ MORE_RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "scatter_add": lambda t: t.scatter_add(2, spread(t, 0, 1, 1), t[:, :, :3]),
     "scatter": lambda t: t.scatter(2, spread(t, 0, 3), t[:, :, 1:3]),
     "largest scattered": lambda t: t.scatter_reduce(2, spread(t, 0, 1, 1), t[:, :, 1:], "amax"),
-    "put": lambda t: put(t, accumulate=False) + 10 * put(t, accumulate=True),
     "through a view": written_through_a_view,
     "subtracted": lambda t: 1 - torch.sub(t, t[:, :1], alpha=0.5),
     "divided": lambda t: t / (t[:, :1].abs() + 1),
