@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.episodes import (
@@ -29,7 +30,7 @@ from symcheck.engine.episodes import (
 )
 from symcheck.engine.equations import Part
 from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
-from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
+from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import say_side
 from symcheck.spaces.coordinates import SpaceCodec, finite
@@ -74,6 +75,26 @@ class OutcomesByEpisode(NamedTuple):
     totals: Floats
 
 
+class _Given(NamedTuple):
+    """(s, a) of the steps of some episodes, and the fits on it.
+
+    Attributes:
+        covariates: shape (transitions, columns).
+        names: of these.
+        drawn: how many of the first are actions.
+        starts: row at which each episode begins.
+        coarse: the fit on constant, linear and quadratic terms.
+        fine: the fit on higher powers too.
+    """
+
+    covariates: Floats
+    names: list[str]
+    drawn: int
+    starts: npt.NDArray[np.intp]
+    coarse: Fit
+    fine: Fit
+
+
 class EpisodeColumns:
     """Columns of the episodes of one environment.
 
@@ -84,13 +105,15 @@ class EpisodeColumns:
 
     def __init__(self, view: Reduction, actions: SpaceCodec) -> None:
         self._view, self._actions = view, actions
+        self._latest: tuple[list[Transitions], _Given] | None = None
 
     def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
         """The outcomes of all steps, as the test of their means compares them."""
         episodes, pairs = [*group.plain, *group.mapped], len(group.plain)
-        starts = episode_starts(episodes)
+        given = self._given(episodes)
+        starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
-        ranked = rank_outcomes(targets, epsilon, polynomial(self._covariates(episodes)[0]))
+        ranked = rank_outcomes(targets, epsilon, given.coarse)
         scores = totals(ranked.scores, starts)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
@@ -102,11 +125,11 @@ class EpisodeColumns:
     def features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         """The features of one part that are compared under one element."""
         episodes = [*group.plain, *group.mapped]
-        starts = episode_starts(episodes)
-        covariates, names, drawn = self._covariates(episodes)
-        coarse, fine = polynomial(covariates), smooth_terms(covariates)
+        given = self._given(episodes)
+        covariates, names, drawn, starts = given.covariates, given.names, given.drawn, given.starts
+        coarse, fine = given.coarse, given.fine
         targets, target_names, epsilon = self._targets(part, episodes)
-        scores = score_outcomes(targets, epsilon, coarse)
+        scores = score_outcomes(rank_outcomes(targets, epsilon, coarse), coarse)
         columns = [
             (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
         ]
@@ -116,17 +139,17 @@ class EpisodeColumns:
         sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
-        if fine.shape[1] > coarse.shape[1]:
+        ranked = rank_outcomes(targets, epsilon, fine)
+        if fine.design.shape[1] > coarse.design.shape[1]:
             # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
-            sharp = score_outcomes(targets, epsilon, fine)
+            sharp = score_outcomes(ranked, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
         unusual, others = score_unusual(targets, target_names, epsilon, fine)
-        ranked = rank_outcomes(targets, epsilon, fine)
-        timed = time_terms(coarse, step_numbers(starts, len(scores)), targets, epsilon, ranked.residual)
+        timed = time_terms(coarse.design, step_numbers(starts, len(scores)), targets, epsilon, ranked.residual)
         if timed.shape[1]:
-            design = np.concatenate([fine, timed], axis=1)
-            unusual = np.concatenate([unusual, score_outcomes(targets, epsilon, design)], axis=1)
+            both = Fit(np.concatenate([fine.design, timed], axis=1))
+            unusual = np.concatenate([unusual, score_outcomes(rank_outcomes(targets, epsilon, both), both)], axis=1)
             others += [f"{name} given the step number" for name in target_names]
         rare, events = self._rare_events(part, episodes, ranked, target_names)
         for some, names in ((unusual, others), (rare, events)):
@@ -136,6 +159,17 @@ class EpisodeColumns:
                 means += plain
         scores = np.concatenate([scores, unusual], axis=1)
         return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
+
+    def _given(self, episodes: list[Transitions]) -> _Given:
+        """What all parts of the same episodes share."""
+        known, given = self._latest or ([], None)
+        # The episodes are kept, so that no other ones have their addresses.
+        if given is None or [*map(id, known)] != [*map(id, episodes)]:
+            covariates, names, drawn = self._covariates(episodes)
+            fits = Fit(polynomial(covariates)), Fit(smooth_terms(covariates))
+            given = _Given(covariates, names, drawn, episode_starts(episodes), *fits)
+            self._latest = episodes, given
+        return given
 
     def _rare_events(
         self, part: Part, episodes: list[Transitions], ranked: RankedOutcomes, names: list[str]

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.engine.episodes import score_unusual
+from symcheck.engine.regression import Fit, polynomial
 
 MIRROR = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1, -1]], action=[[1, 0]])
 
@@ -41,6 +43,8 @@ class Cart(gym.Env[Any, Any]):
             reward += 0.3 * (0.8 < (x if self.bad else abs(x)) < 0.9 and 0.2 < (v if self.bad else abs(v)) < 0.4)
         if self.kind == "hidden time":
             reward = reward * 0.99**self.t + 0.02 * x * self.bad
+        if self.kind in {"penalty", "no number"} and (x if self.bad else abs(x)) > 0.9:
+            reward = -1.0 if self.kind == "penalty" else np.nan
         wall = 1.2 - 0.03 * (self.bad and x < 0)
         over = self.kind == "wall" and abs(x) > wall
         cut = self.kind == "limit" and self.t >= 130 - 10 * faulty
@@ -60,6 +64,8 @@ class Settable(Cart):
 KINDS = [
     ("cell", "reward"),
     ("wall", "termination"),
+    ("no number", "reward"),
+    pytest.param("penalty", "reward", marks=pytest.mark.long),
     pytest.param("hidden time", "reward", marks=pytest.mark.long),
     pytest.param("limit", "termination", marks=pytest.mark.long),
 ]
@@ -81,3 +87,23 @@ def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_the_claim
     assert "steps with number 61 in" in str(result.reason)
     world = gym.wrappers.TimeLimit(Settable(kind="plain", bad=False), 120)
     assert sc.verify_env(lambda: world, MIRROR, samples=500).verdict == "passed"
+
+
+def test_a_fit_to_the_known_rows_is_that_of_these_rows_alone() -> None:
+    x = np.linspace(-1, 1, 400)
+    design, target = polynomial(x[:, None]), np.stack([x**2, x, x**2], axis=1)
+    known = np.stack([x < 0.5, np.ones(400, bool), x < 0.5], axis=1)
+    explained = Fit(design).of(np.where(known, target, -7.0), known)
+    np.testing.assert_allclose(explained, target, atol=1e-6)
+    assert np.abs(Fit(design).of(np.where(known, target, -7.0)) - target)[:, 0].max() > 1
+
+
+def test_frequent_values_among_many_others_are_told_apart_from_them() -> None:
+    x = np.linspace(-1, 1, 1000)
+    reward = np.where(x > 0.8, np.nan, -(x**2))
+    scores, names = score_unusual(reward[:, None], ["reward"], np.full(1, 1e-16), Fit(polynomial(x[:, None])))
+    assert names == ["reward where it is not nan", "[reward = nan]"]
+    assert not scores[x > 0.8, 0].any()
+    assert scores[x > 0.81, 1].min() > scores[x < 0.79, 1].max()
+    # Of whole numbers each may be frequent, and none stands out.
+    assert score_unusual((np.arange(1000.0) % 7)[:, None], ["reward"], np.zeros(1), Fit(np.ones((1000, 1))))[1] == []

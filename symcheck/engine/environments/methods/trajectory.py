@@ -306,8 +306,17 @@ class TrajectoryEvidence:
         outcomes = self._columns.outcomes(part, group)
         rng = self.bench.rng(f"promises of {part}")
         detectable = detectable_change(*outcomes, critical=critical, rng=rng)
-        unit, region = "standard deviations of an episode's total", state("region_episodes", episodes=episodes)
+        unit = "standard deviations of an episode's total"
+        region = state("region_episodes", episodes=episodes, **self._last_step(group))
         return shift_bound(detectable, episodes, self.bench.options.alpha, unit=unit, region=region)
+
+    def _last_step(self, group: EpisodePairs) -> dict[str, int]:
+        """The number of the last step compared, as a field of statements, if episodes go on after it."""
+        played = [*group.plain, *group.mapped]
+        last = max(len(each.rewards) for each in played)
+        # An end at the limit of a TimeLimit wrapper is no outcome, but no step comes after it either.
+        goes_on = any(len(each.rewards) == last and not each.ended[-1] for each in played)
+        return {"last_step": last} if goes_on and last != self.bench.pairs.stepper.time_limit else {}
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that it was requested."""
