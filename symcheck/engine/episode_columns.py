@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,9 +31,10 @@ from symcheck.engine.episodes import (
     what_followed,
 )
 from symcheck.engine.equations import Part
+from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
-from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
+from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import say_side
 from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
@@ -101,10 +104,12 @@ class EpisodeColumns:
     Args:
         view: the form in which observations are compared.
         actions: the codec of the action space.
+        exact: whether images are not rounded, so that even coarse dtypes are rounded alike on both sides.
     """
 
-    def __init__(self, view: Reduction, actions: SpaceCodec) -> None:
+    def __init__(self, view: Reduction, actions: SpaceCodec, *, exact: bool = False) -> None:
         self._view, self._actions = view, actions
+        self._coarsest = FLOAT32_EPSILON if exact else math.inf
         self._latest: tuple[list[Transitions], _Given] | None = None
 
     def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
@@ -122,21 +127,21 @@ class EpisodeColumns:
             totals(finite(ranked.residual), starts),
         )
 
+    def rounding(self, part: Part, group: EpisodePairs) -> float:
+        """The largest difference in some outcome that would count as rounding; 0 if every difference counts."""
+        episodes = [*group.plain, *group.mapped]
+        targets, _, epsilon = self._targets(part, episodes)
+        ranked = rank_outcomes(targets, epsilon, self._given(episodes).coarse)
+        return float(WIDEST_TIE * np.median(ranked.tie[:, ~ranked.repeating], axis=0).max(initial=0.0))
+
     def features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         """The features of one part that are compared under one element."""
         episodes = [*group.plain, *group.mapped]
         given = self._given(episodes)
-        covariates, names, drawn, starts = given.covariates, given.names, given.drawn, given.starts
-        coarse, fine = given.coarse, given.fine
+        starts, coarse, fine = given.starts, given.coarse, given.fine
         targets, target_names, epsilon = self._targets(part, episodes)
         scores = score_outcomes(rank_outcomes(targets, epsilon, coarse), coarse)
-        columns = [
-            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
-        ]
-        numbered = step_sides(step_numbers(starts, len(scores)))
-        # Of one outcome; the coordinates of a next state would multiply them.
-        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
-        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
+        sides = self._sides(given, joint=len(target_names) == 1)
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         ranked = rank_outcomes(targets, epsilon, fine)
@@ -158,7 +163,42 @@ class EpisodeColumns:
                 named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
                 means += plain
         scores = np.concatenate([scores, unusual], axis=1)
-        return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
+        return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
+
+    def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
+        """How much a named feature differs between episodes and their images, as fields of statements.
+
+        Returns:
+            `size`, the difference of the means of a step, `deviations`, both standard deviations, or neither.
+        """
+        episodes = [*group.plain, *group.mapped]
+        given = self._given(episodes)
+        targets, target_names, epsilon = self._targets(part, episodes)
+        sides = self._sides(given, joint=len(target_names) == 1)
+        known = [("", np.ones(len(targets))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
+        for (text, side), (j, target), moment in itertools.product(known, enumerate(target_names), ("mean", "spread")):
+            if name == f"{moment} of {target}{text}":
+                column, unit = targets[:, [j]], epsilon[[j]]
+                rest = rank_outcomes(column, unit, given.coarse).residual[:, 0]
+                first = np.arange(len(rest)) < given.starts[len(group.plain)]
+                there = (side > 0) & np.isfinite(rest) & ~bulk(column, unit).far[:, 0]
+                own, images = rest[there & first], rest[there & ~first]
+                if len(own) and len(images):
+                    deviations = [float(own.std()), float(images.std())]
+                    size = float(abs(own.mean() - images.mean()))
+                    return {"size": size} if moment == "mean" else {"deviations": deviations}
+        return {}
+
+    def _sides(self, given: _Given, *, joint: bool) -> Sides:
+        """The subsets of steps by which features are told apart; of one outcome also by two coordinates jointly."""
+        covariates, names, drawn = given.covariates, given.names, given.drawn
+        columns = [
+            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
+        ]
+        numbered = step_sides(step_numbers(given.starts, len(covariates)))
+        # The coordinates of a next state would multiply them.
+        pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
+        return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
 
     def _given(self, episodes: list[Transitions]) -> _Given:
         """What all parts of the same episodes share."""
@@ -213,7 +253,7 @@ class EpisodeColumns:
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """The outcomes of (s, a), their names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
-        given = coarsest_unit(self._view.coordinates, self._actions.coordinates)
+        given = min(self._coarsest, coarsest_unit(self._view.coordinates, self._actions.coordinates))
         if part == "reward":
             return outcomes, [part], np.full(1, max(given, FLOAT32_EPSILON if in_float32(outcomes) else 0.0))
         if part == "termination":
@@ -222,6 +262,7 @@ class EpisodeColumns:
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
         kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        own = np.where(coordinates.epsilon > 0, np.maximum(coordinates.epsilon, given), 0.0)
+        units = np.minimum(coordinates.epsilon, self._coarsest)
+        own = np.where(units > 0, np.maximum(units, given), 0.0)
         epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
         return following[:, kept], [names[j] for j in kept], epsilon[kept]

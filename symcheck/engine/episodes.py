@@ -14,7 +14,7 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import Fit, fitted
-from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+from symcheck.engine.scales import FLOAT64_EPSILON, Bulk, bulk
 from symcheck.spaces.coordinates import finite
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
@@ -116,11 +116,13 @@ class RankedOutcomes(NamedTuple):
         scores: normal scores.
         residual: the part of the outcome that (s, a) does not explain.
         repeating: the columns whose values were ranked instead of their residuals, shape (targets,).
+        tie: the difference up to which neighbouring residuals count as the same.
     """
 
     scores: Floats
     residual: Floats
     repeating: Bools
+    tie: Floats
 
 
 def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
@@ -131,15 +133,20 @@ def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
         epsilon: rounding unit of each column.
         fit: on terms of (s, a).
     """
-    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
+    known, tie = _same_values(targets, epsilon)
+    residual = known.without(fit.of(known.filled, np.isfinite(targets) & ~known.far))
+    repeating = repeating_columns(targets)
+    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating, tie)
+
+
+def _same_values(targets: Floats, epsilon: Floats) -> tuple[Bulk, Floats]:
+    """The outliers of outcomes, and the difference up to which neighbouring values are the same, shape (n, targets)."""
+    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     known = bulk(targets, epsilon)
     # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
     # value that repeats is another float of the same value.
-    tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
-    residual = known.without(fit.of(known.filled, np.isfinite(targets) & ~known.far))
-    repeating = repeating_columns(targets)
-    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating)
+    return known, known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
 
 
 def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
@@ -177,8 +184,10 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) 
     """
     columns: list[Floats] = []
     described: list[str] = []
+    _, tie = _same_values(targets, epsilon)
+    ranks = normal_scores(targets, tie)  # the same for values that differ by rounding
     for j, name in enumerate(names):
-        frequent, others, where = _frequent_values(targets[:, j])
+        frequent, others, where = _frequent_values(targets[:, j], ranks[:, j])
         rows = np.flatnonzero(others)
         if len(rows) < _FEWEST_OTHERS:
             continue
@@ -193,20 +202,19 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) 
     return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
 
 
-def _frequent_values(column: Floats) -> tuple[Floats, Bools, Floats]:
+def _frequent_values(column: Floats, ranks: Floats) -> tuple[Floats, Bools, Floats]:
     """The frequent values of a column, the rows of all others, and an indicator for each value where the others vary.
 
     If the others take few values, only the most frequent value counts, and only where it is usual.
     """
-    values, place, count = np.unique(column, return_inverse=True, return_counts=True)
+    _, first, place, count = np.unique(ranks, return_index=True, return_inverse=True, return_counts=True)
     often = np.flatnonzero(count > _ATOM * len(column))
-    if 0 < len(often) <= min(_MOST_ATOMS, len(values) - _VARYING):
-        others = ~np.isin(place, often)
-        return values[often], others, (place[:, None] == often).astype(np.float64)
+    if 0 < len(often) <= min(_MOST_ATOMS, len(count) - _VARYING):
+        return column[first[often]], ~np.isin(place, often), (place[:, None] == often).astype(np.float64)
     most = int(count.argmax())
     # Of two values the rarer one has no order.
-    others = (place != most) & (len(values) > 2 and count[most] >= _USUAL * len(column))
-    return values[[most]], others, np.zeros((len(column), 0))
+    others = (place != most) & (len(count) > 2 and count[most] >= _USUAL * len(column))
+    return column[first[[most]]], others, np.zeros((len(column), 0))
 
 
 def episode_starts(episodes: list[Transitions]) -> npt.NDArray[np.intp]:

@@ -35,12 +35,14 @@ class Cart(gym.Env[Any, Any]):
         push = 0.2 * int(action) - 0.1
         if self.kind == "one step" and self.t == 60:
             push += 0.05 if self.bad else push
-        v = 0.9 * v + push
+        v = 0.9 * v + push + 0.003 * (self.bad and self.kind == "half")
         x, self.t = x + 0.1 * v, self.t + 1
         self.s = np.array([x, v])
         reward = -(x**2)
         if self.kind == "cell":
             reward += 0.3 * (0.8 < (x if self.bad else abs(x)) < 0.9 and 0.2 < (v if self.bad else abs(v)) < 0.4)
+        if self.kind == "side":
+            reward += 0.05 * np.sign(x) * self.bad
         if self.kind == "hidden time":
             reward = reward * 0.99**self.t + 0.02 * x * self.bad
         if self.kind in {"penalty", "no number"} and (x if self.bad else abs(x)) > 0.9:
@@ -61,6 +63,20 @@ class Settable(Cart):
         self.s = np.array(state, float)
 
 
+class Half(Cart):
+    """Observed in float16."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float16)
+
+    def step(self, action: Any) -> Any:
+        observation, *rest = super().step(action)
+        return observation.astype(np.float16), *rest
+
+    def reset(self, **given: Any) -> Any:
+        observation, info = super().reset(**given)
+        return observation.astype(np.float16), info
+
+
 KINDS = [
     ("cell", "reward"),
     ("wall", "termination"),
@@ -77,6 +93,27 @@ def test_what_happens_in_few_steps_is_seen_and_its_twin_passes(kind: str, name: 
         report = sc.verify_env(lambda bad=bad: Cart(kind=kind, bad=bad), MIRROR, samples=5000)
         assert report[f"{name}_invariance"].verdict == verdict
         assert report["transition_invariance"].verdict == "passed"
+
+
+def test_the_size_of_what_differs_is_told() -> None:
+    report = sc.verify_env(lambda: Cart(kind="side", bad=True), MIRROR, samples=3000)
+    fields = report["reward_invariance"].causes[0].fields
+    assert fields["feature"].endswith("is high, against low")
+    assert 0.07 < fields["size"] < 0.13  # 0.05 more on one side, and as much less on its image
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_less_than_the_rounding_of_a_coarse_dtype_is_seen_where_images_are_exact(bad: bool) -> None:
+    result = sc.verify_env(lambda: Half(kind="half", bad=bad), MIRROR, samples=3000)["transition_invariance"]
+    assert result.verdict == ("failed" if bad else "passed")
+
+
+def test_what_happens_after_the_last_step_compared_is_not_promised() -> None:
+    report = sc.verify_env(lambda: Cart(kind="one step", bad=False), MIRROR, samples=1500)
+    assert report["reward_invariance"].bound["region"].fields["last_step"] == 100
+    limited = gym.wrappers.TimeLimit(Cart(kind="one step", bad=False), 100)
+    report = sc.verify_env(lambda: limited, MIRROR, samples=1500)
+    assert "last_step" not in report["reward_invariance"].bound["region"].fields
 
 
 def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_the_claim_undecided() -> None:
