@@ -231,9 +231,9 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
     """Named 0/1 indicators of the step number, which reveal a hidden clock that no episode total shows."""
     late = numbers > np.median(numbers)
     return [
-        ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
-        ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
-        ("late in episodes, against early", late.astype(np.float64)),
+        ("in the first step compared with later ones", (numbers == 0).astype(np.float64)),
+        ("in even steps compared with odd ones", (numbers % 2 == 0).astype(np.float64)),
+        ("late in episodes compared with early", late.astype(np.float64)),
     ]
 
 
@@ -274,7 +274,7 @@ def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
     pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
     return [
         (
-            f"where {names[i]} and {names[j]} are both high or both low, against elsewhere",
+            f"where {names[i]} and {names[j]} are both high or both low compared with elsewhere",
             (columns[:, i] * columns[:, j] > 0).astype(np.float64),
         )
         for i, j in pairs
