@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
-from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -27,6 +27,7 @@ from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import (
     FEWEST_STEPS,
     Rollouts,
+    count_alike,
     join_rollouts,
     play_short,
     roll,
@@ -45,6 +46,7 @@ _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _MOST_HEARD = 2_000  # candidates that episodes are asked about
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
+_FEWEST_EPISODES, _FEW_ERRORS = 20, 3.0  # below, standard errors are themselves known badly
 _RIDGE = 1e-6
 _ROUNDING = 1e-9  # of numbers of the size of a step: means that are zero but for rounding are zero
 _FURTHER, _SHORT = 12_000, 30  # steps where maps are too many to list, of short episodes: starts tell goals and masks
@@ -169,11 +171,14 @@ def _standard_errors(lab: Laboratory, rollouts: Rollouts, design: Floats, left: 
     alone = np.sqrt(share.T**2 @ left**2)
     made = [sum_by_episode(share * own[:, None], rollouts.episode) for own in left.T]
     together = np.stack([np.sqrt((each**2).sum(axis=0)) for each in made], axis=1)
+    together *= 1.0 if count_alike(rollouts) >= _FEWEST_EPISODES else _FEW_ERRORS
     return np.asarray(np.maximum(alone, together))
 
 
 def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
     """Moments that a symmetry preserves whatever the action map: of steps, and of outcomes with where they are."""
+    if count_alike(rollouts) < _FEWEST_EPISODES:
+        return ()  # how far their means are off is not known
     moved, place = rollouts.after - rollouts.before, rollouts.after - _middle_of(lab)
     size, one = np.abs(moved), np.ones((len(moved), 1))
     made = [_moments(moved, moved, rollouts, signed=True), _moments(size, size, rollouts, signed=False)]
@@ -212,12 +217,29 @@ def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(alike, dtype=np.int64)
 
 
-def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+def preserving_maps(lab: Laboratory, rollouts: Rollouts) -> tuple[Structure, Found]:
+    """The table of effects, and the signed permutations that preserve it and the moments of episodes.
+
+    Args:
+        lab: the environment.
+        rollouts: its steps; more are played where these are one long episode, or leave too many maps to list.
+
+    Returns:
+        The table and the maps.
+    """
+    if count_alike(rollouts) < _FEWEST_EPISODES:
+        short = play_short(lab, _FURTHER // 3, _LONGEST)
+        rollouts = join_rollouts(*short) if len(short) >= _FEWEST_EPISODES else rollouts
     structure = effects_of(lab, rollouts)
     left = automorphisms(structure)
-    if not left.complete and lab.in_time(_HEARING):
-        structure = effects_of(lab, join_rollouts(rollouts, play_short(lab, _FURTHER, _SHORT)))
+    if not left.complete:
+        structure = effects_of(lab, join_rollouts(rollouts, *play_short(lab, _FURTHER, _SHORT)))
         left = automorphisms(structure)
+    return structure, left
+
+
+def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+    structure, left = preserving_maps(lab, rollouts)
     dim = structure.dim
     proposals = Proposals(
         space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")

@@ -73,8 +73,20 @@ def roll(lab: Laboratory) -> Rollouts:
     return Rollouts(before[usable], after[usable], actions[usable], rewards[usable], ended[usable], episode[usable])
 
 
-def play_short(lab: Laboratory, steps: int, longest: int) -> Rollouts:
-    """Further steps, of short episodes; fewer if time is up."""
+def count_alike(rollouts: Rollouts) -> float:
+    """The number of episodes of equal length that would tell as much as these.
+
+    Example:
+        >>> rows, numbers = np.zeros((4, 1)), np.zeros(4)
+        >>> count_alike(Rollouts(rows, rows, rows, numbers, numbers > 0, np.array([1, 1, 2, 2])))
+        2.0
+    """
+    lengths = np.unique(rollouts.episode, return_counts=True)[1]
+    return float(lengths.sum() ** 2 / (lengths**2).sum())
+
+
+def play_short(lab: Laboratory, steps: int, longest: int) -> list[Rollouts]:
+    """Further steps, of short episodes, one by one; fewer if time is up."""
     codec, parts = lab.stepper.codec, []  # type: Any, list[Rollouts]
     taken = 0
     while taken < steps and lab.in_time(_GATHERING):
@@ -86,7 +98,7 @@ def play_short(lab: Laboratory, steps: int, longest: int) -> Rollouts:
             ended = np.array([step.terminated for step in played.steps], dtype=bool)
             number = np.full(len(rewards), len(parts))
             parts.append(Rollouts(seen[:-1], seen[1:], action_features(lab, played.actions), rewards, ended, number))
-    return join_rollouts(*parts)
+    return parts
 
 
 def join_rollouts(*parts: Rollouts) -> Rollouts:

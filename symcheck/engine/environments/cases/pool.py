@@ -244,7 +244,7 @@ def _explore(
             taken += 1
             if step.terminated or step.truncated:
                 pool.ends.append(Visit(visited, action, step))
-            # A counter of the environment's own that setting a state leaves running would cut off every run from now on.
+            # A counter of its own, which setting a state leaves running, would cut off every run from now on.
             counts_steps |= step.truncated and not step.terminated
             if step.terminated or step.truncated or taken >= steps:
                 break
