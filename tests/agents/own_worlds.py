@@ -151,6 +151,8 @@ grid = sc.Symmetry(
 )
 exchange = sc.Symmetry("exchange", C2, observation=[[1, 0]], action=[[1, 0]])
 thrust = sc.Symmetry("half turn", C2, observation=[[-1, -1]], action=[{"signs": [-1, -1], "offset": [10, 10]}])
+outward = sc.Symmetry("half turn", C2, observation=[[-1, -1]], action=[[-1, -1]])
+outward_callable = sc.Symmetry("half turn", C2, observation=[lambda o: -o], action=[lambda a, o: 9 - a])
 callables = sc.Symmetry("exchange", C2, observation=[lambda o: o[::-1]], action=[lambda a, o: a[::-1]])
 parts = sc.Symmetry(
     "half turn",

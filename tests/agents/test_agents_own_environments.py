@@ -184,6 +184,8 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
         ("Point", "curved", "expected a linear or affine map, which layers can carry"),
         ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on Dict"),
+        ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
+        ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
     ],
 )
 def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: str, message: str) -> None:
