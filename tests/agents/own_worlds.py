@@ -119,6 +119,14 @@ class TwoRewards(Point):
         return (seen, [-1.0, reward] if self.steps == 8 else reward, *rest)
 
 
+class TextReward(Point):
+    """Pays a number as text in its eighth step."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        seen, reward, *rest = super().step(action)
+        return (seen, f"{reward:.3f}" if self.steps == 8 else reward, *rest)
+
+
 class OldStep(Point):
     """Returns one flag for both ends in its eighth step, as environments of Gym did."""
 
