@@ -315,14 +315,12 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 # Settings that were better in short trials, which docs/agents.md lists: less exploration and a shorter horizon where
-# rewards are dense, and more updates on smaller batches for a body that learns to run.
+# rewards are dense, and more updates on smaller batches for Ant.
 _KNOWN: dict[str, dict[str, Any]] = {
-    "HalfCheetah": {
-        "discount": 0.98, "initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "gae_lambda": 0.92,
-    },
+    "HalfCheetah": {"discount": 0.98, "initial_deviation": 0.3},
     "Ant": {"initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "clip": 0.1, "epochs": 20},
     "Reacher": {"discount": 0.9, "initial_deviation": 0.3},
-}  # fmt: skip
+}
 _KNOWN_RATES = {"Ant": 0.0001}
 
 
@@ -379,6 +377,16 @@ _SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
     ("cartpole", "tuned"): {
         **dict.fromkeys(("equivariant", "extractor"), 0.01),
         **dict.fromkeys(("nullspace", "random", "mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.005),
+    },
+    ("acrobot", "tuned"): {
+        **dict.fromkeys(("equivariant", "extractor"), 0.01),
+        **dict.fromkeys(("nullspace", "mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.001),
+        "random": 0.003,
+    },
+    ("pendulum", "control"): {
+        **dict.fromkeys(("equivariant", "extractor", "nullspace"), 0.003),
+        **dict.fromkeys(("mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.001),
+        "random": 0.01,
     },
     ("gridworld", "tuned"): {
         **dict.fromkeys(("equivariant", "extractor"), 0.003),
