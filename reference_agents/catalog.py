@@ -151,7 +151,7 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("nullspace", "nullspace", (64, 64), 0.005, "the same sizes, weights orthogonal to every intertwiner"),
     NetworkPlan("random", "random", (64, 64), 0.001, "the same sizes, weights in a random full-rank basis"),
     NetworkPlan("mlp", "dense", (64, 128), 0.001, "plain multilayer perceptron, 64 and 128 units"),
-    NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, twice 128 units"),
+    NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, two layers of 128 units"),
     NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers, unconstrained heads", free_heads=True),
     NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on randomly mirrored pairs", views="augmented"),
     NetworkPlan("averaged", "dense", (64, 128), 0.001, "mlp, policies of all views averaged", views="averaged"),
@@ -160,7 +160,7 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("nullspace-deep", "nullspace", (64,) * 4, 0.005, "four layers, weights orthogonal to intertwiners"),
     NetworkPlan("random-deep", "random", (64,) * 4, 0.001, "four layers, weights in a random full-rank basis"),
     NetworkPlan("mlp-deep", "dense", (64, 128, 128, 128), 0.001, "plain multilayer perceptron of four layers"),
-    NetworkPlan("mlp-wide-deep", "dense", (128,) * 4, 0.001, "plain multilayer perceptron, four times 128 units"),
+    NetworkPlan("mlp-wide-deep", "dense", (128,) * 4, 0.001, "plain multilayer perceptron, four layers of 128 units"),
 )
 
 _WINDOWS = (Convolution(7, 2), Convolution(5, 1))

@@ -41,7 +41,7 @@ SECONDS = 10.0
 DIGEST, LOCK_FILE = "digest", ".lock"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 _SOURCES = ("network_source", "environment_source", "symmetry_source")
-_UNREADABLE = "Give the folder in which the training said it was saved; it exists from the start of the training."
+_UNREADABLE = "Give the folder that the training printed; it exists from the start of the training."
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,10 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
         return f"{name}: your code raised {text} ({place}). {kept}", UNUSABLE
     if isinstance(error, MemoryError):
         return f"{name}: out of memory: {text}. Use fewer --samples, or a larger machine. {kept}", BROKEN
-    return f"{name}: internal error: {text}. {kept} Please report it, with what `symcheck doctor` prints.", BROKEN
+    return (
+        f"{name}: internal error: {text}. {kept} Please report it together with the output of `symcheck doctor`.",
+        BROKEN,
+    )
 
 
 def write_traceback(name: str, text: str) -> str | None:

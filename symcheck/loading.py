@@ -101,7 +101,7 @@ def _load_module(name: str, where: str) -> ModuleType:
             raise TargetError(
                 f"no module named {error.name!r} (looked in {Path.cwd()} and the Python path).",
                 where=where,
-                remedy="Check the name, or install the package that holds it.",
+                remedy="Check the name, or install the package that contains it.",
             ) from error
         raise _import_failure(name, error, where) from error
     except (Exception, SystemExit) as error:

@@ -136,7 +136,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Folders of runs of one task; of other trainers, Monitor or TensorBoard files, a W&B chart as .csv.",
+            help="Folders of runs of one task, or results of other trainers: Monitor or TensorBoard files, "
+            "a W&B chart as .csv.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("compare.html"),
@@ -167,9 +168,9 @@ def curves(
 @app.command("list")
 def list_(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A folder of runs: list those.", show_default=False)
+        Path | None, typer.Argument(metavar="DIR", help="A folder of runs to list.", show_default=False)
     ] = None,
-    settings: Annotated[bool, typer.Option("--settings", help="List what --set can change.")] = False,
+    settings: Annotated[bool, typer.Option("--settings", help="List the settings that --set can change.")] = False,
 ) -> None:
     """List the tasks and the networks that each of them takes, the settings, or the runs below a folder.
 

@@ -57,7 +57,7 @@ Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds: 0, 
 LearningRates = Annotated[
     str | None,
     typer.Option(
-        "--learning-rate", metavar="X,Y,...", help="One or several; each with every seed.", show_default=False
+        "--learning-rate", metavar="X,Y,...", help="One or several rates, each with every seed.", show_default=False
     ),
 ]
 Steps = Annotated[
@@ -110,7 +110,7 @@ MaxEpisodeSteps = Annotated[
     int | None,
     typer.Option(
         "--max-episode-steps",
-        help="Cut episodes after this many steps; 1,000 where TARGET states no limit.",
+        help="Truncate episodes after this many steps. Default: 1,000 if TARGET has no limit.",
         show_default=False,
     ),
 ]
@@ -123,7 +123,8 @@ EvaluationEvery = Annotated[
     ),
 ]
 EvaluationEpisodes = Annotated[
-    int | None, typer.Option("--evaluation-episodes", help="Of each evaluation; the preset's.", show_default=False)
+    int | None,
+    typer.Option("--evaluation-episodes", help="Per evaluation. Default: the preset's number.", show_default=False),
 ]
 
 

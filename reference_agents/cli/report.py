@@ -20,12 +20,12 @@ from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, S
 from symcheck_reports.curves import render_curves
 
 CHOSEN_APART = (
-    "Where a network was trained at several learning rates, the one with the largest area under the median curve of "
-    "the even seeds is drawn, and only its odd seeds are shown: none of them took part in the choice."
+    "If a network was trained at several learning rates, the page shows the rate with the largest area under the "
+    "median curve of the even seeds. Only its odd seeds are shown; they did not influence the choice."
 )
 CHOSEN_TOGETHER = (
-    "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
-    "drawn. It was chosen on the seeds that are shown, which favours every network trained at several rates."
+    "If a network was trained at several learning rates, the page shows the rate with the largest area under its "
+    "median curve. It was chosen on the seeds that are shown, which favours networks trained at several rates."
 )
 # With fewer seeds, each half would be too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4

@@ -132,7 +132,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     with display(title, total, console, hidden=request.quiet) as shown:
         if (limit := unstated_limit(job)) is not None:
             say(
-                f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
+                f"{job.task.environment} has no time limit; episodes are truncated after {limit:,} steps "
                 "(--max-episode-steps)"
             )
         if note:
@@ -209,7 +209,7 @@ class _Plan:
             return train_on_device(job, on_progress=self.on_progress)
         if job.device == "cuda":
             reason = why_on_host(job) or f"there are {len(parts)} parts"
-            self.say(f"environments are stepped on the processor, which is slower: {reason}")
+            self.say(f"environments are stepped on the CPU, which is slower: {reason}")
         if len(parts) > 1:
             return train_in_processes(job, parts, processes=processes, checkpoints=files, on_progress=self.on_progress)
         writer, state = Checkpointer(files[0], on_problem=self.say), read_state(files[0])

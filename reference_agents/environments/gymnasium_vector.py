@@ -156,7 +156,8 @@ class GymnasiumVector:
         # NaN observations equal themselves here.
         if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
             raise TargetError(
-                f"expected {self._encoded.label!r} to repeat itself from the same seeds and actions, but it does not.",
+                f"expected {self._encoded.label!r} to reproduce its episodes from the same seeds and actions, but it "
+                "does not.",
                 where="--resume",
                 remedy="Such a training cannot be resumed bit for bit: start a new one.",
             )

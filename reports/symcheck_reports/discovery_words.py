@@ -57,15 +57,13 @@ def rotation_sentence(rotation: DiscoveryRotation) -> str:
     """A sentence on a continuous symmetry: its residuals, and the verification at a generic or a finite angle."""
     reward = scientific(rotation.reward_residual)
     residuals = f"residual {scientific(rotation.residual)} in the dynamics, {reward} in the reward"
-    turned = (
-        f"turned by {rotation.angle:g} degrees"
+    tested = (
+        f"under a rotation by {rotation.angle:g} degrees"
         if rotation.angle
-        else "at a generic angle, and therefore at every angle,"
+        else "at a generic angle, which decides every angle"
     )
-    return (
-        f"{one_line(rotation.description, 400)}: {residuals}; {turned} it is "
-        f"{rotation.verdict}: {one_line(rotation.why, 400)}"
-    )
+    why = one_line(rotation.why, 400)
+    return f"{one_line(rotation.description, 400)}: {residuals}; {rotation.verdict} {tested}: {why}"
 
 
 def narrowing_lines(model: DiscoveryModel) -> list[str]:

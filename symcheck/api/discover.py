@@ -71,7 +71,7 @@ class Discovered:
         """
         if not self.result.fields:
             raise SymcheckError(
-                f"no symmetry of {self.result.target} was verified that a SPEC file can hold.", where="save_spec"
+                f"no symmetry of {self.result.target} that a SPEC file can express was verified.", where="save_spec"
             )
         return write_text(path, self.spec)
 

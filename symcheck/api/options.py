@@ -33,7 +33,8 @@ class VerifyEnvOptions(EnvOptions):
     )
     layout: Any = option(
         None,
-        "Instead of a symmetry: a TOML file with the terms of a robot's observation; its model gives the mirror.",
+        "Instead of a symmetry: a layout file (TOML) with the terms of a robot's observation; its model gives "
+        "the mirror.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 

@@ -77,7 +77,7 @@ def _print_discovery(found: Discovered, *, quiet: bool, show_spec: bool) -> None
 def _write(found: Discovered, out: Path | None, html: Path | None, json_path: Path | None, *, quiet: bool) -> None:
     # The search succeeded all the same: this is a remark, not an error.
     if out is not None and not found.spec:
-        typer.echo(f"not written: {out}, as no symmetry was verified that a SPEC file can hold", err=True)
+        typer.echo(f"not written: {out}, because no symmetry that a SPEC file can express was verified", err=True)
         out = None
     for path, save in ((out, found.save_spec), (html, found.save_html), (json_path, found.save_json)):
         if path is not None:

@@ -36,7 +36,7 @@ def discover_board(target: str, adapter: str | None, out: Path | None, given: Ma
     holds = discovered.verdict in ("passed", "proved")
     typer.echo((discovered.group["name"] if holds else "none") if quiet else discovered.to_text().rstrip())
     if out is not None and not holds:
-        typer.echo(f"not written: {out}, as no symmetry was verified", err=True)
+        typer.echo(f"not written: {out}, because no symmetry was verified", err=True)
     writers = [(out, discovered.save)] if holds else []
     if discovered.report is not None:
         writers += [(html, discovered.report.save_html), (json_path, discovered.report.save_json)]

@@ -52,12 +52,12 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="symcheck",
     cls=_Commands,
-    help="Check the symmetries of reinforcement-learning problems on the real environment, and prove them of networks.",
+    help="Check symmetries of reinforcement-learning problems on the real environment, and prove networks equivariant.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,  # a traceback of rich shows local variables, of a user's environment too
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 4 the run broke, 130 interrupted.",
+    epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 4 crashed, 130 interrupted.",
 )
 
 

@@ -76,7 +76,7 @@ def propose(lab: Laboratory) -> Proposals:
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes decide, which detects less than setting states does; "
+        f"{lab.why}: whole episodes decide, which detects less than setting states; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
@@ -210,7 +210,7 @@ def _hear_witnesses(lab: Laboratory, fitting: list[Candidate], proposals: Propos
     for at, candidate in enumerate(fitting):
         if at >= _MOST_HEARD or not lab.in_time(_HEARING):
             limit = f"a limit of {_MOST_HEARD}" if at >= _MOST_HEARD else "the time budget"
-            proposals.remarks.append(f"{limit} left {len(fitting) - at} maps untried that fit a model of rollouts")
+            proposals.remarks.append(f"{limit} left {len(fitting) - at} maps that fit a model of rollouts untried")
             proposals.complete = proposals.forms[_FORM] = False
             break
         witnesses.hear(candidate, state_text(candidate.state, "o"), candidate.state.apply, proposals)

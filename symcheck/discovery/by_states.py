@@ -181,7 +181,7 @@ class _Search:
             return
         structure, left = measured
         searched = "observation" if self.lab.shows_state else "state"
-        form = f"signed permutations of the {searched} that keep {centre.what} and the effects there"
+        form = f"signed permutations of the {searched} that preserve {centre.what} and the effects measured there"
         self.found.forms[form] = left.complete
         if self.found.sensitivities is None:
             prefix = "observation" if self.lab.shows_state else "state"
@@ -222,7 +222,7 @@ class _Search:
         lab = self.lab
         if not lab.is_whole or not 1 <= lab.dim <= _MOST_LISTED or (centre := middle_of_whole(lab)).is_probed:
             return
-        form = f"signed permutations that keep {centre.what}"
+        form = f"signed permutations that preserve {centre.what}"
         self.found.forms[form] = True
         for index in itertools.permutations(range(lab.dim)):
             for sign in itertools.product((1, -1), repeat=lab.dim):

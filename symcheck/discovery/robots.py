@@ -37,7 +37,7 @@ class NamedMirror:
             return ""
         shown = "; ".join(self.differences[:_MOST_SAID])
         more = f"; and {len(self.differences) - _MOST_SAID} more" if len(self.differences) > _MOST_SAID else ""
-        return f"{self.label}: numbers of the model break it: {shown}{more}"
+        return f"{self.label}: parameters of the model break it: {shown}{more}"
 
 
 def named_mirrors(lab: Laboratory) -> list[NamedMirror]:

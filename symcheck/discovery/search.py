@@ -228,8 +228,8 @@ def _discovery(
         how=lab.why,
         narrowing=(
             proposals.space,
-            (number(proposals.structured), "left by the structure of the dynamics"),
-            (number(len(proposals.candidates)), f"of {proposals.tried} that fit {proposals.compared}"),
+            (number(proposals.structured), "compatible with the structure of the dynamics"),
+            (number(len(proposals.candidates)), f"compatible with {proposals.compared} (of {proposals.tried} tried)"),
         ),
         tried=proposals.tried,
         alpha=options.alpha,

@@ -219,7 +219,7 @@ def _products_of(members: Sequence[_Heard]) -> Products | None:
 
 
 def _say_lead(other: _Heard) -> str:
-    return f"its product with maps that are left would be one that episodes refute: {other.moves}"
+    return f"its product with the remaining maps would be a map that episodes refute: {other.moves}"
 
 
 def _identity_like(candidate: Candidate) -> Candidate:

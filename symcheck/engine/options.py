@@ -33,7 +33,7 @@ class RunOptions:
     alpha: float = option(
         0.01, "Probability of a false alarm over the whole run.", kind=float, panel=BUDGET, is_shared=True
     )
-    seed: int = option(0, "The same seed gives the same verdict.", kind=int, panel=BUDGET, is_shared=True)
+    seed: int = option(0, "Random seed; the same seed gives the same verdict.", kind=int, panel=BUDGET, is_shared=True)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class EnvOptions(RunOptions):
     )
     method: Method = option(
         "auto",
-        "How to test: auto, exact, paired, distribution or trajectory; auto takes the strongest.",
+        "How to test: auto, exact, paired, distribution or trajectory; auto selects the strongest.",
         completion="methods",
     )
     fail_fast: bool = option(

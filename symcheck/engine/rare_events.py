@@ -36,12 +36,12 @@ def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]
         >>> rest[:20] = 0.3
         >>> marked, names = mark_far_off(rest, ["reward"])
         >>> int(marked.sum()), names
-        (20, ['reward far off its fit'])
+        (20, ['reward far from its fit'])
     """
     distance = np.abs(finite(residual))
     far = distance > _FAR * np.quantile(distance, _QUANTILE, axis=0)
     kept = [j for j in range(len(names)) if _is_rare(far[:, j])]
-    return (np.sign(finite(residual)) * far)[:, kept], [f"{names[j]} far off its fit" for j in kept]
+    return (np.sign(finite(residual)) * far)[:, kept], [f"{names[j]} far from its fit" for j in kept]
 
 
 def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple[Floats, list[str]]:

@@ -66,11 +66,7 @@ def _log_coefficients(most: int, n: int) -> list[float]:
 
 
 def _binomial_tail(coefficients: list[float], n: int, p: float) -> float:
-    """P(X <= most) for X binomial(n, p), from the logarithms of the coefficients up to the most."""
-    if p <= 0:
-        return 1.0
-    if p >= 1:
-        return 0.0
+    """P(X <= most) for X binomial(n, p) with 0 < p < 1, from the logarithms of the coefficients up to the most."""
     logs = [each + k * math.log(p) + (n - k) * math.log1p(-p) for k, each in enumerate(coefficients)]
     top = max(logs)
     return min(1.0, math.exp(top) * sum(math.exp(log - top) for log in logs))

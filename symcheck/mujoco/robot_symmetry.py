@@ -36,7 +36,7 @@ class RobotSymmetry(Symmetry):
 
     def findings(self) -> str:
         """The differences and remarks as text, one per line."""
-        none = [] if self.differences else [f"No number of the model breaks the {self.isometry.name}."]
+        none = [] if self.differences else [f"No parameter of the model breaks the {self.isometry.name}."]
         return "\n".join([*none, *map(str, self.differences), *self.remarks])
 
 

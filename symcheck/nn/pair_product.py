@@ -203,6 +203,11 @@ class _Together(torch.autograd.Function):
         return torch.stack(_apply_each(_Together, info.batch_size, in_dims, given)), 0
 
 
+def _has_tangent(x: Tensor) -> bool:
+    """Whether forward mode derives by a tensor."""
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+
+
 def _sum_and_difference(first: Tensor, second: Tensor, axis: int) -> Tensor:
     """The sum and the difference of two tensors, along a new axis."""
     made = first.new_empty(*first.shape[:axis], 2, *first.shape[axis:])

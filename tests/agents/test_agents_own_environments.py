@@ -147,14 +147,14 @@ def test_an_endless_environment_is_cut_and_the_cut_is_said_once(tmp_path: Path) 
     target = ["train", "--env", f"{FILE}:Endless", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
     code, output = _run(*target, "--max-episode-steps", "7")
     assert code == 0, output
-    assert "states no time limit" not in output
+    assert "has no time limit" not in output
     record = json.loads((tmp_path / "own_worlds.py-Endless-mlp" / "record.json").read_text())
     assert record["settings"]["max_episode_steps"] == 7
     # Seven steps of at most 4 each; twenty would be paid by the environment itself.
     assert -28 <= record["runs"][0]["final_return"] <= 0
     code, output = _run(*target)
     assert code == 0, output
-    assert output.count("states no time limit; episodes longer than 1,000 steps are cut") == 1
+    assert output.count("has no time limit; episodes are truncated after 1,000 steps") == 1
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
     target = ["--env", f"{FILE}:{world}", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
     code, output = _run("train", *target)
     assert code == 2, output
-    others = ("states no time limit", "training with torch, which is")  # the latter where there is no C compiler
+    others = ("has no time limit", "training with torch, which is")  # the latter where there is no C compiler
     lines = [line for line in output.splitlines() if not any(other in line for other in others)]
     assert len(lines) == 1
     assert f"own_worlds.py:{world} {problem}" in lines[0]

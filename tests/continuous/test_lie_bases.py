@@ -9,8 +9,9 @@ import pytest
 
 import symcheck as sc
 from symcheck.errors import GroupError, RepresentationError
-from symcheck.intertwiners import intertwiner_basis
+from symcheck.intertwiners import intertwiner_basis, lie_pairs
 from symcheck.intertwiners.build import clear_cache
+from symcheck.intertwiners.lie_pairs import solve_pair
 from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.lie_checks import check_lie_relations
 from symcheck.symmetry.spec import parse_group
@@ -154,6 +155,9 @@ REFUSED = [
     (lambda: R.irrep(G.so(3), 1, parity=1), "parity"),
     (lambda: R.regular(G.so(2)), "finite group"),
     (lambda: R.named_representation(G.so(3), "2*vektor"), "vektor"),
+    (lambda: R.named_representation(G.so(3), "2**vector"), r"such as '2\*vector' or '1x1o', got '2\*\*vector'"),
+    (lambda: R.named_representation(G.so(3), "vector(2)"), "such as"),
+    (lambda: R.named_representation(G.so(3), "irrep"), "such as"),
     (lambda: R.named_representation(G.so(2), "1x1o"), "e3nn"),
     (lambda: R.named_representation(G.so(3), "0*vector"), "no components"),
     (lambda: intertwiner_basis(R.vector(G.so(3)), R.vector(G.o(3))), "same group"),
@@ -165,6 +169,30 @@ REFUSED = [
 def test_what_is_no_representation_is_refused_by_name(make, message: str) -> None:
     with pytest.raises((RepresentationError, GroupError), match=message):
         make()
+
+
+@pytest.mark.parametrize(("shears", "bound"), [((0, 10), 1e2), ((10, 0), 1e2), ((10, 10), 5e3)])
+def test_no_projection_lengthens_by_more_than_its_certificate_says(shears: tuple[float, float], bound: float) -> None:
+    quarter = np.array([[0.0, -1.0], [1.0, 0.0]])
+    forms = [np.array([[1.0, shear], [0.0, 1.0]]) for shear in shears]
+    group = G.so(2)
+    a, b = (R.from_algebra(group, [form @ quarter @ np.linalg.inv(form)]) for form in forms)
+    # Beside a summand of condition 1, which the norm is the larger of.
+    basis = intertwiner_basis(R.direct_sum(a, R.vector(group)), R.direct_sum(b, R.vector(group)))
+    units = np.eye(basis.size).reshape(-1, 4, 4)
+    lengthens = float(np.linalg.norm(basis.project(units).reshape(basis.size, -1), 2))
+    assert bound / 2 < lengthens <= basis.certificate.projection_norm * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("error", [-1, 1])
+def test_another_number_of_solutions_than_characters_predict_is_refused(
+    error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rho = R.from_algebra(G.so(2), R.vector(G.so(2)).algebra)
+    assert len(solve_pair(rho, rho).rows) == 2
+    monkeypatch.setattr(lie_pairs, "lie_dimension", lambda a, b: 2 + error)
+    with pytest.raises(RepresentationError, match=rf"rank 2, but characters predict {2 + error}: .* ill-conditioned"):
+        solve_pair(rho, rho)
 
 
 def test_spin_one_half_is_refused() -> None:

@@ -76,7 +76,7 @@ def test_actions_that_never_break_are_told_from_those_that_do():
     (cause,) = [cause for cause in causes if cause.code == "SYM029"]
     assert 0 in cause.fields["never"]
     assert not set(cause.fields["never"]) & set(cause.fields["actions"])
-    assert cause.text.startswith("it breaks for action")
+    assert cause.text.startswith("the claim is violated for action")
 
 
 @pytest.mark.parametrize("name", ["dihedral(4)", "symmetric(4)", "product(cyclic(2), cyclic(4))"])
@@ -106,4 +106,4 @@ def test_answers_that_make_no_subgroup_are_not_believed():
     assert holding(group, kept.__contains__) is None
     assert in_words(group, None, str) is None
     alone = in_words(group, (group.identity,), str)
-    assert (alone.code, alone.text) == ("SYM031", "no element of D4 but the identity holds")
+    assert (alone.code, alone.text) == ("SYM031", "the claim holds for no element of D4 except the identity")

@@ -107,6 +107,21 @@ def test_what_cannot_be_replayed_is_tested_by_episodes_and_says_why(make: Any, w
     assert verdicts["transition_invariance"] in ("passed", "undecided")
 
 
+def test_copies_of_a_start_come_from_resets_with_seeds_of_their_own() -> None:
+    seeds: list[int] = []
+
+    class Seeded(Maze):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            seeds.append(-1 if seed is None else seed)
+            return super().reset(seed=seed, options=options)
+
+    run(Seeded, samples=20)
+    given = [seed for seed in seeds if seed >= 0]
+    # Two of a hundred draws among 2^31 agree with probability 2e-6.
+    assert len(given) >= 64
+    assert len(set(given)) > 0.9 * len(given)
+
+
 class Float(gym.Env[Any, Any]):
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
     action_space = spaces.Discrete(2)

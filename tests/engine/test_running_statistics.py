@@ -74,6 +74,32 @@ def test_a_shift_below_the_power_of_episodes_is_undecided_and_says_why():
     assert report["transition_invariance"].verdict == report["initial_invariance"].verdict == "undecided"
 
 
+class Cycle(gym.Env):
+    """Three numbers that the cyclic group exchanges, one after the other."""
+
+    observation_space = gym.spaces.Box(-10.0, 10.0, (3,))
+    action_space = gym.spaces.Box(-1.0, 1.0, (3,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = self.np_random.uniform(-1.0, 1.0, 3)
+        return self.x.astype(np.float32), {}
+
+    def step(self, action):
+        self.x = 0.9 * self.x + action
+        return self.x.astype(np.float32), 0.0, False, False, {}
+
+
+def test_the_statistic_that_is_named_differs_from_its_image_under_the_map_itself_not_under_its_inverse():
+    env = gym.wrappers.NormalizeObservation(gym.wrappers.TimeLimit(Cycle(), 5))
+    env.obs_rms.mean, env.obs_rms.var, env.obs_rms.count = np.array([0.0, 2.0, 0.0]), np.ones(3), 1000
+    cycle = sc.Symmetry("cycle", catalog.cyclic(3), observation=[[1, 2, 0]], action=[[1, 2, 0]])
+    cause = sc.verify_env(lambda: env, cycle, samples=20)["initial_invariance"].causes[0]
+    assert cause.code == "SYM032"
+    # Component 1 moves to place 2.
+    assert [cause.fields[name] for name in ("coordinate", "value", "image")] == ["observation[1]", 2.0, 0.0]
+
+
 def vec_normalised(*, mean=None):
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
     env = vec_env.VecNormalize(vec_env.DummyVecEnv([lambda: gym.make("Pendulum-v1")] * 2))

@@ -9,16 +9,18 @@ import symcheck as sc
 
 
 class Frames(gym.Env):
-    """A random direction in the plane, the one a quarter turn to its left, and eight numbers that say nothing."""
+    """A random direction in the plane, the one a quarter turn to its left, and numbers that say nothing."""
 
-    observation_space = spaces.Box(-5.0, 5.0, (14,), np.float64)
     action_space = spaces.Discrete(2)
+
+    def __init__(self, silent=8):
+        self.silent, self.observation_space = silent, spaces.Box(-5.0, 5.0, (6 + silent,), np.float64)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         turn = self.np_random.uniform(0, 2 * np.pi)
         first, second = [np.cos(turn), np.sin(turn), 0.0], [-np.sin(turn), np.cos(turn), 0.0]
-        self._shown = np.concatenate([first, second, self.np_random.uniform(-1, 1, 8)])
+        self._shown = np.concatenate([first, second, self.np_random.uniform(-1, 1, self.silent)])
         return self._shown.copy(), {}
 
     def step(self, action):
@@ -35,3 +37,13 @@ class Frames(gym.Env):
 def test_a_mirror_of_axes_is_told_from_one_that_keeps_their_hand(mirror, verdict):
     claim = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[*mirror, *[1] * 8]], action=[[1, 0]])
     assert sc.verify_env(Frames, claim, samples=600)["initial_invariance"].verdict == verdict
+
+
+@pytest.mark.parametrize(("silent", "verdict"), [(20, "failed"), (21, "passed")])
+def test_products_of_starts_are_compared_up_to_24_coordinates_that_differ(silent, verdict):
+    # Four of the six coordinates of the axes differ between starts.
+    claim = sc.Symmetry(
+        "mirror", sc.groups.cyclic(2), observation=[[-1, 1, 1, -1, 1, 1, *[1] * silent]], action=[[1, 0]]
+    )
+    report = sc.verify_env(lambda: Frames(silent), claim, samples=100)
+    assert report["initial_invariance"].verdict == verdict

@@ -190,6 +190,16 @@ def test_a_learned_difference_names_the_coordinate_that_carries_it() -> None:
     test = swap_test(expected, actual, ["x", "y", "z"], level=0.01, rng=np.random.default_rng(1), design=features)
     assert (test.moment, test.coordinate, test.coordinates) == ("law", 2, (2,))
     assert 0 < test.needed < 3000
+    assert test.shift == pytest.approx(float((actual - expected)[:, 2].mean()))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_counts_as_zero_in_the_shift(value: float) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    y = x.copy()
+    y[:10] = value
+    shift = swap_test(x, y, ["x"], level=0.05, rng=np.random.default_rng(0)).shift
+    assert shift == pytest.approx(-float(x[:10].sum()) / 50)
 
 
 def test_early_looks_begin_at_fifty_pairs() -> None:

@@ -1,6 +1,7 @@
 """What a run over a game shows: a counterexample in few moves, drawn as boards; reports, replay, the command line."""
 
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
+from symcheck_reports import boards
 from symcheck_reports.json import schema
 
 GAMES = """
@@ -49,6 +51,15 @@ def games(tmp_path, monkeypatch):
     (tmp_path / "games.py").write_text(GAMES.format(root=root), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_stones_stand_in_the_middle_of_their_cells():
+    rows = [["X", "O", "5"], ["X", "O", "5"]]
+    picture = str(boards.figure({"rows": rows, "moved": [], "marks": []}, name="board", caption="Board"))
+    cells = re.findall(r'd="M(\d+) (\d+)l(\d+) 0 0 (\d+)', picture)
+    stones = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', picture)
+    middles = [(int(x) + int(width) / 2, int(y) + int(height) / 2) for x, y, width, height in cells]
+    assert [tuple(map(float, at)) for at in stones] == [middles[i] for i in (0, 1, 3, 4)]
 
 
 def test_the_counterexample_takes_few_moves_and_is_drawn():

@@ -1,11 +1,13 @@
 """Right games pass, and each kind of fault fails the properties that it breaks, under its own finding code."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from board_games import Columns, Cube, LastMove, Lines, Movers
 
 import symcheck as sc
-from symcheck.engine.games.positions import Player, gather_positions
+from symcheck.engine.games.positions import Player, Reached, gather_positions
 from symcheck.engine.games.rules import Rules
 from symcheck.games.alphazero import AlphaZeroGame
 
@@ -174,6 +176,31 @@ def test_a_small_game_is_proved(game, group):
     assert report.verdict == "proved", report.to_text()
     assert report.results[0].group["name"] == group
     assert "every position" in report.to_text()
+
+
+class Corridor:
+    """Plays a game of so many positions in a row, with one move at each but the last."""
+
+    rules = SimpleNamespace(game=SimpleNamespace(is_whole=True))
+
+    def __init__(self, positions):
+        self.nodes = [SimpleNamespace(outcome=None, board_key=i, place=i) for i in range(positions)]
+
+    def start(self):
+        return Reached(self.nodes[0])
+
+    def legal_moves(self, position):
+        return np.arange(int(position.node.place + 1 < len(self.nodes)))
+
+    def play(self, position, action):
+        return Reached(self.nodes[position.node.place + 1])
+
+
+@pytest.mark.parametrize(("positions", "complete"), [(20_000, True), (20_001, False)])
+def test_a_game_of_at_most_20_000_positions_is_enumerated(positions, complete):
+    reached = gather_positions(Corridor(positions), samples=4, seed=0, deadline=None)
+    assert reached.is_complete == complete
+    assert not complete or len(reached.reached) == positions
 
 
 def test_a_policy_image_that_depends_on_the_position_is_named():

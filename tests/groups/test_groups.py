@@ -222,6 +222,14 @@ def test_signed_permutation_matrices_close_on_few_vectors() -> None:
     assert groups.from_matrices([swap, cycle, flip]).order == 2**8 * math.factorial(8)
 
 
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.float64, np.float32), (np.float32, np.float64)])
+def test_the_matrix_given_with_the_fewest_digits_decides_which_vectors_are_the_same(dtypes: tuple[type, type]) -> None:
+    c, s = np.cos(np.pi / 60), np.sin(np.pi / 60)
+    still, turn = np.eye(2), np.array([[c, -s], [s, c]])
+    in_order = [still, turn] if dtypes[1] is np.float32 else [turn, still]
+    assert groups.from_matrices([m.astype(d) for m, d in zip(in_order, dtypes, strict=True)]).order == 120
+
+
 @pytest.mark.parametrize(
     ("matrices", "message"),
     [

@@ -65,10 +65,16 @@ def test_a_rank_that_the_characters_do_not_confirm_is_refused(
     build.clear_cache()
 
 
-@pytest.mark.parametrize(("degree", "by"), [(6, "characters"), (7, "orbits")])
-def test_characters_confirm_orbits_of_groups_of_up_to_5000_elements(degree: int, by: str) -> None:
-    natural = reps.natural(groups.symmetric(degree))
-    certificate = intertwiner_basis(natural, natural).certificate
+@pytest.mark.parametrize(
+    ("group", "by"),
+    [
+        (groups.product(groups.dihedral(10), groups.dihedral(125)), "characters"),
+        (groups.product(groups.cyclic(3), groups.cyclic(1667)), "orbits"),
+    ],
+    ids=["5000", "5001"],
+)
+def test_characters_confirm_orbits_of_groups_of_up_to_5000_elements(group: groups.Group, by: str) -> None:
+    certificate = intertwiner_basis(reps.trivial(group, 2), reps.trivial(group)).certificate
     assert (certificate.rank, certificate.predicted_rank, certificate.predicted_by) == (2, 2, by)
 
 

@@ -170,6 +170,15 @@ def test_images_of_a_huge_group_without_presentation_are_checked_by_its_order() 
         reps.permutation(G, [cycle, swap])
 
 
+def test_one_matrix_of_few_digits_may_be_singular_beside_others_of_many() -> None:
+    # The smallest singular value is a millionth of the largest entry: within 100 units of float32, not of float64.
+    V4, far = groups.klein_four(), np.array([[1.0, 1000.0], [0.0, -1.0]])
+    assert reps.from_matrices(V4, [np.eye(2), far]).dim == 2
+    for matrices in ([np.eye(2), far.astype(np.float32)], [far.astype(np.float32), np.eye(2)]):
+        with pytest.raises(RepresentationError, match="singular"):
+            reps.from_matrices(V4, matrices)
+
+
 def _refused(build: object, message: str) -> None:
     with pytest.raises(SymcheckError, match=message):
         build()  # type: ignore[operator]

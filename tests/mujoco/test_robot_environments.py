@@ -23,7 +23,7 @@ SYMMETRIC = [
 
 @pytest.mark.parametrize(("env_id", "plane"), SYMMETRIC)
 def test_a_symmetric_model_has_no_differences(env_id, plane):
-    assert mirror(env_id, plane).findings() == f"No number of the model breaks the mirror in the {plane} plane."
+    assert mirror(env_id, plane).findings() == f"No parameter of the model breaks the mirror in the {plane} plane."
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.intertwiners.isotypic import isotypic_blocks
 from symcheck.nn import BasisLinear
 from symcheck.nn.block_product import FEWEST_INPUTS, BlockProduct
-from symcheck.representations import direct_sum, from_matrices, regular, signed_permutation, trivial
+from symcheck.representations import direct_sum, from_matrices, natural, regular, signed_permutation, trivial
 from symcheck.representations.representation import Representation
 
 C2, C3, C4, D4, S3, S4 = (
@@ -33,11 +33,24 @@ def test_regular_features_take_the_sum_of_cubed_dimensions(group: groups.Group, 
     assert sum(block.products for block in blocks) == products
 
 
+def test_two_copies_of_complex_type_are_joined_by_complex_numbers() -> None:
+    rho = direct_sum(regular(C3), regular(C3))
+    blocks = isotypic_blocks(intertwiner_basis(rho, rho))
+    assert blocks is not None
+    (block,) = (block for block in blocks if block.width == 2)
+    numbers = block.weights.reshape(2, 2, 2, 2, -1).transpose(0, 2, 4, 1, 3)
+    turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    np.testing.assert_allclose(numbers @ turn, turn @ numbers, atol=1e-12)  # some units of rounding of entries up to 1
+    assert np.abs(numbers).max() > 0.1
+
+
 def _rotation(angle: float) -> Representation:
     c, s = np.cos(angle), np.sin(angle)
     return from_matrices(C3, [np.array([[c, -s], [s, c]])])
 
 
+# x -> x + 1 and x -> 2x modulo 7: the trivial representation, and one of complex type in three complex dimensions.
+ORDER_21 = natural(groups.from_permutations([[1, 2, 3, 4, 5, 6, 0], [0, 2, 4, 6, 1, 3, 5]]))
 SIGN = signed_permutation(C2, [[-1, -1, -1, -1]])
 PAIRS = {
     "regular C2": (regular(C2), regular(C2)),
@@ -48,6 +61,7 @@ PAIRS = {
     "complex type, several copies": (
         direct_sum(_rotation(2 * np.pi / 3), regular(C3)), direct_sum(regular(C3), _rotation(-2 * np.pi / 3)),
     ),
+    "complex type, several columns": (ORDER_21, ORDER_21),
 }  # fmt: skip
 
 

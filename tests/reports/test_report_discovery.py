@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation
-from symcheck_reports.discovery_page import render_discovery
+from symcheck_reports.discovery_page import MOST_ALIKE, render_discovery
+from symcheck_reports.discovery_page import SHOWN as SHOWN_ON_PAGES
 from symcheck_reports.discovery_terminal import SHOWN, print_discovery
 from symcheck_reports.discovery_words import budget_sentence, found_sentence
 
@@ -31,7 +32,11 @@ def model() -> DiscoveryModel:
         group="C2",
         order=2,
         spec='name = "Mine-v0 C2"\ngroup = "cyclic(2)"\n',
-        narrowing=(("16", "maps"), ("2", "left by the structure of the dynamics"), ("2", "verified on fresh samples")),
+        narrowing=(
+            ("16", "maps"),
+            ("2", "compatible with the structure of the dynamics"),
+            ("2", "verified on fresh samples"),
+        ),
         how="determinism check passed",
         candidates=candidates,
         rotations=[rotation],
@@ -83,5 +88,13 @@ def test_the_share_of_each_verification_stands_beside_the_whole_budget(model: Di
 def test_a_long_list_of_refusals_is_counted_on_the_terminal(model: DiscoveryModel) -> None:
     many = dataclasses.replace(model, candidates=[model.candidates[1]] * (SHOWN + 5))
     text = text_of(many)
-    assert text.count("failed ") == SHOWN
+    assert text.count("\nfailed ") == SHOWN
     assert "5 more candidates refused" in text
+
+
+def test_candidates_that_a_page_leaves_out_are_counted_with_those_that_they_stand_for(model: DiscoveryModel) -> None:
+    failed = model.candidates[1]
+    alike = [dataclasses.replace(failed, kind="turned down")] * (MOST_ALIKE + 1)
+    many = dataclasses.replace(model, candidates=[*[failed] * SHOWN_ON_PAGES, failed, *alike])
+    page = render_discovery(many)
+    assert f"{len(many.candidates) - SHOWN_ON_PAGES} more were refused" in page

@@ -93,7 +93,7 @@ class NetOptions(RunOptions):
     device: str = option("cpu", "Device on which the deployed network runs: cpu or cuda.", panel=NETWORK)
     strict: bool = option(False, "Rounded weights fail.", kind=bool, panel=NETWORK)
     noise_seed: int | None = option(
-        None, "Seed torch before every call, for networks that draw noise.", kind=int, panel=NETWORK
+        None, "Seed torch before every call, for stochastic networks.", kind=int, panel=NETWORK
     )
     certificate: str | Path | None = option(
         None, "Write the proof as a certificate that others can check.", kind=Path, panel=REPORTS

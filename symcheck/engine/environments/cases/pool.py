@@ -61,7 +61,7 @@ class Pool:
 
         Example:
             >>> str(Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region())
-            '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
+            '2 states: 1 from uniform-policy rollouts, 1 from starts of episodes'
         """
         origins = dict(Counter(situation.origin for situation in self.situations))
         return state("region_states", count=len(self.situations), origins=origins)
