@@ -30,6 +30,17 @@ def signed_maps(draw, dim=4):
     return SignedMap.of(index, sign, offset)
 
 
+def test_the_shorter_description_costs_less():
+    maps = [
+        SignedMap.identity(3),
+        SignedMap.of(range(3), [1, -1, 1]),
+        SignedMap.of(range(3), [1, 1, 1], [0, 0, 0.5]),
+        SignedMap.of([1, 0, 2]),
+        SignedMap.of([1, 2, 0], [-1, 1, 1]),
+    ]
+    assert [each.cost for each in maps] == [0, 2, 5, 6, 11]
+
+
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(signed_maps(), signed_maps())
 def test_a_product_applies_its_right_factor_first(a, b):
