@@ -114,9 +114,7 @@ class _PairProduct(torch.autograd.Function):
             return None, None, None, None
         x, coefficients, apart, weights = ctx.saved_tensors
         # What is derived again must depend on the input and the coefficients, and what was kept does not.
-        if torch.is_grad_enabled() or any(
-            forward_ad.unpack_dual(part).tangent is not None for part in (x, coefficients)
-        ):
+        if torch.is_grad_enabled() or _has_tangent(x) or _has_tangent(coefficients):
             apart, weights = _take_apart(x, 2), _take_apart(coefficients, 1)
         d_made = _take_apart(gradients[0], 2)
         needs_x, needs_weights, _, needs_bias = ctx.needs_input_grad
