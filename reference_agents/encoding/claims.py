@@ -22,6 +22,7 @@ from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS, Entry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.representations import constructors as representations
+from symcheck.symmetry.action_bounds import check_corners
 from symcheck.symmetry.space_maps import SpaceMap, fit
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -277,7 +278,10 @@ def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where
         matrix = _read_choices(image, choices, where)
         return _Affine(matrix, np.zeros(len(matrix)))
     fit(entry, space, where)  # its own messages for entries that do not fit
-    return _read_affine(_AtObservation(fit(entry, _as_floats(space), where), observation), space.shape or (), where)
+    act = _AtObservation(fit(entry, _as_floats(space), where), observation)
+    affine = _read_affine(act, space.shape or (), where)
+    check_corners(act.batch, space, where)  # binding checks data; here a callable is known to be affine
+    return affine
 
 
 def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:

@@ -1,6 +1,6 @@
 """All signed permutations that preserve a table of effects: a backtracking search with forward checking.
 
-A variable is a coordinate (or an action), its values are literals. Fixing the image of one variable restricts the
+A variable is a coordinate (or an action), and its values are literals. Fixing the image of one variable restricts the
 images of the others; a variable without a possible image ends the branch. Only state coordinates are branched on. The
 images of actions follow from their effects, and are determined afterwards on real transitions.
 """

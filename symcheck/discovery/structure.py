@@ -148,7 +148,7 @@ def neutral_actions(lab: Laboratory) -> list[Any]:
 
 
 def middle_action(space: spaces.Space[Any]) -> Any:
-    """The action in the middle of a Box, zero where it is unbounded; any fixed action of another space.
+    """The middle of a Box of actions, with zeros for unbounded components; for other spaces, any fixed action.
 
     Example:
         >>> middle_action(spaces.Box(0.0, 2.0, (1,))).tolist()
