@@ -253,7 +253,7 @@ class _AtObservation:
 
 
 def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space[Any]) -> list[_Affine]:
-    """How each generator acts on a policy's numbers, the same at a few random observations."""
+    """How each generator acts on the policy outputs, the same at a few random observations."""
     drawn = copy.deepcopy(space)
     drawn.seed(0)
     observations = [drawn.sample() for _ in range(3)]
@@ -285,7 +285,7 @@ def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where
 
 
 def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:
-    """The representation on a policy's numbers; units in which real numbers are drawn are made to commute with it."""
+    """The representation on the policy outputs; units in which real numbers are drawn are made to commute with it."""
     if encoder.continuous:
         fixed = _fixed_point(symmetry, maps)
         moved = [np.abs(part.matrix @ encoder.centre + part.offset - encoder.centre).max() for part in maps]
