@@ -36,9 +36,10 @@ _MOST_SECONDS = 120.0  # of a search by the wall clock; what it leaves open is s
 _HEAD = """# Discover: results and known symmetries
 
 Each row is one run of `symcheck discover NAME --samples 2000 --max-time 120` with seed 0. *Known* is the order of the
-largest group of the searched forms. For a small world it is known from brute force over all maps, or by construction if
-there are too many maps; for an environment of the [atlas](atlas.md), it is the order of the largest symmetry that the
-atlas records as holding. *Open* means that the report does not claim to have decided every map. {summary}
+largest group among the searched forms. For a small world, this order is known from brute force over all maps, or by
+construction if there are too many maps. For an environment of the [atlas](atlas.md), it is the order of the largest
+symmetry that the atlas records as holding. *Open* means that the report does not claim to have decided every map.
+{summary}
 
 `python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
 each search of a world and compares the result with its row.
@@ -94,9 +95,8 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
     worlds = sum(row["world"] for row in searched)
     summary = (
-        f"For {exact} of {worlds} worlds the result is exactly the known group. Among all {len(searched)} rows, the "
-        f"number of false results is {wrong['false']}, and the number of known groups that were missed and not "
-        f"reported as open is {wrong['missed']}."
+        f"For {exact} of {worlds} worlds, the result is exactly the known group. Of all {len(searched)} rows, "
+        f"{wrong['false']} are false; in {wrong['missed']}, a known group was missed and not reported as open."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):

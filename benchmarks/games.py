@@ -73,7 +73,15 @@ ROWS = (
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", hex_half_turn, "half turn that exchanges these planes", "C2"),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", boards.square, "`square`", _GOALS, False),
     Row("breakthrough, 5 x 5", "OpenSpiel", "breakthrough(rows=5,columns=5)", "discovered", "discovered", "C2"),
-    Row("chess", "OpenSpiel", "chess", "discovered", "discovered", "king and queen differ, castling", False),
+    Row(
+        "chess",
+        "OpenSpiel",
+        "chess",
+        "discovered",
+        "discovered",
+        "king and queen are different pieces, and castling is not symmetric",
+        False,
+    ),
 )
 
 

@@ -182,6 +182,22 @@ def _cell(self: Any, push: int) -> float:
     return float(0.3 * (0.8 < x < 0.9 and 0.2 < v < 0.4) - self.s[0] ** 2)
 
 
+def _no_number(self: Any, push: int) -> float:
+    far = (self.s[0] if self.bad else abs(self.s[0])) > 1.5
+    return math.nan if far else -float(self.s[0] ** 2)
+
+
+def _jump(self: Any, push: int) -> float:
+    """A push of either sign by the last bits of the state's size, which no rounding leaves alone."""
+    last = int(np.abs(self.s).view(np.int64).sum()) % 2
+    return push * (0.02 if last else -0.02) + 0.01 * self.bad
+
+
+def _rarely(self: Any, push: int) -> float:
+    """Noise in one step of 500."""
+    return float((self.np_random.random() < 0.002) * self.np_random.normal(0, 0.1) + 0.01 * self.bad)
+
+
 class Pendulum(PendulumEnv):
     """Gymnasium's pendulum, whose states are rebuilt from float32 observations; torques to one side are 1% stronger."""
 
@@ -333,6 +349,27 @@ KINDS += [
         "17 own truncation",
         "cut after 190 steps instead of 200 on the right, black box",
         kind(over=lambda self: False, cut=lambda self: self.t >= 200 - 10 * _right_of_fault(self)),
+        PLAIN,
+        10_000,
+    ),
+]
+KINDS += [
+    Kind("1 no number", "NaN as reward beyond 1.5, but not below -1.5, black box", kind(pay=_no_number), PLAIN, 10_000),
+    Kind(
+        "3 dense jumps",
+        "pushes by the last bit of the state, a wind of 0.01, states set",
+        settable(kind(force=_jump)),
+        PLAIN,
+    ),
+    Kind("9 rare noise", "noise in one step of 500, a wind of 0.01, states set", settable(kind(force=_rarely)), PLAIN),
+    Kind(
+        "17 late",
+        "0.5 more in step 150 of 200 on the right, black box",
+        kind(
+            over=lambda self: False,
+            cut=lambda self: self.t >= 200,
+            pay=lambda self, push: 0.5 * (self.t == 150 and (self.s[0] > 0 or not self.bad)) - float(self.s[0] ** 2),
+        ),
         PLAIN,
         10_000,
     ),

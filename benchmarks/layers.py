@@ -1,7 +1,8 @@
 """Basis layers against plain layers of the same materialised size: forward + backward, and forward with kept weights.
 
 Then what `to_dense` makes of a network against the same one written by hand. Prints the ratio of the fastest of many
-interleaved repetitions, which a busy machine disturbs least. Run with `python benchmarks/layers.py`; one thread.
+interleaved repetitions, in CPU time, which a busy machine disturbs least. Run with `python benchmarks/layers.py`; one
+thread.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ LIMITS = {"wide C2": 0.65, "wide D4": 0.4, "linear 512": 1.3, "linear 16": 2.0, 
 
 
 def seconds(run: Callable[[], object], repetitions: int) -> float:
-    """The mean time of one call."""
-    start = time.perf_counter()
+    """The mean CPU time of one call."""
+    start = time.thread_time()
     for _ in range(repetitions):
         run()
-    return (time.perf_counter() - start) / repetitions
+    return (time.thread_time() - start) / repetitions
 
 
 def ratio(ours: Callable[[], object], plain: Callable[[], object], rounds: int = 400) -> tuple[float, float]:
@@ -50,7 +51,7 @@ def ratio(ours: Callable[[], object], plain: Callable[[], object], rounds: int =
 
 
 def training_step(layer: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
-    """Forward and backward for parameters and input."""
+    """Forward and backward: for the parameters, and for an input that has a gradient, as inside a network."""
 
     def run() -> None:
         layer(x).backward(y)
@@ -71,7 +72,7 @@ def inference(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
 def compare(name: str, layer: BasisLayer, x: Tensor, limit: float) -> None:
     """Prints both ratios of one layer."""
     plain = layer.materialize()
-    flat = x.flatten(1, 2)
+    flat = x.detach().flatten(1, 2).requires_grad_(x.requires_grad)
     y = torch.randn_like(layer(x))
     step, base = ratio(training_step(layer, x, y), training_step(plain, flat, y.flatten(1, 2)))
     kept, base_kept = ratio(inference(layer, x), inference(plain, flat))
@@ -125,10 +126,10 @@ def main() -> None:
         compare(f"CartPole input, batch {batch}", BasisLinear(mirror, two, 1, 64), torch.randn(batch, 1, 4), limit)
         compare(f"grid world head, batch {batch}", BasisLinear(four, four, 16, 256), torch.randn(batch, 16, 4), limit)
     eight = reps.regular(groups.dihedral(4))
-    compare("512 units, C2, batch 512", BasisLinear(two, two, 256, 256), torch.randn(512, 256, 2), LIMITS["wide C2"])
-    compare("1,024 units, C2, batch 512", BasisLinear(two, two, 512, 512), torch.randn(512, 512, 2), LIMITS["wide C2"])
-    wide = BasisLinear(eight, eight, 128, 128)
-    compare("1,024 units, D4, batch 512", wide, torch.randn(512, 128, 8), LIMITS["wide D4"])
+    for rho, channels, limit in ((two, 256, "wide C2"), (two, 512, "wide C2"), (eight, 128, "wide D4")):
+        inside = torch.randn(512, channels, rho.dim).requires_grad_()
+        name = f"{channels * rho.dim:,} units, {rho.group.name}, batch 512"
+        compare(name, BasisLinear(rho, rho, channels, channels), inside, LIMITS[limit])
     first = BasisConv2d(reps.trivial(C4), four, 1, 8, 7, spatial=["rot90"], stride=2)
     second = BasisConv2d(four, four, 8, 16, 5, spatial=["rot90"])
     pong = BasisConv2d(reps.trivial(C2), two, 4, 11, 8, spatial=["flip_ud"], stride=4)

@@ -85,7 +85,7 @@ class NetworkPlan:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The trainings of the paper on a task.
+    """The training runs of the paper on a task.
 
     Attributes:
         networks: the networks.
@@ -110,7 +110,7 @@ class Task:
         algorithm: the default training algorithm.
         observation_shape: the shape of one observation: the length of a vector, or (channels, height, width).
         actions: the number of actions, or of coordinates of an action.
-        sweep: the trainings of the paper.
+        sweep: the training runs of the paper.
         networks: name to plan.
         summary: one line for `reference-agents list`.
         continuous: whether actions are vectors of real numbers.

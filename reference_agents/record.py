@@ -319,7 +319,7 @@ class Unfinished:
 
 
 def find_unfinished(folder: Path) -> Sequence[Unfinished]:
-    """The unfinished trainings at or below a folder, sorted by path."""
+    """The unfinished training runs at or below a folder, sorted by path."""
     unfinished = []
     for path in sorted(folder.rglob(JOB_FILE)) if folder.is_dir() else ():
         if (path.parent / RECORD_FILE).exists():

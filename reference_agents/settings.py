@@ -314,11 +314,14 @@ _ELSEWHERE = {
     ),
 }  # fmt: skip
 
-# Tasks with dense rewards, which less exploration and a shorter horizon serve better (tried at both values of each).
+# Settings that were better in short trials, which docs/agents.md lists: less exploration and a shorter horizon where
+# rewards are dense, and more updates on smaller batches for Ant.
 _KNOWN: dict[str, dict[str, Any]] = {
     "HalfCheetah": {"discount": 0.98, "initial_deviation": 0.3},
+    "Ant": {"initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "clip": 0.1, "epochs": 20},
     "Reacher": {"discount": 0.9, "initial_deviation": 0.3},
 }
+_KNOWN_RATES = {"Ant": 0.0001}
 
 
 def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
@@ -344,7 +347,8 @@ def preset(task: str, name: str) -> Settings:
     Args:
         task: the task's name.
         name: "paper" or "paper-code" if the paper has the task; "tuned"; or "control" for continuous actions. Tasks
-            outside the catalogue share "tuned" and "control", but HalfCheetah and Reacher have their own "control".
+            outside the catalogue share "tuned" and "control"; HalfCheetah, Ant and Reacher have a "control" of their
+            own.
 
     Returns:
         The preset.
@@ -358,8 +362,7 @@ def preset(task: str, name: str) -> Settings:
         >>> preset("Reacher-v5", "control").discount
         0.9
     """
-    # Gymnasium's names end with a version.
-    own = _CONTROL.with_changes(**_KNOWN.get(task.partition("-v")[0], {}))
+    own = _CONTROL.with_changes(**_KNOWN.get(_without_version(task), {}))
     known = PRESETS.get(task) or {**_ELSEWHERE, "control": own}
     if name not in known:
         raise OptionError(
@@ -374,6 +377,16 @@ _SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
     ("cartpole", "tuned"): {
         **dict.fromkeys(("equivariant", "extractor"), 0.01),
         **dict.fromkeys(("nullspace", "random", "mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.005),
+    },
+    ("acrobot", "tuned"): {
+        **dict.fromkeys(("equivariant", "extractor"), 0.01),
+        **dict.fromkeys(("nullspace", "mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.001),
+        "random": 0.003,
+    },
+    ("pendulum", "control"): {
+        **dict.fromkeys(("equivariant", "extractor", "nullspace"), 0.003),
+        **dict.fromkeys(("mlp", "mlp-wide", "augmented", "averaged", "symmetrized"), 0.001),
+        "random": 0.01,
     },
     ("gridworld", "tuned"): {
         **dict.fromkeys(("equivariant", "extractor"), 0.003),
@@ -394,5 +407,14 @@ def default_rate(task: str, preset: str, network: str, otherwise: float) -> floa
     Example:
         >>> default_rate("gridworld", "tuned", "cnn", 0.003), default_rate("gridworld", "paper", "cnn", 0.003)
         (0.001, 0.003)
+        >>> default_rate("Ant-v5", "control", "mlp", 0.0003)
+        0.0001
     """
+    if preset == "control":
+        otherwise = _KNOWN_RATES.get(_without_version(task), otherwise)
     return _SEARCHED_RATES.get((task, preset), {}).get(network, otherwise)
+
+
+def _without_version(name: str) -> str:
+    """The name of an environment without the version with which Gymnasium's names end."""
+    return name.partition("-v")[0]

@@ -1,10 +1,11 @@
-"""Check a certificate of equivariance: this one file, NumPy and the standard library.
+"""Check a certificate of equivariance with NumPy, the standard library and this file alone.
 
 A certificate holds a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes are
 computed on terms, at x and at every L x. A term is known by its function and operands, independent of their order in
-sums, products and maxima; signs are moved out of odd functions. Equal terms are equal for every x: if f(L x) and K f(x)
-are, the claim holds, in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices,
-values are polynomials in terms, equal if their coefficients are up to rounding. `evaluate` runs the nodes.
+sums, products and maxima; signs are moved out of odd functions. Equal terms have equal values for every x. If f(L x)
+and K f(x) are equal terms, the claim holds in real arithmetic. Weights are compared as stored: floats are rational
+numbers. With matrices, values are polynomials in terms, which are equal if their coefficients are equal up to rounding.
+`evaluate` runs the nodes.
 
 Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -75,7 +76,7 @@ def digest(document: dict[str, Any]) -> str:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """A certificate from its file; raises one of `UNREADABLE` where there is none."""
+    """A certificate from its file; raises one of `UNREADABLE` if there is none."""
 
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
@@ -253,7 +254,7 @@ class _Forms(_Terms):
 
 
 class Checker:
-    """One certificate. `at` holds what all entries are: at x in its first row, at every L x in the others."""
+    """One certificate. `at` contains the terms of all entries: at x in its first row, at every L x in the others."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.nodes, self.generators = document["nodes"], len(document["claim"]["generators"])

@@ -53,7 +53,7 @@ def write_report(folder: Path) -> int:
 
 
 def name_unfinished(folders: Sequence[Path]) -> None:
-    """Print the unfinished trainings below some folders, which are not drawn."""
+    """Print the unfinished training runs below some folders, which are not drawn."""
     for run in (run for folder in folders for run in find_unfinished(folder)):
         Console().print(
             f"not shown, because it is unfinished: {run.folder}; continue with: reference-agents train --resume "
@@ -297,7 +297,7 @@ def _notes(records: Sequence[Record], networks: Sequence[NetworkCurves]) -> list
     notes = [f"Trained on {device}." for device in sorted({record.device for record in records})]
     if any(_splits(record) for record in records):
         trained = sum(len(record.runs) for record in records)
-        notes.append(f"{trained:,} runs were trained; those with even seeds only chose the learning rates.")
+        notes.append(f"{trained:,} runs were trained; even seeds only served to choose the learning rates.")
     notes += _step_ratios(networks, records[0].threshold)
     if any(record.interrupted for record in records):
         names = ", ".join(record.network for record in records if record.interrupted)

@@ -45,7 +45,7 @@ def load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(str(built))
     except (OSError, subprocess.SubprocessError) as error:
         detail = getattr(error, "stderr", None) or error
-        raise NoCompilerError(f"{compiler} could not build it ({str(detail).strip()[:300]})") from error
+        raise NoCompilerError(f"{compiler} could not build the C code ({str(detail).strip()[:300]})") from error
     for sizes in (library.matrix_floats, library.scratch_floats):
         sizes.restype = ctypes.c_int64
     for work in (library.prepare, library.answer, library.play_carts, library.learn):

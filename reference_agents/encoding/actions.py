@@ -45,10 +45,10 @@ class ActionEncoder:
     def __init__(self, space: spaces.Space[Any], *, scaled: bool = True) -> None:
         self.space = space
         self.choices = _choices(space)
-        self.continuous = isinstance(space, spaces.Box)
+        self.continuous = isinstance(space, spaces.Box) and bool(np.prod(space.shape))
         if not (self.continuous or self.choices):
             raise TargetError(
-                f"expected actions that are Discrete, MultiDiscrete, MultiBinary or a Box, got {space}.",
+                f"expected actions that are Discrete, MultiDiscrete, MultiBinary or a Box with numbers, got {space}.",
                 where="--env",
                 remedy="Wrap the environment so that it takes one of these.",
             )

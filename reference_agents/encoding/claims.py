@@ -22,6 +22,7 @@ from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS, Entry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.representations import constructors as representations
+from symcheck.symmetry.action_bounds import check_corners
 from symcheck.symmetry.space_maps import SpaceMap, fit
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -252,7 +253,7 @@ class _AtObservation:
 
 
 def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space[Any]) -> list[_Affine]:
-    """How each generator acts on a policy's numbers, the same at a few random observations."""
+    """How each generator acts on the policy outputs, the same at a few random observations."""
     drawn = copy.deepcopy(space)
     drawn.seed(0)
     observations = [drawn.sample() for _ in range(3)]
@@ -277,11 +278,14 @@ def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where
         matrix = _read_choices(image, choices, where)
         return _Affine(matrix, np.zeros(len(matrix)))
     fit(entry, space, where)  # its own messages for entries that do not fit
-    return _read_affine(_AtObservation(fit(entry, _as_floats(space), where), observation), space.shape or (), where)
+    act = _AtObservation(fit(entry, _as_floats(space), where), observation)
+    affine = _read_affine(act, space.shape or (), where)
+    check_corners(act.batch, space, where)  # binding checks data; here a callable is known to be affine
+    return affine
 
 
 def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:
-    """The representation on a policy's numbers; units in which real numbers are drawn are made to commute with it."""
+    """The representation on the policy outputs; units in which real numbers are drawn are made to commute with it."""
     if encoder.continuous:
         fixed = _fixed_point(symmetry, maps)
         moved = [np.abs(part.matrix @ encoder.centre + part.offset - encoder.centre).max() for part in maps]

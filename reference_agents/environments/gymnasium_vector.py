@@ -179,7 +179,7 @@ class GymnasiumVector:
         shown, *numbers, _ = parts
         try:
             # An array of one number is a number, as Gymnasium's own wrappers have it.
-            reward, terminated, truncated = (float(np.asarray(number, dtype=float).item()) for number in numbers)
+            reward, terminated, truncated = map(_read_number, numbers)
         except (TypeError, ValueError) as error:
             given = ", ".join(repr(number)[:60] for number in numbers)
             raise self._fault(
@@ -234,3 +234,11 @@ class GymnasiumVector:
 
     def _at(self, place: tuple[int, ...]) -> gym.Env[Any, Any]:
         return self._environments[place[0]][place[1]]
+
+
+def _read_number(given: Any) -> float:
+    """A number, or an array of one. Text is refused, although NumPy reads numbers from it."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "biufO":
+        raise TypeError
+    return float(array.astype(float).item())

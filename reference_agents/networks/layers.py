@@ -27,8 +27,9 @@ _MOST_BLOCKS = 64  # beyond this, one product with the basis is faster than copy
 class Expansion:
     """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
-    If each entry of the matrix depends on at most one basis element (true of all signed permutation representations)
-    and there are few entries, blocks are copied; otherwise the basis is applied as a matrix.
+    On the CPU, if each entry of the matrix depends on at most one basis element (true of all signed permutation
+    representations) and there are few entries, blocks are copied; otherwise the basis is applied as a matrix. A GPU
+    would start one kernel for each block.
     """
 
     def __init__(self, basis: Floats, device: torch.device) -> None:
@@ -38,7 +39,7 @@ class Expansion:
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
         # No two basis elements share an entry: each block of the matrix is one scaled coefficient.
         distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
-        self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS else None
+        self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS and device.type == "cpu" else None
         # (rank, d_in * d_out): a product with coefficients gives all blocks.
         flat = basis.transpose(0, 2, 1).reshape(self.rank, -1)
         self._basis = torch.as_tensor(flat, dtype=torch.float32, device=device)

@@ -1,6 +1,6 @@
 """Plain networks that use the symmetry without equivariant layers, by transforming their inputs.
 
-With g over the group, L_g on observations and K_g on a policy's numbers, and a plain network f:
+With g over the group, L_g on observations and K_g on the policy outputs, and a plain network f:
 
     symmetrized   mean over g of K_g^-1 f(L_g s): frame averaging; equivariant
     averaged      the policy is the mean over g of the policies K_g^-1 softmax f(L_g s), the value the mean value
@@ -39,7 +39,7 @@ class Views(torch.nn.Module):
         order: the number of elements, identity first.
         index: entry i of L_g x is sign[g, i] * x[index[g, i]], observations flattened; shape (|G|, size).
         sign: likewise.
-        matrices: K_g on a policy's numbers, shape (|G|, k, k).
+        matrices: K_g acting on the policy outputs, shape (|G|, k, k).
 
     Raises:
         SpecError: observations are not only permuted and negated, so no table of indices describes the action.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from symcheck.verdict import Verdict
 from symcheck_reports.homomorphism_model import HomomorphismModel
@@ -96,6 +97,7 @@ class DiscoveryModel:
         orbits: for a table, the orbits of its states under the group; None otherwise.
         forms: the number of decided and undecided maps of each form.
         exhaustive: whether the group contains all symmetries, because a table was searched completely.
+        bounds: for each property of the verified group that has one, its name and `bound`: what may still be wrong.
     """
 
     target: str
@@ -119,3 +121,4 @@ class DiscoveryModel:
     orbits: HomomorphismModel | None = None
     exhaustive: bool = False
     forms: Sequence[DiscoveryForm] = ()
+    bounds: Sequence[tuple[str, dict[str, Any]]] = ()

@@ -66,6 +66,7 @@ def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:
         ("environment", model.target),
         ("group", f"{model.group} (order {count(model.order)})"),
         ("error budget", words.budget_sentence(model)),
+        *(("evidence", line) for line in words.evidence_lines(model)),
         ("time", seconds(model.duration_s)),
     ]
 

@@ -1,4 +1,4 @@
-"""Terminal output of `symcheck discover`: the stages of the search, each candidate's verdict, the SPEC file."""
+"""Terminal output of `symcheck discover`: the result, each candidate's verdict, the stages of the search, the file."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
 
 
 def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
-    """All lines, one `rich.text.Text` each: the result, the stages of the search, the candidates, the file."""
+    """All lines, one `rich.text.Text` each: the result, the candidates, the stages of the search, the file."""
     answer = _verdict(model.verdict if model.order > 1 else _nothing(model))
     facts = f"{seconds(model.duration_s)}, seed {model.seed}, {words.budget_sentence(model)}"
-    made = [Text.assemble(answer, words.found_sentence(model)), Text(f"{_GAP}{facts}", style="dim"), Text()]
-    made += [Text(f"  {one_line(line, 200)}", style="dim") for line in words.narrowing_lines(model)]
-    made += [Text(f"  {one_line(line, 200)}", style="dim") for line in words.form_lines(model)]
-    made += [Text(f"  {one_line(model.how, 300)}", style="dim")] if model.how else []
+    made = [Text.assemble(answer, words.found_sentence(model)), Text(f"{_GAP}{facts}", style="dim")]
+    made += [Text(f"{_GAP}{one_line(line, 300)}", style="dim") for line in words.evidence_lines(model)]
     made.append(Text())
     listed = words.gather(model.candidates, MOST_ALIKE)
     for candidate, more in listed[:SHOWN]:
@@ -60,6 +58,9 @@ def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
     for rotation in model.rotations:
         made.append(Text.assemble(("rotation".ljust(_WIDTH), "bold"), "  ", words.rotation_sentence(rotation)))
     made += [Text.assemble(("note".ljust(_WIDTH), "dim"), "  ", one_line(text, 400)) for text in model.remarks]
+    # How the search went comes after its results.
+    stages = [*words.narrowing_lines(model), *words.form_lines(model), *([model.how] if model.how else [])]
+    made += [*([Text()] if made[-1] else []), *(Text(f"  {one_line(line, 300)}", style="dim") for line in stages)]
     if show_spec and model.spec:
         made += [*([Text()] if made[-1] else []), *(Text(line) for line in model.spec.splitlines())]
     return made if made[-1] else made[:-1]

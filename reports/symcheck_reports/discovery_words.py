@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count, one_line, plural, scientific
 
@@ -41,6 +42,14 @@ def budget_sentence(model: DiscoveryModel) -> str:
     if model.level == model.alpha:
         return f"alpha {model.alpha:g}"
     return f"alpha {model.alpha:g} for the group as a whole, {model.level:.2g} for each candidate screened"
+
+
+def evidence_lines(model: DiscoveryModel) -> list[str]:
+    """What the verification of the group excludes, one line for properties with the same bound."""
+    said: dict[str, list[str]] = {}
+    for name, bound in model.bounds:
+        said.setdefault(bound_sentence(bound, with_region=False), []).append(name)
+    return [f"{', '.join(names)}: {sentence}" for sentence, names in said.items() if sentence]
 
 
 def form_lines(model: DiscoveryModel) -> list[str]:

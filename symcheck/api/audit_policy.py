@@ -1,4 +1,4 @@
-"""`audit_policy`: how far a trained policy is from being symmetric on the states that it meets, and why."""
+"""`audit_policy`: how far a trained policy is from being symmetric on the states that it visits, and why."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -19,6 +19,7 @@ from symcheck.discovery.options import DiscoverKeywords, DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
+from symcheck.engine.results import PropertyResult
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
@@ -195,7 +196,13 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         orbits=_orbits(result),
         exhaustive=_is_exhaustive(result),
         forms=[DiscoveryForm(form.name, form.decided, form.open) for form in result.forms],
+        bounds=[(each.name, each.bound) for each in _properties(result) if each.bound],
     )
+
+
+def _properties(result: Discovery) -> Sequence[PropertyResult]:
+    """The properties of the group that was verified; none where nothing was."""
+    return result.verified.properties if result.verified is not None and result.found else ()
 
 
 def _orbits(result: Discovery) -> HomomorphismModel | None:

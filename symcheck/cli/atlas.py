@@ -33,7 +33,7 @@ def command(
     seeds: Annotated[int, typer.Option(help="How many seeds --check uses: 0, 1, ...")] = 3,
     write: Annotated[Path | None, typer.Option(help="Write the atlas as a Markdown page to this file.")] = None,
 ) -> None:
-    """Print what is recorded for the known environments, or verify it again.
+    """Print the recorded symmetries of known environments, or verify them again.
 
     Exit codes of --check: 0 everything is as recorded, 1 something is not, 2 unusable input or nothing could be
     checked, 3 some entries need an extra that is not installed.

@@ -1,4 +1,4 @@
-"""`symcheck audit-policy`: how far a policy is from symmetric on the states that it meets, and by which part."""
+"""`symcheck audit-policy`: the asymmetry of a policy on the states that it visits, and its source."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def command(
         Path | None, typer.Option(help="Write a badge: SVG, or the JSON that a badge service reads (.json).")
     ] = None,
 ) -> None:
-    """Print what a report found as a Markdown block for a model card.
+    """Print the results of a report as a Markdown block for a model card.
 
     Example: symcheck card report.json --badge symmetry.svg
     """

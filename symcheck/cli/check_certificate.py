@@ -1,4 +1,4 @@
-"""`symcheck check-certificate`: judge a certificate of equivariance by itself."""
+"""`symcheck check-certificate`: check a certificate of equivariance on its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Check a certificate again, law by law, with NumPy alone: 0 accepted, 1 rejected, 2 unreadable.
+    """Check a certificate again, with NumPy alone. Exit codes: 0 accepted, 1 rejected, 2 unreadable.
 
     Example: symcheck check-certificate certificate.json
     """

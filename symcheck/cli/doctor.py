@@ -21,7 +21,7 @@ _EXTRAS = {
     "onnx": (("onnx", "onnxruntime", "onnxscript"), "ONNX networks"),
     "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
     "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
-    "wandb": (("wandb",), "Weights & Biases logs of trainings"),
+    "wandb": (("wandb",), "Weights & Biases logs of training runs"),
     "games": (("pgx", "pyspiel", "pettingzoo"), "games of Pgx, OpenSpiel and PettingZoo"),
     "jax": (("jax", "gymnax", "brax", "jumanji"), "environments in JAX"),
     "multiagent": (("pettingzoo",), "environments of several agents"),

@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do.
 
-    The command of the report is printed first; what it names is imported, which runs its code.
+    The command of the report is printed first. The code that it names is then imported and runs.
 
     Example: symcheck replay report.json
     """

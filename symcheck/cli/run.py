@@ -40,7 +40,7 @@ class _RunOptions:
 def command(**given: Any) -> None:
     """Run all checks of a project: tool.symcheck.checks in pyproject.toml, or checks in symcheck.toml.
 
-    The nearest such file in this folder and its parents counts; paths in it are relative to it. One summary, and one
+    The nearest such file in this folder and its parents is used; paths in it are relative to it. One summary, and one
     exit code: the worst of all checks.
 
     Example: symcheck run --junit junit.xml --html report.html

@@ -27,7 +27,7 @@ def command(
     ] = None,
     **given: Any,
 ) -> None:
-    """Check a game's getSymmetries: legal moves, next states, outcomes and the policy vector move as the board does.
+    """Check a game's getSymmetries: legal moves, next states, outcomes and policy vector transform like the board.
 
     Example: symcheck verify-game examples/games.py:TicTacToe
     """

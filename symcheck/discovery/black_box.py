@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
-from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -24,21 +24,32 @@ from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.products import Products
 from symcheck.discovery.result import Trial
-from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
-from symcheck.discovery.structure import Structure, both_signs, probe_sizes
+from symcheck.discovery.rollouts import (
+    FEWEST_STEPS,
+    Rollouts,
+    count_alike,
+    join_rollouts,
+    play_short,
+    roll,
+    sum_by_episode,
+)
+from symcheck.discovery.structure import PROBE, Joint, Structure, both_signs, probe_sizes
 from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 
 MOST_COORDINATES = 24
-_RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
-_ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episode depend on each other, so many
+_RELATIVE, _FLOOR = 0.3, 0.05  # coefficients are estimates: a third of the larger, a twentieth of the row's largest
+_ERRORS = 6.0  # standard errors that an estimate may be off: many, as one of hundreds may not be further off
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _MOST_HEARD = 2_000  # candidates that episodes are asked about
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
+_FEWEST_EPISODES, _FEW_ERRORS = 20, 3.0  # below, standard errors are themselves known badly
 _RIDGE = 1e-6
+_ROUNDING = 1e-9  # of numbers of the size of a step: means that are zero but for rounding are zero
+_FURTHER, _SHORT = 12_000, 30  # steps where maps are too many to list, of short episodes: starts tell goals and masks
 _LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
 _FORM = "signed permutations of the observation that preserve its regression on the previous step"
 _SAME = 1e-6  # of a coordinate's spread: the same number, perhaps in float32
@@ -112,25 +123,23 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     """
     low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
-    sizes = probe_sizes(spread, whole=False)
+    # The model is linear: a change by all of the spread, which is as large as what actions do.
+    sizes = probe_sizes(spread, whole=False) / PROBE
     scale = np.where(spread > 0, spread, 1.0)
     design = np.concatenate([rollouts.before / scale, rollouts.actions, np.ones((len(rollouts.before), 1))], axis=1)
     moved = rollouts.after - rollouts.before
     penalty = _RIDGE * len(design) * np.eye(design.shape[1])
     weights = np.linalg.solve(design.T @ design + penalty, design.T @ moved)
     dim = rollouts.before.shape[1]
+    errors = _standard_errors(lab, rollouts, design, moved - design @ weights, design.T @ design + penalty)
     states = weights[:dim] / scale[:, None] * sizes[:, None]
     actions = weights[dim:-1]
     discrete = lab.values is not None
     # Indicators add up to the constant: only differences between the values of one component are determined.
     actions = lab.values.centre(actions) if lab.values is not None else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
-    # Standard errors of the regression: residual deviation times the root of the diagonal of (X^T X)^-1.
-    deviation = np.sqrt(np.mean((moved - design @ weights) ** 2, axis=0))
-    inverse = np.sqrt(np.diag(np.linalg.inv(design.T @ design + penalty)))
-    reach = np.concatenate([sizes / scale, np.ones(actions.shape[0] if not discrete else 1)])
-    largest = (inverse[: len(reach)] * reach).max()
-    floor = np.maximum(np.maximum(floor, _ERRORS * deviation * largest), 1e-12)
+    reach = np.concatenate([sizes / scale, np.full(len(actions), 1.0 if discrete else _ACTION_WEIGHT)])
+    floor = np.maximum(np.maximum(floor, _ERRORS * (reach[:, None] * errors).max(axis=0)), 1e-12)
     # The reaction to -e_j is minus the reaction to e_j in a linear model.
     rows = [row for effect in states for row in (effect, -effect)]
     rows += list(actions) if discrete else [row for effect in actions for row in (effect, -effect)]
@@ -148,7 +157,56 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         _RELATIVE,
         pairs=_copies(rollouts.before, scale),
         parts=tuple(at for at, part in enumerate(blocks_of(lab.observation_space)) for _ in range(part.size)),
+        joint=_joint_moments(lab, rollouts),
     )
+
+
+def _standard_errors(lab: Laboratory, rollouts: Rollouts, design: Floats, left: Floats, gram: Floats) -> Floats:
+    """Standard errors of the regression, shape (state and action columns, targets); steps of an episode may depend."""
+    acted = slice(rollouts.before.shape[1], design.shape[1] - 1)
+    share = design @ np.linalg.inv(gram)  # of each step in each coefficient, by its residual
+    if lab.values is not None:
+        share[:, acted] = lab.values.centre(share[:, acted].T).T
+    share = share[:, :-1]
+    alone = np.sqrt(share.T**2 @ left**2)
+    made = [sum_by_episode(share * own[:, None], rollouts.episode) for own in left.T]
+    together = np.stack([np.sqrt((each**2).sum(axis=0)) for each in made], axis=1)
+    together *= 1.0 if count_alike(rollouts) >= _FEWEST_EPISODES else _FEW_ERRORS
+    return np.asarray(np.maximum(alone, together))
+
+
+def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
+    """Moments that a symmetry preserves whatever the action map: of steps, and of outcomes with where they are."""
+    if count_alike(rollouts) < _FEWEST_EPISODES:
+        return ()  # how far their means are off is not known
+    moved, place = rollouts.after - rollouts.before, rollouts.after - _middle_of(lab)
+    size, one = np.abs(moved), np.ones((len(moved), 1))
+    made = [_moments(moved, moved, rollouts, signed=True), _moments(size, size, rollouts, signed=False)]
+    for values in (rollouts.rewards, rollouts.ended.astype(np.float64)):
+        if np.ptp(values) > 0:
+            told = (values - values.mean())[:, None]
+            made += [_moments(told * place, one, rollouts, signed=True)]
+            made += [_moments(told * place, place, rollouts, signed=True)]
+    return tuple(made)
+
+
+def _moments(first: Floats, second: Floats, rollouts: Rollouts, *, signed: bool) -> Joint:
+    """Means over steps of the products of columns, over literals, and how far they may be off."""
+    mean = first.T @ second / len(first)
+    products = np.stack([sum_by_episode(first * own[:, None], rollouts.episode) for own in second.T], axis=2)
+    lengths = np.unique(rollouts.episode, return_counts=True)[1]
+    # Of a ratio of sums over episodes: what each contributes beyond its share of the steps.
+    errors = np.sqrt(((products - lengths[:, None, None] * mean) ** 2).sum(axis=0)) / len(first)
+    dim = first.shape[1]
+    signs = np.tile([1.0, -1.0], dim) if signed else np.ones(2 * dim)
+    # A single second column belongs to all literals.
+    wide = [np.broadcast_to(each, (dim, dim)).repeat(2, 0).repeat(2, 1) for each in (mean, _ERRORS * errors)]
+    return Joint(wide[0] * signs[:, None] * (signs if second.shape[1] > 1 else 1.0), wide[1] + _ROUNDING)
+
+
+def _middle_of(lab: Laboratory) -> Floats:
+    """The point about which observations are negated."""
+    return np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
 
 
 def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
@@ -159,15 +217,35 @@ def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(alike, dtype=np.int64)
 
 
-def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+def preserving_maps(lab: Laboratory, rollouts: Rollouts) -> tuple[Structure, Found]:
+    """The table of effects, and the signed permutations that preserve it and the moments of episodes.
+
+    Args:
+        lab: the environment.
+        rollouts: its steps; more are played where these are one long episode, or leave too many maps to list.
+
+    Returns:
+        The table and the maps.
+    """
+    if count_alike(rollouts) < _FEWEST_EPISODES:
+        short = play_short(lab, _FURTHER // 3, _LONGEST)
+        rollouts = join_rollouts(*short) if len(short) >= _FEWEST_EPISODES else rollouts
     structure = effects_of(lab, rollouts)
+    left = automorphisms(structure)
+    if not left.complete:
+        structure = effects_of(lab, join_rollouts(rollouts, *play_short(lab, _FURTHER, _SHORT)))
+        left = automorphisms(structure)
+    return structure, left
+
+
+def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+    structure, left = preserving_maps(lab, rollouts)
     dim = structure.dim
     proposals = Proposals(
         space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")
     )
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
-    left = automorphisms(structure)
-    middle = np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
+    middle = _middle_of(lab)
     # The first maps of very many are no sample: one map for each place that a coordinate may go to comes before them.
     listed = left.maps if left.complete else [*exchanges(structure), *left.maps]
     maps = list(dict.fromkeys(SignedMap.about(index, sign, middle) for index, sign in listed))

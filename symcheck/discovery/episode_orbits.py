@@ -52,6 +52,7 @@ class Budget:
         taught: the number of steps that a model is fitted to.
         asked: the number of steps that it predicts.
         asked_again: the number of steps that it predicts for an action map.
+        patience: how many times `most` are played where that yields enough episodes with a rare reward.
     """
 
     steps: int
@@ -61,10 +62,11 @@ class Budget:
     taught: int
     asked: int
     asked_again: int
+    patience: float = 1.0
 
 
 AT_FIRST = Budget(_STEPS, 240, 40_000, 0.25, 800, 3_000, 800)
-CLOSER = Budget(40_000, 480, 60_000, 0.4, 1_600, 6_000, 3_000)
+CLOSER = Budget(40_000, 480, 60_000, 0.4, 1_600, 6_000, 3_000, 2.5)
 """Of maps that were not refuted at first."""
 
 
@@ -103,11 +105,15 @@ def play_episodes(
         rewards, ended, episode = told.rewards.tolist(), told.ended.tolist(), told.episode.tolist()
     first = episode[-1] + 1 if episode else 0
     count, most = first + first % 2, budget.most
-    while len(rewards) < most and lab.in_time(budget.share):
+    enough, patience = budget.telling, budget.patience
+    while lab.in_time(budget.share):
         # Looked at now and then: counting takes as long as a few episodes.
-        if len(rewards) >= budget.steps and count % _LOOKED_AT == 0:
+        if len(rewards) >= most or (len(rewards) >= budget.steps and count % _LOOKED_AT == 0):
             fewest = _fewest_telling(np.array(rewards), np.array(ended), np.array(episode))
-            if fewest >= budget.telling:
+            if len(rewards) >= most and fewest < FEWEST_TELLING <= patience * fewest:
+                # Nothing could be concluded, though a few more episodes are likely to do.
+                enough, most, patience = FEWEST_TELLING, int(patience * most), 1.0
+            elif len(rewards) >= most or fewest >= enough:
                 break
         played = lab.stepper.play(_LENGTHS[count % 2], lambda: lab.in_time(budget.share))
         flat = shrink(lab.stepper.codec.flatten_batch(played.seen))

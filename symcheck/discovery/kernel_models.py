@@ -1,4 +1,4 @@
-"""Kernel ridge regression of what episodes are asked about, and its errors in robust units."""
+"""Kernel ridge regression of the outcomes of steps, and its errors in robust units."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KernelModel:
         self._unit = np.maximum(np.quantile(np.abs(errors), _TYPICAL, axis=0), least)
 
     def errors(self, inputs: Floats, targets: Floats) -> Floats:
-        """What targets are beyond what is foretold, in units of a typical error; shape (n, outputs)."""
+        """The residuals of the targets in units of a typical error; shape (n, outputs)."""
         foretold = self._level + self._kernel(self._standard(inputs), self._taught) @ self._weights
         return np.asarray((targets - foretold) / self._unit)
 

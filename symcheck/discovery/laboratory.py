@@ -24,7 +24,7 @@ from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.events import Emit, Progress, ignore
 from symcheck.envs.state_access.access import find_state_access
-from symcheck.envs.stepping.stepper import Step, Stepper
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.errors import TargetError
 from symcheck.groups import catalog
 from symcheck.spaces.values import numeric
@@ -77,7 +77,7 @@ class Laboratory:
         states: the pool's states as vectors, shape (n, dim); no rows if states cannot be set or are not numeric.
         is_start: whether each of them begins an episode, shape (n,).
         dim: length of a state vector; 0 for a black box.
-        kind: whether set states repeat, are random, or cannot be set.
+        kind: whether steps from set states repeat, are random, or states cannot be set.
         why: the kind in words.
         shows_state: whether the observation is the state.
         spread: per state coordinate, half the width of the middle 90% of the pool; 0 if it never changes.
@@ -194,27 +194,22 @@ class Laboratory:
         Raises:
             TargetError: the environment rejects a state or an action.
         """
-        rows = [self._repeat_step(state, action, most) for state, action in zip(states, actions, strict=True)]
-        followed, observed, rewards, ended, settled = zip(*rows, strict=True)
+        repeats = min(most, self.repeats)
+        raws = [raw for state in states for raw in [self.raw(state)] * repeats]
+        steps = self.stepper.outcomes(raws, [action for action in actions for _ in range(repeats)])
+        followed = steps.flat if steps.states is None else steps.states
+        ended = steps.terminated.astype(np.float64)
+        if repeats == 1:
+            return Outcomes(followed, steps.flat, steps.rewards, ended, np.ones(len(states), dtype=bool))
+        by_step = (len(states), repeats)
+        rewards, ended = steps.rewards.reshape(by_step), ended.reshape(by_step)
         return Outcomes(
-            np.stack(followed), np.stack(observed), np.array(rewards), np.array(ended), np.array(settled, dtype=bool)
+            np.median(followed.reshape(*by_step, -1), axis=1),
+            np.median(steps.flat.reshape(*by_step, -1), axis=1),
+            np.median(rewards, axis=1),
+            ended.mean(axis=1),
+            (rewards == rewards[:, :1]).all(axis=1) & (ended == ended[:, :1]).all(axis=1),
         )
-
-    def _repeat_step(self, state: Floats, action: Any, most: int) -> tuple[Floats, Floats, float, float, bool]:
-        raw = self.raw(state)
-        steps = [self.stepper.outcome(raw, action) for _ in range(min(most, self.repeats))]
-        if len(steps) == 1:
-            return self._next_state(steps[0]), steps[0].flat, steps[0].reward, float(steps[0].terminated), True
-        return (
-            np.median([self._next_state(step) for step in steps], axis=0),
-            np.median([step.flat for step in steps], axis=0),
-            float(np.median([step.reward for step in steps])),
-            float(np.mean([step.terminated for step in steps])),
-            len({(step.reward, step.terminated) for step in steps}) == 1,
-        )
-
-    def _next_state(self, step: Step) -> Floats:
-        return step.flat if step.state is None else step.state
 
     def raw(self, state: Floats) -> Any:
         """A state vector in the form that the setter accepts."""
@@ -223,12 +218,17 @@ class Laboratory:
             raise TargetError("the state of a black box cannot be set.", where=self.label)
         if access.get is None:
             return state.astype(self.observation_space.dtype).reshape(self.observation_space.shape)
-        form = self.stepper.read_raw()
+        form = self._form
         if isinstance(form, np.ndarray):
             return state.astype(form.dtype).reshape(form.shape)
         if isinstance(form, tuple | list):
             return type(form)(state.tolist())
         return type(form)(state[0])  # a number by itself
+
+    @cached_property
+    def _form(self) -> Any:
+        """A state as `get` returns it: states keep their form."""
+        return self.stepper.read_raw()
 
     def difference(self, expected: Floats, actual: Floats) -> Floats:
         """The signed difference of states, with angles on the circle."""

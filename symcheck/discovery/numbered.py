@@ -70,7 +70,8 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
         court: runs the verification.
 
     Returns:
-        The group with its verdict; complete if steps repeat and every action was tried in every state.
+        The group and its verdict. The search is complete if every pair of state and action always had the same outcome,
+        every action was tried in every visited state, and every observed start state began at least eight episodes.
     """
     met = collect(lab)
     states = {s for s, _ in met.outcomes}

@@ -24,7 +24,7 @@ from symcheck.entries.forms import SPATIAL_OPERATORS
 _FORM = "rotations and reflections of the image"
 _FORM_OF_PARTS = "rotations and reflections of all images, signed permutations of the other components"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
-WHATEVER = "episodes differ from their images, whatever the action map"
+WHATEVER = "episodes differ from their images for every action map"
 
 
 def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:

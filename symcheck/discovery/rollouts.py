@@ -73,6 +73,49 @@ def roll(lab: Laboratory) -> Rollouts:
     return Rollouts(before[usable], after[usable], actions[usable], rewards[usable], ended[usable], episode[usable])
 
 
+def count_alike(rollouts: Rollouts) -> float:
+    """The number of episodes of equal length that would tell as much as these.
+
+    Example:
+        >>> rows, numbers = np.zeros((4, 1)), np.zeros(4)
+        >>> count_alike(Rollouts(rows, rows, rows, numbers, numbers > 0, np.array([1, 1, 2, 2])))
+        2.0
+    """
+    lengths = np.unique(rollouts.episode, return_counts=True)[1]
+    return float(lengths.sum() ** 2 / (lengths**2).sum())
+
+
+def play_short(lab: Laboratory, steps: int, longest: int) -> list[Rollouts]:
+    """Further steps, of short episodes, one by one; fewer if time is up."""
+    codec, parts = lab.stepper.codec, []  # type: Any, list[Rollouts]
+    taken = 0
+    while taken < steps and lab.in_time(_GATHERING):
+        played = lab.stepper.play(longest)
+        seen = codec.flatten_batch(played.seen)
+        taken += len(played.steps)
+        if np.isfinite(seen).all():
+            rewards = np.array([step.reward for step in played.steps], dtype=np.float64)
+            ended = np.array([step.terminated for step in played.steps], dtype=bool)
+            number = np.full(len(rewards), len(parts))
+            parts.append(Rollouts(seen[:-1], seen[1:], action_features(lab, played.actions), rewards, ended, number))
+    return parts
+
+
+def join_rollouts(*parts: Rollouts) -> Rollouts:
+    """Several rollouts as one, whose episodes are numbered one after the other.
+
+    Raises:
+        ValueError: there is none.
+    """
+    numbers, first = [], 0
+    for part in parts:
+        numbers.append(part.episode - part.episode.min() + first)
+        first = int(numbers[-1].max()) + 1
+    columns = zip(*((p.before, p.after, p.actions, p.rewards, p.ended) for p in parts), strict=True)
+    before, after, actions, rewards, ended = (np.concatenate(column) for column in columns)
+    return Rollouts(before, after, actions, rewards, ended, np.concatenate(numbers))
+
+
 def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
     """Indicators of the values of whole-number actions; Box components relative to the middle, in half widths."""
     if lab.values is not None:
@@ -81,6 +124,17 @@ def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
         flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
         return np.asarray((flat - action_middle(lab.action_space)) / action_reach(lab.action_space))
     raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
+
+
+def sum_by_episode(rows: Floats, episode: npt.NDArray[np.int64]) -> Floats:
+    """Sums over the steps of each episode, shape (episodes, ...).
+
+    Example:
+        >>> sum_by_episode(np.array([1.0, 2.0, 4.0]), np.array([1, 1, 3])).tolist()
+        [3.0, 4.0]
+    """
+    begins = np.flatnonzero(np.diff(episode, prepend=episode[0] - 1))
+    return np.asarray(np.add.reduceat(rows, begins, axis=0))
 
 
 def refutes_whatever_the_actions(

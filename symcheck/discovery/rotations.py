@@ -193,7 +193,9 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *
     usual = float(np.median(columns)) or 1.0
     columns = np.where(columns > _NO_EFFECT * usual, columns, usual)
     matrix = ((left - right)[:, used] / columns).reshape(-1, len(unknowns))
-    _, singular, vectors = np.linalg.svd(matrix / np.sqrt(len(matrix)), full_matrices=True)
+    if not _has_small_singular_value(matrix := matrix / np.sqrt(len(matrix))):
+        return []
+    _, singular, vectors = np.linalg.svd(np.linalg.qr(matrix, mode="r"), full_matrices=True)
     null = vectors[len(singular) - int((singular <= _NULL).sum()) :]
     if not 0 < len(null) <= _MOST_SOLUTIONS:
         return []
@@ -205,6 +207,17 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *
         if np.abs(turn).max() > 0 and residuals[:-1].max() <= _NO_ROTATION:
             made.append(_scale_to_unit_rate(turn, shift, act, residuals))
     return made
+
+
+def _has_small_singular_value(matrix: Floats) -> bool:
+    """Whether a singular value may be small enough for a solution; the usual "no" costs a tenth of a decomposition."""
+    # The Gram matrix has the squares; twice the limit is far above its rounding, so that only a clear no is one.
+    gram = matrix.T @ matrix - (2 * _NULL) ** 2 * np.eye(matrix.shape[1])
+    try:
+        np.linalg.cholesky(gram)  # of positive definite matrices only
+    except np.linalg.LinAlgError:
+        return True
+    return False
 
 
 def _typical(values: Floats) -> Floats:

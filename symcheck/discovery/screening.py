@@ -56,7 +56,7 @@ class Screened:
     """The result of screening a pair of maps.
 
     Attributes:
-        passes: whether verification is worthwhile.
+        passes: whether the candidate goes on to verification.
         residual: median over the cases of the largest misfit of a coordinate, relative to a typical step.
         share: the fraction of cases that fit.
         coordinate: the coordinate with the worst fit.

@@ -242,7 +242,7 @@ def _discovery(
         verified=judged.verified,
         remarks=(*proposals.remarks, *([] if is_data(written) else [_NO_DATA])),
         sensitivities=proposals.sensitivities,
-        complete=proposals.complete and judged.complete,
+        complete=proposals.complete and judged.complete and not any(each.is_open for each in proposals.refused),
         forms=_forms(proposals, (*judged.trials, *proposals.refused)),
         interrupted=judged.interrupted,
     )

@@ -20,7 +20,7 @@ from symcheck.discovery.action_values import MOST_LISTED
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.errors import TargetError
 
-_PROBE = 0.1  # of the spread: small beside what is met, large beside rounding
+PROBE = 0.1  # of the spread: small beside what is met, large beside rounding
 _ACTION_PROBE = 0.5  # of the way from the middle of a Box action to its bound
 _SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a symmetry exchanges get the same probe
 # Effects are compared loosely: an approximate symmetry shall reach verification, which then says how approximate it is.
@@ -29,6 +29,19 @@ FLOOR = 0.01  # of the largest effect on the same coordinate
 CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
 _DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Numbers for every two state literals that a symmetry preserves, as far as they are known.
+
+    Attributes:
+        table: shape (2 dim, 2 dim).
+        floor: per entry, how far an estimate may be off, same shape.
+    """
+
+    table: Floats
+    floor: Floats
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,7 @@ class Structure:
             effects; None if that was not measured. Shape (2 dim, 2 dim, 2 dim).
         mixed_floor: per literal r, the threshold below which that counts as zero.
         parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
+        joint: numbers for every two state literals, such as how often they increase together.
     """
 
     centre: Floats
@@ -67,6 +81,7 @@ class Structure:
     mixed: Floats | None = None
     mixed_floor: Floats | None = None
     parts: tuple[int, ...] | None = None
+    joint: tuple[Joint, ...] = ()
 
 
 def probe_sizes(spread: Floats, whole: bool) -> Floats:
@@ -91,7 +106,7 @@ def probe_sizes(spread: Floats, whole: bool) -> Floats:
         return sizes
     cuts = np.flatnonzero(spread[used][1:] > _SAME_SCALE * spread[used][:-1]) + 1
     for group in np.split(used, cuts):
-        sizes[group] = _PROBE * float(np.exp(np.log(spread[group]).mean()))
+        sizes[group] = PROBE * float(np.exp(np.log(spread[group]).mean()))
     return sizes
 
 
@@ -148,7 +163,7 @@ def neutral_actions(lab: Laboratory) -> list[Any]:
 
 
 def middle_action(space: spaces.Space[Any]) -> Any:
-    """The action in the middle of a Box, zero where it is unbounded; any fixed action of another space.
+    """The middle of a Box of actions, with zeros for unbounded components; for other spaces, any fixed action.
 
     Example:
         >>> middle_action(spaces.Box(0.0, 2.0, (1,))).tolist()

@@ -129,7 +129,7 @@ class Witnesses:
             return [heard]
         candidate = heard.candidate
         if why := asked.refute(heard.move, candidate.state.order, None, self._level):
-            said = f"{_DIFFER} whatever the action map: {why}"
+            said = f"{_DIFFER} for every action map: {why}"
             proposals.refused.append(_trial(candidate, heard.moves, "refused", said, _DIFFER))
             return []
         kept, why = [], ""

@@ -3,8 +3,8 @@
 A shift of every value is found by ranks at least as easily as the normal approximation says (Chernoff and Savage 1958).
 A change of the odds, such as a reward paid once in 300 steps instead of once in 500, is harder to find at the same
 change of the mean. So the samples are tilted: values x far from the mean become more frequent by a factor proportional
-to exp(theta x), as in the distribution of a given mean that is closest to the original. Theta is increased until nine
-of ten simulated tests reject. Values near the mean keep their odds, because ranks would see their change first.
+to exp(theta x), as in the distribution of a given mean that is closest to the original. Theta is increased until 92%
+of the simulated tests reject. Values near the mean keep their odds, because ranks would see their change first.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Tilted:
         return _first_enough(math.sqrt(pairs) * np.abs(mean) >= needed * np.sqrt(variance))
 
     def simulate(self, critical: float, rng: np.random.Generator) -> int:
-        """The first tilt at which nine of ten simulated tests reject."""
+        """The first tilt at which 92% of the simulated tests reject."""
         pairs, near = len(self._differences), self.approximate(critical)
         start = max(0, near - _BEFORE)
         some = slice(start, near + _AFTER)

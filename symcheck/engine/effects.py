@@ -76,7 +76,7 @@ def measure_effect(
     rows: list[tuple[str, Bools]] = [("", np.ones(len(sides[0]), dtype=np.bool_))]
     if feature.region >= 0:
         text, weight = weights[feature.region]
-        inside, _, rest = text.partition(", against ")
+        inside, _, rest = text.partition(" compared with ")
         outside = inside.replace("is high", "is low") if rest == "low" else f"under {rest}" if rest else "elsewhere"
         rows = [(inside, weight > 0), (outside, weight <= 0)]
     measured = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.episodes import (
@@ -28,9 +31,10 @@ from symcheck.engine.episodes import (
     what_followed,
 )
 from symcheck.engine.equations import Part
+from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
-from symcheck.engine.regression import polynomial, second_order, smooth_terms, standardise, told_apart
-from symcheck.engine.scales import FLOAT32_EPSILON, coarsest_unit, in_float32
+from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
+from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import say_side
 from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
@@ -74,23 +78,47 @@ class OutcomesByEpisode(NamedTuple):
     totals: Floats
 
 
+class _Given(NamedTuple):
+    """(s, a) of the steps of some episodes, and the fits on it.
+
+    Attributes:
+        covariates: shape (transitions, columns).
+        names: of these.
+        drawn: how many of the first are actions.
+        starts: row at which each episode begins.
+        coarse: the fit on constant, linear and quadratic terms.
+        fine: the fit on higher powers too.
+    """
+
+    covariates: Floats
+    names: list[str]
+    drawn: int
+    starts: npt.NDArray[np.intp]
+    coarse: Fit
+    fine: Fit
+
+
 class EpisodeColumns:
     """Columns of the episodes of one environment.
 
     Args:
         view: the form in which observations are compared.
         actions: the codec of the action space.
+        exact: whether images are not rounded, so that even coarse dtypes are rounded alike on both sides.
     """
 
-    def __init__(self, view: Reduction, actions: SpaceCodec) -> None:
+    def __init__(self, view: Reduction, actions: SpaceCodec, *, exact: bool = False) -> None:
         self._view, self._actions = view, actions
+        self._coarsest = FLOAT32_EPSILON if exact else math.inf
+        self._latest: tuple[list[Transitions], _Given] | None = None
 
     def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
         """The outcomes of all steps, as the test of their means compares them."""
         episodes, pairs = [*group.plain, *group.mapped], len(group.plain)
-        starts = episode_starts(episodes)
+        given = self._given(episodes)
+        starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
-        ranked = rank_outcomes(targets, epsilon, polynomial(self._covariates(episodes)[0]))
+        ranked = rank_outcomes(targets, epsilon, given.coarse)
         scores = totals(ranked.scores, starts)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
@@ -99,34 +127,34 @@ class EpisodeColumns:
             totals(finite(ranked.residual), starts),
         )
 
+    def rounding(self, part: Part, group: EpisodePairs) -> float:
+        """The largest difference in some outcome that would count as rounding; 0 if every difference counts."""
+        episodes = [*group.plain, *group.mapped]
+        targets, _, epsilon = self._targets(part, episodes)
+        ranked = rank_outcomes(targets, epsilon, self._given(episodes).coarse)
+        return float(WIDEST_TIE * np.median(ranked.tie[:, ~ranked.repeating], axis=0).max(initial=0.0))
+
     def features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         """The features of one part that are compared under one element."""
         episodes = [*group.plain, *group.mapped]
-        starts = episode_starts(episodes)
-        covariates, names, drawn = self._covariates(episodes)
-        coarse, fine = polynomial(covariates), smooth_terms(covariates)
+        given = self._given(episodes)
+        starts, coarse, fine = given.starts, given.coarse, given.fine
         targets, target_names, epsilon = self._targets(part, episodes)
-        scores = score_outcomes(targets, epsilon, coarse)
-        columns = [
-            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
-        ]
-        numbered = step_sides(step_numbers(starts, len(scores)))
-        # Of one outcome; the coordinates of a next state would multiply them.
-        joint = joint_sides(names[drawn:], covariates[:, drawn:]) if len(target_names) == 1 else []
-        sides = Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *joint])
+        scores = score_outcomes(rank_outcomes(targets, epsilon, coarse), coarse)
+        sides = self._sides(given, joint=len(target_names) == 1)
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
-        if fine.shape[1] > coarse.shape[1]:
+        ranked = rank_outcomes(targets, epsilon, fine)
+        if fine.design.shape[1] > coarse.design.shape[1]:
             # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
-            sharp = score_outcomes(targets, epsilon, fine)
+            sharp = score_outcomes(ranked, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
         unusual, others = score_unusual(targets, target_names, epsilon, fine)
-        ranked = rank_outcomes(targets, epsilon, fine)
-        timed = time_terms(coarse, step_numbers(starts, len(scores)), targets, epsilon, ranked.residual)
+        timed = time_terms(coarse.design, step_numbers(starts, len(scores)), targets, epsilon, ranked.residual)
         if timed.shape[1]:
-            design = np.concatenate([fine, timed], axis=1)
-            unusual = np.concatenate([unusual, score_outcomes(targets, epsilon, design)], axis=1)
+            both = Fit(np.concatenate([fine.design, timed], axis=1))
+            unusual = np.concatenate([unusual, score_outcomes(rank_outcomes(targets, epsilon, both), both)], axis=1)
             others += [f"{name} given the step number" for name in target_names]
         rare, events = self._rare_events(part, episodes, ranked, target_names)
         for some, names in ((unusual, others), (rare, events)):
@@ -135,7 +163,53 @@ class EpisodeColumns:
                 named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
                 means += plain
         scores = np.concatenate([scores, unusual], axis=1)
-        return EpisodeFeatures(episodes, starts, covariates, scores, named, described, means)
+        return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
+
+    def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
+        """How much a named feature differs between episodes and their images, as fields of statements.
+
+        Returns:
+            `size`, the difference of the means of a step, `deviations`, both standard deviations, or neither.
+        """
+        episodes = [*group.plain, *group.mapped]
+        given = self._given(episodes)
+        targets, target_names, epsilon = self._targets(part, episodes)
+        sides = self._sides(given, joint=len(target_names) == 1)
+        known = [("", np.ones(len(targets))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
+        for (text, side), (j, target), moment in itertools.product(known, enumerate(target_names), ("mean", "spread")):
+            if name == f"{moment} of {target}{text}":
+                column, unit = targets[:, [j]], epsilon[[j]]
+                rest = rank_outcomes(column, unit, given.coarse).residual[:, 0]
+                first = np.arange(len(rest)) < given.starts[len(group.plain)]
+                there = (side > 0) & np.isfinite(rest) & ~bulk(column, unit).far[:, 0]
+                own, images = rest[there & first], rest[there & ~first]
+                if len(own) and len(images):
+                    deviations = [float(own.std()), float(images.std())]
+                    size = float(abs(own.mean() - images.mean()))
+                    return {"size": size} if moment == "mean" else {"deviations": deviations}
+        return {}
+
+    def _sides(self, given: _Given, *, joint: bool) -> Sides:
+        """The subsets of steps by which features are told apart; of one outcome also by two coordinates jointly."""
+        covariates, names, drawn = given.covariates, given.names, given.drawn
+        columns = [
+            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
+        ]
+        numbered = step_sides(step_numbers(given.starts, len(covariates)))
+        # The coordinates of a next state would multiply them.
+        pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
+        return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
+
+    def _given(self, episodes: list[Transitions]) -> _Given:
+        """What all parts of the same episodes share."""
+        known, given = self._latest or ([], None)
+        # The episodes are kept, so that no other ones have their addresses.
+        if given is None or [*map(id, known)] != [*map(id, episodes)]:
+            covariates, names, drawn = self._covariates(episodes)
+            fits = Fit(polynomial(covariates)), Fit(smooth_terms(covariates))
+            given = _Given(covariates, names, drawn, episode_starts(episodes), *fits)
+            self._latest = episodes, given
+        return given
 
     def _rare_events(
         self, part: Part, episodes: list[Transitions], ranked: RankedOutcomes, names: list[str]
@@ -179,7 +253,7 @@ class EpisodeColumns:
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """The outcomes of (s, a), their names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
-        given = coarsest_unit(self._view.coordinates, self._actions.coordinates)
+        given = min(self._coarsest, coarsest_unit(self._view.coordinates, self._actions.coordinates))
         if part == "reward":
             return outcomes, [part], np.full(1, max(given, FLOAT32_EPSILON if in_float32(outcomes) else 0.0))
         if part == "termination":
@@ -188,6 +262,7 @@ class EpisodeColumns:
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
         kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        own = np.where(coordinates.epsilon > 0, np.maximum(coordinates.epsilon, given), 0.0)
+        units = np.minimum(coordinates.epsilon, self._coarsest)
+        own = np.where(units > 0, np.maximum(units, given), 0.0)
         epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
         return following[:, kept], [names[j] for j in kept], epsilon[kept]

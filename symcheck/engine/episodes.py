@@ -13,8 +13,8 @@ import numpy.typing as npt
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
-from symcheck.engine.regression import fitted
-from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+from symcheck.engine.regression import Fit, fitted
+from symcheck.engine.scales import FLOAT64_EPSILON, Bulk, bulk
 from symcheck.spaces.coordinates import finite
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
@@ -26,6 +26,7 @@ _SINGLE_STEPS = 50  # of an episode that are told apart one by one
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
+_ATOM, _MOST_ATOMS, _VARYING = 0.01, 4, 20  # share of a value that repeats, how many do, and others that vary
 _ROWS_PER_TERM = 20
 _TIME_POWERS, _MOST_TIMED = 4, 200  # powers of time, from 0, and columns of products with them
 _LEFT_BY_TIME = 0.5  # of the standard deviation: what depends on time leaves less once time is fitted
@@ -108,25 +109,6 @@ def repeating_columns(targets: Floats) -> Bools:
     return np.asarray(often) > _OFTEN * len(targets)
 
 
-def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
-    """Normal scores of the part of the outcome that (s, a) does not explain, shape (transitions, targets).
-
-    Values that often repeat (terminations, whole numbers) are scored before the fit. Otherwise only the fit would rank
-    their residuals, and the fit differs wherever the two groups visit different states.
-
-    Args:
-        targets: outcomes, shape (transitions, targets).
-        epsilon: rounding unit of each column.
-        design: terms of (s, a), shape (transitions, columns).
-    """
-    ranked = rank_outcomes(targets, epsilon, design)
-    scores, repeating = ranked.scores.copy(), ranked.repeating
-    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
-    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
-    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
-    return scores
-
-
 class RankedOutcomes(NamedTuple):
     """Outcomes and their ranks, before the ranks of values that often repeat are fitted; shapes (transitions, targets).
 
@@ -134,54 +116,105 @@ class RankedOutcomes(NamedTuple):
         scores: normal scores.
         residual: the part of the outcome that (s, a) does not explain.
         repeating: the columns whose values were ranked instead of their residuals, shape (targets,).
+        tie: the difference up to which neighbouring residuals count as the same.
     """
 
     scores: Floats
     residual: Floats
     repeating: Bools
+    tie: Floats
 
 
-def rank_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> RankedOutcomes:
-    """Normal scores of outcomes or of their residuals; see `score_outcomes`."""
-    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
+def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
+    """Normal scores of outcomes or of their residuals; see `score_outcomes`.
+
+    Args:
+        targets: outcomes, shape (transitions, targets).
+        epsilon: rounding unit of each column.
+        fit: on terms of (s, a).
+    """
     # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
+    known, tie = _same_values(targets, epsilon)
+    residual = known.without(fit.of(known.filled, np.isfinite(targets) & ~known.far))
+    repeating = repeating_columns(targets)
+    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating, tie)
+
+
+def _same_values(targets: Floats, epsilon: Floats) -> tuple[Bulk, Floats]:
+    """The outliers of outcomes, and the difference up to which neighbouring values are the same, shape (n, targets)."""
+    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     known = bulk(targets, epsilon)
     # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
     # value that repeats is another float of the same value.
-    tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
-    residual = known.without(fitted(design, known.filled))
-    repeating = repeating_columns(targets)
-    return RankedOutcomes(normal_scores(np.where(repeating, targets, residual), tie), residual, repeating)
+    return known, known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
 
 
-def score_unusual(targets: Floats, names: list[str], epsilon: Floats, design: Floats) -> tuple[Floats, list[str]]:
-    """Normal scores of all values other than the most frequent one, 0 elsewhere, shape (transitions, some).
+def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
+    """Normal scores of the part of the outcome that (s, a) does not explain, shape (transitions, targets).
 
-    A reward given only at the end of an episode is 0 in most steps, and its order would be lost among the zeros.
+    Values that often repeat (terminations, whole numbers) are scored before the fit. Otherwise only the fit would rank
+    their residuals, and the fit differs wherever the two groups visit different states.
+
+    Args:
+        ranked: the outcomes, with the residuals of the same fit.
+        fit: on terms of (s, a).
+    """
+    scores, repeating = ranked.scores.copy(), ranked.repeating
+    if repeating.any():
+        # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+        rest = scores[:, repeating] - fit.of(scores[:, repeating])
+        scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+    return scores
+
+
+def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) -> tuple[Floats, list[str]]:
+    """Normal scores of all values other than the frequent ones, 0 elsewhere, and of where the frequent ones occur.
+
+    A reward given only at the end of an episode is 0 in most steps, and its order would be lost among the zeros. A
+    penalty, or NaN, in place of the lowest of many values would have the ranks of these.
 
     Args:
         targets: outcomes, shape (transitions, targets).
         names: the names of the targets.
         epsilon: rounding unit of each column.
-        design: terms of (s, a), simple ones first, shape (transitions, columns).
+        fit: on terms of (s, a), simple ones first.
 
     Returns:
-        The scores, and their names; no column if no value is frequent.
+        The scores, shape (transitions, some), and their names; no column if no value is frequent.
     """
     columns: list[Floats] = []
     described: list[str] = []
+    _, tie = _same_values(targets, epsilon)
+    ranks = normal_scores(targets, tie)  # the same for values that differ by rounding
     for j, name in enumerate(names):
-        values, count = np.unique(targets[:, j], return_counts=True)
-        rows = np.flatnonzero(targets[:, j] != values[count.argmax()])
-        # Of two values the rarer one has no order.
-        if len(values) < 3 or count.max() < _USUAL * len(targets) or len(rows) < _FEWEST_OTHERS:
+        frequent, others, where = _frequent_values(targets[:, j], ranks[:, j])
+        rows = np.flatnonzero(others)
+        if len(rows) < _FEWEST_OTHERS:
             continue
-        terms = design[rows, : max(1, len(rows) // _ROWS_PER_TERM)]
+        own = Fit(fit.design[rows, : max(1, len(rows) // _ROWS_PER_TERM)])
         column = np.zeros((len(targets), 1))
-        column[rows] = score_outcomes(targets[rows][:, [j]], epsilon[[j]], terms)
+        column[rows] = score_outcomes(rank_outcomes(targets[rows][:, [j]], epsilon[[j]], own), own)
         columns.append(column)
-        described.append(f"{name} where it is not {values[count.argmax()]:g}")
+        described.append(f"{name} where it is not {' or '.join(f'{value:g}' for value in frequent)}")
+        if where.shape[1] and len(names) <= _WIDEST_TAILS:
+            columns.append(score_outcomes(rank_outcomes(where, np.zeros(where.shape[1]), fit), fit))
+            described += [f"[{name} = {value:g}]" for value in frequent]
     return np.concatenate([np.zeros((len(targets), 0)), *columns], axis=1), described
+
+
+def _frequent_values(column: Floats, ranks: Floats) -> tuple[Floats, Bools, Floats]:
+    """The frequent values of a column, the rows of all others, and an indicator for each value where the others vary.
+
+    If the others take few values, only the most frequent value counts, and only where it is usual.
+    """
+    _, first, place, count = np.unique(ranks, return_index=True, return_inverse=True, return_counts=True)
+    often = np.flatnonzero(count > _ATOM * len(column))
+    if 0 < len(often) <= min(_MOST_ATOMS, len(count) - _VARYING):
+        return column[first[often]], ~np.isin(place, often), (place[:, None] == often).astype(np.float64)
+    most = int(count.argmax())
+    # Of two values the rarer one has no order.
+    others = (place != most) & (len(count) > 2 and count[most] >= _USUAL * len(column))
+    return column[first[[most]]], others, np.zeros((len(column), 0))
 
 
 def episode_starts(episodes: list[Transitions]) -> npt.NDArray[np.intp]:
@@ -198,9 +231,9 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
     """Named 0/1 indicators of the step number, which reveal a hidden clock that no episode total shows."""
     late = numbers > np.median(numbers)
     return [
-        ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
-        ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
-        ("late in episodes, against early", late.astype(np.float64)),
+        ("in the first step compared with later ones", (numbers == 0).astype(np.float64)),
+        ("in even steps compared with odd ones", (numbers % 2 == 0).astype(np.float64)),
+        ("late in episodes compared with early", late.astype(np.float64)),
     ]
 
 
@@ -241,7 +274,7 @@ def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
     pairs = itertools.combinations(range(min(_MOST_JOINED, columns.shape[1])), 2)
     return [
         (
-            f"where {names[i]} and {names[j]} are both high or both low, against elsewhere",
+            f"where {names[i]} and {names[j]} are both high or both low compared with elsewhere",
             (columns[:, i] * columns[:, j] > 0).astype(np.float64),
         )
         for i, j in pairs
@@ -269,7 +302,7 @@ class Sides:
 
 
 def named_features(
-    scores: Floats, names: list[str], sides: Sides, design: Floats, starts: npt.NDArray[np.intp], *, deep: bool
+    scores: Floats, names: list[str], sides: Sides, fit: Fit, starts: npt.NDArray[np.intp], *, deep: bool
 ) -> tuple[Floats, list[str], int]:
     """Totals over each episode of moments and products, also by side.
 
@@ -277,8 +310,8 @@ def named_features(
         scores: normal scores of the outcomes, shape (n, targets).
         names: the names of the targets.
         sides: only the first ones if there are too many.
-        design: terms of (s, a), shape (n, columns), on which all moments except the mean are regressed; otherwise the
-            moments of a constant value would reveal the visited states.
+        fit: on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a constant
+            value would reveal the visited states.
         starts: row at which each episode begins.
         deep: whether moments other than the mean are also computed by visited sides.
 
@@ -292,7 +325,7 @@ def named_features(
     means = 0
     for values, (moment, known) in zip(everywhere, labels, strict=True):
         plain = moment == "mean"
-        kept = values if plain else values - fitted(design, values)
+        kept = values if plain else values - fit.of(values)
         blocks.append(totals(kept, starts))
         described += known
         picked = sides.drawn + (sides.visited if plain or deep else [])

@@ -17,7 +17,7 @@ from symcheck.array_types import Floats, Indices
 WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
 _WIDEST_TAILS = 512  # coordinates up to which skews and tails are features: above, means and spreads alone
 _MOST_WEIGHTED = 2000  # features that are averaged by region: 10,000 pairs of them fill 160 MB
-_WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
+WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
 _MOMENTS = ("mean", "spread", "skew", "tails")
 
 
@@ -73,7 +73,7 @@ def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
     first = np.flatnonzero(np.diff(new, prepend=-1))
     last = np.append(first[1:], len(ordered)) - 1
     with np.errstate(invalid="ignore"):
-        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
+        dense = (ordered[last] - ordered[first] > WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
     return np.concatenate([[0], np.cumsum(apart | ((gaps > 0) & dense[1:]))]) if dense.any() else new
 
 

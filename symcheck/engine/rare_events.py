@@ -20,7 +20,7 @@ _MOST_COORDINATES = 16  # of which thresholds are looked for
 
 
 def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]:
-    """The sign of outcomes that are far off what (s, a) explains, 0 elsewhere.
+    """The sign of each residual that is an outlier, 0 elsewhere.
 
     A small region in which another reward is paid leaves such residuals, if rewards are smooth elsewhere.
 

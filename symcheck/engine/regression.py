@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
@@ -19,6 +19,7 @@ _HIGHEST = 5  # degree of the polynomials that take out smooth dynamics
 _MOST_TERMS = 400
 _MOST_PRODUCTS = 200  # beside hundreds of other columns; a fit costs their square
 _ROWS_PER_TERM = 20
+_MOST_MASKS = 8  # sets of rows in which columns are known: each one costs a fit
 
 
 def standardise(columns: Floats) -> Floats:
@@ -90,21 +91,54 @@ def smooth_terms(covariates: Floats) -> Floats:
     return np.asarray(terms / np.sqrt((terms**2).mean(axis=0)).clip(1e-12))
 
 
-def fitted(design: Floats, targets: Floats) -> Floats:
-    """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless.
+class Fit:
+    """Least-squares fits on one design; a small ridge keeps dependent columns harmless.
 
-    The targets' means are removed first, so the ridge does not bias constant targets.
+    Args:
+        design: shape (n, columns); its Gram matrix, which costs most, is computed once for all targets.
     """
-    gram = design.T @ design
-    ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
-    # A NaN target would make every weight NaN.
-    numbers = finite(targets)
-    means = numbers.mean(axis=0)
-    rest = numbers - means
-    # Each round fits what the last one left: the ridge bends only directions that hardly vary.
-    for _ in range(_REFINED):
-        rest = rest - design @ np.linalg.solve(gram + ridge, design.T @ rest)
-    return np.asarray(numbers - rest, dtype=np.float64)
+
+    def __init__(self, design: Floats) -> None:
+        self.design = design
+        gram = design.T @ design
+        self._gram = gram + _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
+
+    def of(self, targets: Floats, known: Bools | None = None) -> Floats:
+        """The fit of targets, shape (n, dim).
+
+        Their means are removed first, so that the ridge does not bias constant targets.
+
+        Args:
+            targets: shape (n, dim).
+            known: False where a value says nothing of the others (NaN, far off), shape (n, dim): a column is fitted to
+                the rows that are left, unless more than a few columns miss different ones.
+        """
+        # A NaN target would make every weight NaN.
+        numbers = finite(targets)
+        means = numbers.mean(axis=0)
+        rest = numbers - means
+        # Each round fits what the last one left: the ridge bends only directions that hardly vary.
+        for _ in range(_REFINED):
+            rest = rest - self.design @ np.linalg.solve(self._gram, self.design.T @ rest)
+        explained = np.asarray(numbers - rest, dtype=np.float64)
+        partial = np.array([], int) if known is None else np.flatnonzero(~known.all(axis=0))
+        if known is None or not len(partial):
+            return explained
+        masks, place = np.unique(known[:, partial], axis=1, return_inverse=True)
+        for i, rows in enumerate(masks.T if masks.shape[1] <= _MOST_MASKS else ()):
+            columns = partial[place.ravel() == i]
+            if rows.sum() > _ROWS_PER_TERM:
+                few = Fit(self.design[rows])
+                some = numbers[np.ix_(rows, columns)]
+                middle = some.mean(axis=0)
+                weights = np.linalg.solve(few._gram, few.design.T @ (some - middle))
+                explained[:, columns] = middle + self.design @ weights
+        return explained
+
+
+def fitted(design: Floats, targets: Floats) -> Floats:
+    """The fit of one set of targets, shape (n, dim); see `Fit`."""
+    return Fit(design).of(targets)
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:

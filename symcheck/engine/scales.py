@@ -31,7 +31,7 @@ _NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, tha
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
 _MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
 _SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
-_COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3  # rounding units above float32's, and what they may hide of a spread
+COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3  # rounding units above float32's, and what they may hide of a spread
 _FAR = 30.0  # times the range of the values within, without a value: what follows is far off
 
 
@@ -226,7 +226,7 @@ class Bulk:
         sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
         tie = units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
         fewer = np.maximum(tie * _FEW_UNITS / units, _HIDDEN * self.filled.std(axis=0))
-        return np.where(epsilon > _COARSE, np.minimum(tie, fewer), tie)
+        return np.where(epsilon > COARSE, np.minimum(tie, fewer), tie)
 
 
 def bulk(values: Floats, epsilon: Floats) -> Bulk:

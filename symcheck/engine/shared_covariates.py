@@ -101,5 +101,5 @@ def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
 def say_side(name: str) -> str:
     """Where a covariate is high, in words; of an indicator of an action, where that action is taken."""
     if name.startswith("action "):  # an indicator of one action
-        return f"under {name}, against other actions"
-    return f"where {name}" if "=" in name else f"where {name} is high, against low"
+        return f"under {name} compared with other actions"
+    return f"where {name}" if "=" in name else f"where {name} is high compared with low"

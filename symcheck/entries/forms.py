@@ -48,7 +48,7 @@ class AffineEntry:
     Attributes:
         matrix: M, shape (dim, dim), float64; None if `index` and `sign` hold it exactly.
         index: signed permutations: component j moves to index[j]; shape (dim,).
-        sign: signed permutations: and is multiplied by sign[j], +1 or -1; shape (dim,).
+        sign: signed permutations: component j is multiplied by sign[j], +1 or -1; shape (dim,).
         offset: shape (dim,), float64; None if it is zero.
         as_signs: whether it was written as a list of signs, which permutes no values of a Discrete space.
     """

@@ -55,7 +55,7 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
 
     Args:
         generators: elements on the same points.
-        base: points that only the identity fixes all at once.
+        base: a base of the group: points whose pointwise stabilizer is trivial.
         sizes: for each base point, the size of its orbit under the elements that fix the base points before it.
         name: the group's name, for messages.
 

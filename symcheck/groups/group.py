@@ -78,7 +78,8 @@ class Group:
             )
         degrees = sorted({g.degree for g in self.generators})
         if len(degrees) > 1:
-            raise GroupError(f"all generators must act on the same points, got {degrees} points.", where="generators")
+            given = " and ".join(map(str, degrees))
+            raise GroupError(f"all generators must act on the same number of points, got {given}.", where="generators")
         self.generator_names = tuple(generator_names or _default_names(len(self.generators)))
         if len(self.generator_names) != len(self.generators):
             raise GroupError(

@@ -98,7 +98,7 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
         raise SpecError(f"expected all {states} states in P, {_list_numbers(missing)} {verb} missing.", where="P")
     strangers = sorted(set(table) - set(range(states)))
     if strangers:
-        raise SpecError(f"expected states 0..{states - 1}, P has {_list_numbers(strangers)} too.", where="P")
+        raise SpecError(f"expected states 0..{states - 1}, but P also has {_list_numbers(strangers)}.", where="P")
     gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
     if gaps:
         raise SpecError(

@@ -110,7 +110,7 @@ def _mujoco() -> Any:
         import mujoco
     except ImportError as error:
         raise MissingExtraError(
-            "mujoco", needed_for="compiled models and environments (MJCF and URDF files need none)"
+            "mujoco", needed_for="a compiled model or an environment (an MJCF or URDF file needs none)"
         ) from error
     return mujoco
 

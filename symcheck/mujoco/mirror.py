@@ -60,8 +60,8 @@ def mirror(
         plane: "xz" (left and right), "yz" (front and back), "xy", or the plane's normal vector, in world axes.
         through: a point of the plane, in metres.
         observation: the layout of the observation: a list of blocks as in `symcheck.mujoco.observations`
-            (`["qpos[2:]", "qvel", "cfrc_ext[1:]"]`), or entries as `Symmetry` takes them. Left out: the layout of
-            Gymnasium's own environments (v5), else (qpos, qvel).
+            (`["qpos[2:]", "qvel", "cfrc_ext[1:]"]`), or entries as `Symmetry` takes them. By default the layout of
+            Gymnasium's own environments (v5), or (qpos, qvel) for other environments.
         layout: in place of `plane` and `observation`: a layout file, or a dictionary of its fields; its group may be
             C2, K4 or C4, and its `[action]` orders the action.
         pairs: names of bodies that are each other's images, if geometry and names do not determine them.

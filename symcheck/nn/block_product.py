@@ -15,7 +15,7 @@ from torch import Tensor
 from symcheck.array_types import Floats
 from symcheck.intertwiners.basis import IntertwinerBasis
 from symcheck.intertwiners.isotypic import EXACT, IsotypicBlock, isotypic_blocks
-from symcheck.nn.pair_product import pair_factors, pair_product
+from symcheck.nn.pair_product import pair_product, pair_scale
 
 FEWEST_SAVED = 40_000
 """Products to save for one input, by `benchmarks/layers.py`: those of 384 units under C2, of 256 under C4 and D4."""
@@ -94,11 +94,8 @@ class BlockProduct:
         weights = [
             np.concatenate([block.weights.reshape(-1, basis.rank) for block in group]) for group in alike.values()
         ]
-        # Of pairs the coordinates are sums and differences; the weights take up what scales them.
-        self._pairs = pair_factors(into, out)
-        if self._pairs is not None:
-            weights = [np.multiply(*self._pairs)[:, None] * weights[0]]
-            self._out = _Mixture(out * self._pairs[1])
+        # Of pairs the coordinates are sums and differences; the product takes up what scales them.
+        self._pairs = pair_scale(into, out, weights[0])
         self._weights = [_Mixture(matrix) for matrix in weights]
         # A bias is invariant, so it lies in the blocks of the trivial representation, where the input has it too.
         fixed = [_has_invariants(basis, group) for group in alike.values()]
@@ -125,9 +122,8 @@ class BlockProduct:
         """
         lead, batch = x.shape[:-2], x.shape[:-2].numel()
         if self._pairs is not None:
-            weights = self._places[0].weights(self._weights[0](coefficients, 1))
-            lifted = None if bias is None else self._lift(bias, 0, 2)
-            made = pair_product(x.reshape(batch, self._channels_in, -1), weights, lifted)
+            offsets = None if bias is None else bias.view(self._channels_out, -1)
+            made = pair_product(x.reshape(batch, self._channels_in, -1), coefficients, self._pairs, offsets)
             return made.view(*lead, self._channels_out, -1)
         # (dim, batch, channels): what a block reads lies together.
         changed = self._into(x.reshape(batch, self._channels_in, -1), -1)

@@ -1,8 +1,8 @@
 """The product with a weight that commutes with the exchange of two components, by sums and differences.
 
 Such a weight [[A, B], [B, A]] maps sums by A + B and differences by A - B: two products of half the size. Each change
-of coordinates is one pass over the data. One autograd function computes everything, because every intermediate tensor
-between recorded operations would cost another pass.
+of coordinates is one pass over the data, also of the weight, and the products themselves apply the scale. One autograd
+function computes the product, because every intermediate tensor between recorded operations would cost another pass.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from symcheck.array_types import Floats
 from symcheck.intertwiners.isotypic import EXACT
@@ -19,140 +20,151 @@ from symcheck.intertwiners.isotypic import EXACT
 _SUM_AND_DIFFERENCE = np.array([[1.0, 1.0], [1.0, -1.0]])
 
 
-def pair_factors(into: Floats, out: Floats) -> tuple[Floats, Floats] | None:
-    """The factors that scale the sum and difference of a pair to given coordinates.
+def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
+    """The scale under which changed coordinates of pairs are their sums and differences, those of the weight included.
 
     Args:
         into: coordinates of an input from its components.
         out: components of an output from its coordinates.
+        weights: the weights of the two blocks from the coefficients of the weight.
 
     Returns:
-        Two factors of `into` and two of `out`; None where either is anything else.
+        The factor of the product; None where a matrix is anything else.
 
     Example:
-        >>> pair_factors(np.array([[2.0, 2.0], [3.0, -3.0]]), np.array([[1.0, 1.0], [1.0, -1.0]]))
-        (array([2., 3.]), array([1., 1.]))
+        >>> s = np.array([[1.0, 1.0], [1.0, -1.0]])
+        >>> pair_scale(-s, s, -0.5 * s)
+        0.5
     """
-    if into.shape != (2, 2) or out.shape != (2, 2):
+    if any(matrix.shape != (2, 2) for matrix in (into, out, weights)):
         return None
     rows, columns = into[:, 0], out[0]
-    errors = into - rows[:, None] * _SUM_AND_DIFFERENCE, out - _SUM_AND_DIFFERENCE * columns
+    blocks = (rows * columns)[:, None] * weights
+    scale = float(blocks[0, 0])
+    errors = (
+        into - rows[:, None] * _SUM_AND_DIFFERENCE, out - _SUM_AND_DIFFERENCE * columns,
+        blocks - scale * _SUM_AND_DIFFERENCE,
+    )  # fmt: skip
     # Entries of orthogonal matrices: what `isotypic_blocks` rounds off.
-    return (rows, columns) if max(np.abs(error).max() for error in errors) <= EXACT else None
+    return scale if max(np.abs(error).max() for error in errors) <= EXACT else None
 
 
-def pair_product(x: Tensor, weights: Tensor, offsets: Tensor | None) -> Tensor:
+def pair_product(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | None) -> Tensor:
     """The product of pairs.
 
     Args:
         x: pairs (batch, channels_in, 2).
-        weights: the weights that multiply sums and those that multiply differences, (2, channels_out, channels_in).
-        offsets: the offsets added to both, (2, 1, channels_out); None without them.
+        coefficients: A and B of the weight [[A, B], [B, A]], (channels_out, 2, channels_in).
+        scale: a factor of the weight; that of `pair_scale` is 1/2 for A and B themselves.
+        bias: what is added, (channels_out, 2); None for nothing.
 
     Returns:
         Pairs (batch, channels_out, 2): s + d and s - d, where s and d are the images of the sums and differences.
 
     Example:
-        >>> pair_product(torch.tensor([[[3.0, 1.0]]]), torch.tensor([[[1.0]], [[2.0]]]), None)
-        tensor([[[8., 0.]]])
+        >>> pair_product(torch.tensor([[[3.0, 1.0]]]), torch.tensor([[[2.0], [1.0]]]), 0.5, None)
+        tensor([[[7., 5.]]])
     """
-    made: Tensor = _PairProduct.apply(x, weights, offsets)[0]  # type: ignore[no-untyped-call]
+    made: Tensor = _PairProduct.apply(x, coefficients, scale, bias)[0]  # type: ignore[no-untyped-call]
     return made
 
 
-def _take_apart(x: Tensor) -> Tensor:
-    """Sums and differences, as an operation that is recorded."""
-    made: Tensor = _Apart.apply(x)  # type: ignore[no-untyped-call]
+def _take_apart(x: Tensor, axis: int) -> Tensor:
+    """Sums and differences, as an operation that is recorded where anything is."""
+    # Most gradients are not derived again, and recording takes as long as the map of a small tensor.
+    made: Tensor = (_Apart.apply if torch.is_grad_enabled() else _Apart.forward)(x, axis)
     return made
 
 
-def _put_together(x: Tensor) -> Tensor:
-    """Pairs of sums and differences, as an operation that is recorded."""
-    made: Tensor = _Together.apply(x)  # type: ignore[no-untyped-call]
+def _put_together(x: Tensor, axis: int) -> Tensor:
+    """Pairs of sums and differences, as an operation that is recorded where anything is."""
+    made: Tensor = (_Together.apply if torch.is_grad_enabled() else _Together.forward)(x, axis)
     return made
+
+
+def _multiply(rows: Tensor, columns: Tensor, scale: float) -> Tensor:
+    """Two products at once, times a factor."""
+    # With beta = 0 the first argument is not read.
+    return torch.baddbmm(rows.new_empty(2, 1, 1), rows, columns, beta=0, alpha=scale)
 
 
 class _PairProduct(torch.autograd.Function):
-    """`pair_product`, and beside it what `backward` reads: sums and differences of the input."""
+    """`pair_product`, and beside it what `backward` reads: sums and differences of the input and of the weight."""
 
     @staticmethod
-    def forward(x: Tensor, weights: Tensor, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The product; offsets have shape (2, 1, channels_out)."""
-        apart = _Apart.forward(x)
-        turned = weights.transpose(1, 2)
-        made = torch.bmm(apart, turned) if offsets is None else torch.baddbmm(offsets, apart, turned)
-        return _Together.forward(made), apart
+    def forward(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The product."""
+        apart, weights = _Apart.forward(x, 2), _Apart.forward(coefficients, 1)
+        made = _Together.forward(_multiply(apart, weights.transpose(1, 2), scale), 2)
+        return made if bias is None else made.add_(bias), apart, weights
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep what both derivatives read."""
-        x, weights, offsets = inputs
-        ctx.with_offsets = offsets is not None
-        ctx.mark_non_differentiable(output[1])
+        x, coefficients, ctx.scale, _ = inputs
+        ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, weights, output[1])
-        ctx.save_for_forward(x, weights)
+        ctx.save_for_backward(x, coefficients, *output[1:])
+        ctx.save_for_forward(x, coefficients)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        """Derivatives by the input, the weights and the offsets; they can be derived again."""
+        """Derivatives by the input, the coefficients and the bias; they can be derived again."""
         if gradients[0] is None:
-            return None, None, None
-        x, weights, apart = ctx.saved_tensors
-        # For second derivatives what was kept must depend on the input.
-        apart = _take_apart(x) if torch.is_grad_enabled() else apart
-        d_made = _take_apart(gradients[0])
-        needs_x, needs_weights, needs_offsets = ctx.needs_input_grad
+            return None, None, None, None
+        x, coefficients, apart, weights = ctx.saved_tensors
+        # What is derived again must depend on the input and the coefficients, and what was kept does not.
+        if torch.is_grad_enabled() or _has_tangent(x) or _has_tangent(coefficients):
+            apart, weights = _take_apart(x, 2), _take_apart(coefficients, 1)
+        d_made = _take_apart(gradients[0], 2)
+        needs_x, needs_weights, _, needs_bias = ctx.needs_input_grad
         return (
-            _put_together(torch.bmm(d_made, weights)) if needs_x else None,
-            torch.bmm(d_made.transpose(1, 2), apart) if needs_weights else None,
-            d_made.sum(1, keepdim=True) if needs_offsets and ctx.with_offsets else None,
+            _put_together(_multiply(d_made, weights, ctx.scale), 2) if needs_x else None,
+            _put_together(_multiply(d_made.transpose(1, 2), apart, ctx.scale), 1) if needs_weights else None,
+            None,
+            gradients[0].sum(0) if needs_bias else None,
         )
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor | None, None]:
-        """The derivative along tangents of the three arguments."""
-        x, weights = ctx.saved_tensors
-        d_x, d_weights, d_offsets = tangents
-        parts = [
-            *([] if d_x is None else [torch.bmm(_take_apart(d_x), weights.transpose(1, 2))]),
-            *([] if d_weights is None else [torch.bmm(_take_apart(x), d_weights.transpose(1, 2))]),
-            *([] if d_offsets is None else [d_offsets.expand(2, x.shape[0], -1)]),
-        ]
-        return (_put_together(torch.stack(parts).sum(0)) if parts else None), None
+    def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor | None, None, None]:
+        """The derivative along tangents of input, coefficients and bias."""
+        x, coefficients = ctx.saved_tensors
+        d_x, d_coefficients, _, d_bias = tangents
+        terms = ((d_x, coefficients), (x, d_coefficients))
+        parts = [pair_product(*term, ctx.scale, None) for term in terms if all(part is not None for part in term)]
+        parts += [] if d_bias is None else [d_bias.expand(len(x), -1, -1)]
+        return (torch.stack(parts).sum(0) if parts else None), None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int]]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int, int]]:
         """One product after the other."""
-        made, apart = zip(*_apply_each(_PairProduct, info.batch_size, in_dims, given), strict=True)
-        return (torch.stack(made), torch.stack(apart)), (0, 0)
+        each = zip(*_apply_each(_PairProduct, info.batch_size, in_dims, given), strict=True)
+        return tuple(map(torch.stack, each)), (0, 0, 0)
 
 
 class _Apart(torch.autograd.Function):
-    """Sums and differences of pairs: (batch, channels, 2) to (2, batch, channels); `_Together` is its transpose."""
+    """Sums and differences of pairs along an axis, first of the result; `_Together` is its transpose."""
 
     @staticmethod
-    def forward(x: Tensor) -> Tensor:
+    def forward(x: Tensor, axis: int) -> Tensor:
         """The sums, then the differences."""
-        first, second = x.unbind(-1)
-        made = x.new_empty(2, *first.shape)
-        torch.add(first, second, out=made[0])
-        torch.sub(first, second, out=made[1])
-        return made
+        first, second = x.unbind(axis)
+        return _sum_and_difference(first, second, 0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing is kept: the map is linear."""
+        """Nothing but the axis is kept: the map is linear."""
+        ctx.axis = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The transposed map."""
-        return _put_together(gradients[0])
+        return _put_together(gradients[0], ctx.axis), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """The map itself."""
-        return _take_apart(tangents[0])
+        return _take_apart(tangents[0], ctx.axis)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
@@ -161,34 +173,48 @@ class _Apart(torch.autograd.Function):
 
 
 class _Together(torch.autograd.Function):
-    """Pairs from (2, batch, channels): their sum and their difference, (batch, channels, 2)."""
+    """Pairs along an axis from (2, rows, columns): their sum and their difference."""
 
     @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        """Each pair's two numbers beside one another."""
-        made = x.new_empty(*x.shape[1:], 2)
-        torch.add(x[0], x[1], out=made[..., 0])
-        torch.sub(x[0], x[1], out=made[..., 1])
-        return made
+    def forward(x: Tensor, axis: int) -> Tensor:
+        """Each pair's two numbers along the axis."""
+        return _sum_and_difference(x[0], x[1], axis)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing is kept: the map is linear."""
+        """Nothing but the axis is kept: the map is linear."""
+        ctx.axis = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The transposed map."""
-        return _take_apart(gradients[0])
+        return _take_apart(gradients[0], ctx.axis), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """The map itself."""
-        return _put_together(tangents[0])
+        return _put_together(tangents[0], ctx.axis)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
         """One map after the other."""
         return torch.stack(_apply_each(_Together, info.batch_size, in_dims, given)), 0
+
+
+def _has_tangent(x: Tensor) -> bool:
+    """Whether forward mode derives by a tensor."""
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+
+
+def _sum_and_difference(first: Tensor, second: Tensor, axis: int) -> Tensor:
+    """The sum and the difference of two tensors, along a new axis."""
+    made = first.new_empty(*first.shape[:axis], 2, *first.shape[axis:])
+    try:
+        torch.add(first, second, out=made.select(axis, 0))
+        torch.sub(first, second, out=made.select(axis, 1))
+    except RuntimeError:  # batches of gradients and forward derivatives write nowhere; one pass more
+        return torch.stack([first + second, first - second], axis)
+    return made
 
 
 def _apply_each(function: Any, count: int, axes: tuple[int | None, ...], given: tuple[Any, ...]) -> list[Any]:

@@ -42,7 +42,7 @@ def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
 
 
 def rounded_image(action: Any, image: Any, *, pattern: int, up: bool, units: int) -> Any:
-    """The action's image changed by some units in the last place, in components that a mixing map has rounded.
+    """The action's image, with the components that a mixing map has rounded changed by a few units in the last place.
 
     Args:
         action: the original.

@@ -267,7 +267,7 @@ def _on_grid(block: Block, entry: SpatialEntry, where: str) -> AffineEntry:
     source = np.moveaxis(SPATIAL_OPERATORS[entry.operator](np.moveaxis(numbered, -1, 0)), 0, -1)
     if source.shape != numbered.shape:
         sides = "x".join(map(str, block.shape[:2]))
-        raise SpecError(f"{entry.operator!r} needs a square grid, the block has {sides}.", where=where)
+        raise SpecError(f"{entry.operator!r} needs a square grid; the block has {sides}.", where=where)
     index = np.empty(block.count, dtype=np.int64)
     # source[p] is the number that ends up at place p; index is its inverse.
     index[source.reshape(-1)] = np.arange(block.count)

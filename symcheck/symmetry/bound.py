@@ -17,6 +17,7 @@ from symcheck.entries.forms import Entry, FunctionEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.statements.statement import Statement
 from symcheck.symmetry import text
+from symcheck.symmetry.action_bounds import check_corners
 from symcheck.symmetry.blocks import check_columns, labels_of
 from symcheck.symmetry.space_maps import SpaceMap, fit
 
@@ -85,7 +86,7 @@ class BoundSymmetry:
         action_space: the environment's action space; entries must fit it.
 
     Raises:
-        SpecError: an entry does not fit its space; the message gives both sizes.
+        SpecError: an entry does not fit its space, or maps an action out of a bounded Box.
 
     Example:
         >>> import gymnasium, numpy
@@ -113,6 +114,10 @@ class BoundSymmetry:
         self._state: Sequence[SpaceMap] | None = (
             None if symmetry.state is None else _fit_entries(symmetry.state, None, "state")
         )
+        for i, (entry, act) in enumerate(zip(symmetry.action, self._action, strict=True)):
+            # What a callable does is seen where actions are mapped.
+            if not (_has_function(entry) or symmetry.is_continuous):
+                check_corners(act.batch, action_space, f"action[{i}]")
         # Only callables can look at the observation; data acts on every action alike.
         self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
 

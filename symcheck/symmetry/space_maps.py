@@ -269,8 +269,8 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
             raise SpecError(
                 f"takes {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
                 where=where,
-                remedy="Exchange components that have as many values; to reverse 0, ..., n-1, give the sign -1 and "
-                "the offset n-1.",
+                remedy="Exchange only components with the same number of values; to reverse 0, ..., n-1, give "
+                "the sign -1 and the offset n-1.",
             )
 
 

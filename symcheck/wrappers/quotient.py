@@ -48,7 +48,7 @@ class Quotient(SymmetryWrapper):
         return LieElements(bound, 1, aligning=True) if isinstance(bound, BoundTested) else Elements(bound)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment; the representative of its first observation, and which element led there."""
+        """Reset; returns the representative of the first observation, and the element that maps it there."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return self._show(observation), self._add_element_name(info)

@@ -119,6 +119,14 @@ class TwoRewards(Point):
         return (seen, [-1.0, reward] if self.steps == 8 else reward, *rest)
 
 
+class TextReward(Point):
+    """Pays a number as text in its eighth step."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        seen, reward, *rest = super().step(action)
+        return (seen, f"{reward:.3f}" if self.steps == 8 else reward, *rest)
+
+
 class OldStep(Point):
     """Returns one flag for both ends in its eighth step, as environments of Gym did."""
 
@@ -151,6 +159,8 @@ grid = sc.Symmetry(
 )
 exchange = sc.Symmetry("exchange", C2, observation=[[1, 0]], action=[[1, 0]])
 thrust = sc.Symmetry("half turn", C2, observation=[[-1, -1]], action=[{"signs": [-1, -1], "offset": [10, 10]}])
+outward = sc.Symmetry("half turn", C2, observation=[[-1, -1]], action=[[-1, -1]])
+outward_callable = sc.Symmetry("half turn", C2, observation=[lambda o: -o], action=[lambda a, o: 9 - a])
 callables = sc.Symmetry("exchange", C2, observation=[lambda o: o[::-1]], action=[lambda a, o: a[::-1]])
 parts = sc.Symmetry(
     "half turn",

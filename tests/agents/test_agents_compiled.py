@@ -210,7 +210,7 @@ def test_a_compiler_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     library.load_library.cache_clear()
     try:
-        with pytest.raises(library.NoCompilerError, match="false could not build it"):
+        with pytest.raises(library.NoCompilerError, match="false could not build the C code"):
             library.load_library()
     finally:
         library.load_library.cache_clear()

@@ -185,7 +185,7 @@ def test_what_keeps_a_training_from_the_device_is_said(
     request: Any = SimpleNamespace(processes=1, executor="local")
     started = Started(job, "paper", "", (job,))
     command._Plan(started, Path("nowhere"), request, lambda progress: None, said.append).train()
-    slower = f"environments are stepped on the processor, which is slower: {reason}"
+    slower = f"environments are stepped on the CPU, which is slower: {reason}"
     assert said[0].startswith(slower if reason else "entirely on the GPU")
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from typer.testing import CliRunner
 
 import reference_agents
 from reference_agents.cli.app import app
+from reference_agents.encoding.actions import ActionEncoder
 from reference_agents.encoding.environment import encoded_environment
 from reference_agents.learning.distributions import MultiCategorical
 from reference_agents.settings import Settings
@@ -161,6 +163,7 @@ def test_an_endless_environment_is_cut_and_the_cut_is_said_once(tmp_path: Path) 
         ("Raises", "raised in step(): RuntimeError: the simulator blew up at step 8 of episode 1"),
         ("NaNReward", "returned the reward nan at step 8 of episode 1"),
         ("TwoRewards", "returned ([-1.0, "),
+        ("TextReward", "returned ('-"),
         ("OldStep", "returned tuple of 4 from step(), expected (observation, reward, terminated, truncated, info) at"),
         ("Exits", "raised in step(): SystemExit: 3 at step 8 of episode 1"),
         ("NaNObservation", "returned the observation nan (number 1) at step 8 of episode 1"),
@@ -184,11 +187,18 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
         ("Point", "curved", "expected a linear or affine map, which layers can carry"),
         ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on Dict"),
+        ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
+        ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
     ],
 )
 def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         own_task(f"{FILE}:{world}", f"{FILE}:{symmetry}")
+
+
+def test_actions_without_numbers_are_refused() -> None:
+    with pytest.raises(TargetError, match=r"or a Box with numbers, got Box\(\[\], \[\], \(0,\)"):
+        ActionEncoder(spaces.Box(-1, 1, (0,)))
 
 
 def test_a_factory_that_returns_one_object_is_refused() -> None:

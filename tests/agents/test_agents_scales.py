@@ -19,7 +19,7 @@ from reference_agents.learning.observation_scale import LEAST_DEVIATION, Observa
 from reference_agents.learning.reward_scale import RewardScale
 from reference_agents.learning.rollout import Rollout
 from reference_agents.networks.factory import make_network
-from reference_agents.settings import Settings, preset, preset_name
+from reference_agents.settings import Settings, default_rate, preset, preset_name
 from reference_agents.symmetries import task_symmetry
 from reference_agents.tasks import resolve_task
 from reference_agents.trainer import Job, train
@@ -214,6 +214,7 @@ def test_continuous_control_is_trained_on_scales_of_its_own(task: str) -> None:
         assert tuned.normalise_returns
         assert tuned.linear_decay
     assert preset(task, "control").normalise_observations
+    assert default_rate(task, "control", "mlp", 0.5) == {"pendulum": 0.001, "Ant-v5": 0.0001}[task]
     heads = [find_network(find_task("pendulum"), "mlp").with_quirks({"policy_gain": gain}) for gain in (1.0, 0.01)]
     plain, small = (make_network(find_task("pendulum"), head, [0], torch.device("cpu")) for head in heads)
     views = [net.parameters.layout.views(net.parameters.values)["policy.weight"] for net in (plain, small)]

@@ -269,7 +269,7 @@ def test_states_of_other_environments_are_refused_and_the_games_go_on(changes: d
 
 @pytest.mark.parametrize("state", [{"seeds": [1, 2]}, None, b"pickled"])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(TargetError, match="expected what `state` returned, with seeds, played, games, got"):
+    with pytest.raises(TargetError, match="expected a value returned by `state`, with seeds, played, games, got"):
         games("pong", 2).restore(state)
 
 

@@ -305,6 +305,14 @@ def test_a_goal_that_differs_between_episodes_takes_part_in_the_search():
     assert sorted(found.fields["observation"]) == [[-1, 1, -1, 1, -1, 1], [1, -1, 1, -1, 1, -1]]
 
 
+def test_a_symmetry_of_the_states_that_no_map_of_observations_shows_is_refused_and_listed():
+    found = search(worlds.SlantedPlane, samples=200)
+    assert (found.group["order"], found.fields["observation"]) == (2, [[1, -1]])
+    refused = [trial.why for trial in found.trials if trial.verdict == "refused"]
+    # All elements of D4 but the identity and what is accepted.
+    assert sum("no signed permutation of the observation matches it" in why for why in refused) == 6
+
+
 def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
@@ -534,6 +542,20 @@ def test_identical_parts_are_one_group_with_two_generators():
     assert len(found.fields["observation"]) == 2
     moved = [entry[3] for entry in found.fields["observation"]]
     assert moved == [3, 3]  # the heavier part stays
+
+
+def test_maps_that_are_refused_are_listed_before_those_that_were_never_tried():
+    # Without time for a run, refutations of the search itself are all that is known.
+    env = gym.make("CartPole-v1")
+    where = Spaces(env.observation_space, env.action_space, has_state=False)
+    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: 0.0, lambda event: None)
+    plain, still = SignedMap.identity(4), SignedMap.identity(2)
+    flips = [SignedMap.of(range(4), [-1 if i == k else 1 for i in range(4)]) for k in range(4)]
+    refuted = [Candidate(m, still, m, reward_agrees=False, refuted="rewards differ") for m in flips]
+    likely = [Candidate(m, SignedMap.of([1, 0]), m) for m in flips[:2]]
+    judged = decide([*likely, *refuted], Candidate(plain, still, plain), court)
+    verdicts = [trial.verdict for trial in judged.trials]
+    assert verdicts == ["refused"] * 4 + ["untried"] * 2
 
 
 @pytest.mark.parametrize("others", [(SignedMap.of([1, 0]),), ()])

@@ -33,13 +33,17 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     )
     assert code == 0, output
     assert "C2 (order 2) found and verified" in output
+    # What the evidence excludes comes with the claim, before the candidates.
+    assert 0 < output.index("of such checks could violate it (99% confidence)") < output.index("(o0, o1, o2, o3) ->")
     code, output = run("verify-env", "CartPole-v1", "--symmetry", "s.toml", "--samples", 500, "--quiet")
     assert (code, output.strip()) == (0, "passed")
     written = json.loads((folder / "r.json").read_text())
     assert written["schema"] == "symcheck/2"
     assert written["kind"] == "discovery"
     assert written["report"]["verdict"] == "passed"
-    assert "C2 (order 2) found and verified" in (folder / "p.html").read_text()
+    page = (folder / "p.html").read_text()
+    assert "C2 (order 2) found and verified" in page
+    assert "of such checks could violate it (99% confidence)" in page
 
 
 def test_nothing_found_exits_1_and_writes_no_spec(folder):
@@ -78,7 +82,7 @@ def test_what_was_found_shows_itself_in_python():
     assert found.symmetry.group.order == 2
     assert "found and verified" in found.to_text()
     assert "<iframe" in found._repr_html_()
-    with pytest.raises(sc.errors.SymcheckError, match="no symmetry of FrozenLake-v1 was verified"):
+    with pytest.raises(sc.errors.SymcheckError, match="no symmetry of FrozenLake-v1 that a SPEC file"):
         sc.discover("FrozenLake-v1").save_spec("nowhere.toml")
 
 

@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.black_box import preserving_maps
 from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
 from symcheck.discovery.elements import closure, permutation_of, recognise
+from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
 from symcheck.discovery.mixed_effects import over_literals
+from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.products import Products, name_group
+from symcheck.discovery.rollouts import roll
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import SpecError
@@ -28,6 +32,17 @@ def signed_maps(draw, dim=4):
     sign = draw(st.lists(st.sampled_from([1, -1]), min_size=dim, max_size=dim))
     offset = draw(st.lists(st.integers(-3, 3).map(lambda n: n / 4), min_size=dim, max_size=dim))
     return SignedMap.of(index, sign, offset)
+
+
+def test_the_shorter_description_costs_less():
+    maps = [
+        SignedMap.identity(3),
+        SignedMap.of(range(3), [1, -1, 1]),
+        SignedMap.of(range(3), [1, 1, 1], [0, 0, 0.5]),
+        SignedMap.of([1, 0, 2]),
+        SignedMap.of([1, 2, 0], [-1, 1, 1]),
+    ]
+    assert [each.cost for each in maps] == [0, 2, 5, 6, 11]
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -128,6 +143,38 @@ def test_a_group_outside_the_catalogue_is_written_as_permutations():
     assert found.written.startswith("from_permutations(")
     assert parse_group(found.written, "group").order == 24
     assert sorted(permutation_of(turn)) == list(range(8))
+
+
+class Lamps(gym.Env):
+    """A ring of six lamps: a button turns its own on, and each of its neighbours over."""
+
+    observation_space, action_space = gym.spaces.MultiBinary(6), gym.spaces.Discrete(6)
+    dead = -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.lamps = self.np_random.integers(0, 2, 6).astype(np.int8)
+        return self.lamps.copy(), {}
+
+    def step(self, action):
+        if action != self.dead:
+            self.lamps[[(action + 1) % 6, (action - 1) % 6]] ^= 1
+            self.lamps[action] = 1
+        return self.lamps.copy(), float(self.lamps[::2].sum() * self.lamps[1::2].sum()), False, False, {}
+
+
+class DeadButton(Lamps):
+    dead = 2
+
+
+@pytest.mark.parametrize(("lamps", "kept"), [(Lamps, 12), (DeadButton, 2)])
+def test_what_changes_together_leaves_the_symmetries_of_a_black_box(lamps, kept):
+    lab = Laboratory(lamps, "lamps", DiscoverOptions())
+    _, left = preserving_maps(lab, roll(lab))
+    assert left.complete
+    assert len(left.maps) == kept
+    assert ((0, 5, 4, 3, 2, 1), (1,) * 6) in left.maps or kept == 2
+    assert ((4, 3, 2, 1, 0, 5), (1,) * 6) in left.maps  # about the dead button
 
 
 def _with_table(effects):

@@ -49,6 +49,21 @@ class Plane(Vector):
         return pulled + 0.05 * np.asarray(action), -float((x**4).sum())
 
 
+class SlantedPlane(Plane):
+    """A plane shown with its first axis bent: of its mirrors only that of the second axis maps observations."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        _, reward, *rest = super().step(action)
+        return self.shown(), reward, *rest
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        return self.shown(), {}
+
+    def shown(self) -> np.ndarray:
+        return np.array([self.x[0] + 0.5 * self.x[1] ** 2, self.x[1]])
+
+
 class WindyPlane(Plane):
     """Wind along the first axis leaves the reflection of the second."""
 

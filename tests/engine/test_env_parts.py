@@ -121,6 +121,26 @@ def test_exploration_reaches_what_random_rollouts_do_not() -> None:
     assert reached["exploration"].min() < -1.15
 
 
+def test_exploration_goes_on_where_setting_a_state_leaves_a_step_counter_running() -> None:
+    class Counting(gym.envs.classic_control.MountainCarEnv):
+        steps = 0
+
+        def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
+            self.steps = 0
+            return super().reset(**given)
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            self.steps += 1
+            obs, reward, ended, _, info = super().step(int(action))
+            return obs, float(reward), ended, self.steps >= 100, info
+
+    register_state_access(Counting, set=lambda env, state: setattr(env, "state", (float(state[0]), float(state[1]))))
+    pairs = bench(symmetry=atlas.entry("mountaincar/valley").symmetry(), make=Counting).pairs
+    pool = gather(pairs.stepper, pairs.placement, 2000, rng())
+    # Every run would be cut off after its first step, and reach nothing.
+    assert sum(situation.origin == "exploration" for situation in pool.situations) > 300
+
+
 def test_actions_include_zero_and_the_bounds() -> None:
     space = spaces.Box(-2, 2, (1,), np.float32)
     space.seed(0)

@@ -378,7 +378,9 @@ def test_distributions_over_a_few_states_are_compared_cell_by_cell() -> None:
     assert even.verdict == "passed"
     failed = {one.name: one for one in uneven.properties}["transition_invariance"]
     assert (failed.verdict, failed.method) == ("failed", "distribution")
-    assert "where" in failed.detail
+    moved = next(cause for cause in failed.causes if cause.code == "SYM047").fields["coordinates"]
+    assert {f"[observation = {cell}]" for cell in range(4)} <= set(moved)
+    assert any(note.code == "swap_test_rejected" for note in failed.notes)
 
 
 def test_pairs_finished_before_an_interrupt_are_judged() -> None:

@@ -131,7 +131,7 @@ def verdict(world: type[Cart], name: str = "transition_invariance", samples: int
     [
         (Clock, "in even steps"),
         (FirstPush, "in the first step"),
-        (WideNoise, "under action 1, against other actions"),
+        (WideNoise, "under action 1 compared with other actions"),
         (Windy, "next observation[45]"),
     ],
 )

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.engine.episodes import score_unusual
+from symcheck.engine.regression import Fit, polynomial
 
 MIRROR = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1, -1]], action=[[1, 0]])
 
@@ -33,14 +35,18 @@ class Cart(gym.Env[Any, Any]):
         push = 0.2 * int(action) - 0.1
         if self.kind == "one step" and self.t == 60:
             push += 0.05 if self.bad else push
-        v = 0.9 * v + push
+        v = 0.9 * v + push + 0.003 * (self.bad and self.kind == "half")
         x, self.t = x + 0.1 * v, self.t + 1
         self.s = np.array([x, v])
         reward = -(x**2)
         if self.kind == "cell":
             reward += 0.3 * (0.8 < (x if self.bad else abs(x)) < 0.9 and 0.2 < (v if self.bad else abs(v)) < 0.4)
+        if self.kind == "side":
+            reward += 0.05 * np.sign(x) * self.bad
         if self.kind == "hidden time":
             reward = reward * 0.99**self.t + 0.02 * x * self.bad
+        if self.kind in {"penalty", "no number"} and (x if self.bad else abs(x)) > 0.9:
+            reward = -1.0 if self.kind == "penalty" else np.nan
         wall = 1.2 - 0.03 * (self.bad and x < 0)
         over = self.kind == "wall" and abs(x) > wall
         cut = self.kind == "limit" and self.t >= 130 - 10 * faulty
@@ -57,9 +63,25 @@ class Settable(Cart):
         self.s = np.array(state, float)
 
 
+class Half(Cart):
+    """Observed in float16."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float16)
+
+    def step(self, action: Any) -> Any:
+        observation, *rest = super().step(action)
+        return observation.astype(np.float16), *rest
+
+    def reset(self, **given: Any) -> Any:
+        observation, info = super().reset(**given)
+        return observation.astype(np.float16), info
+
+
 KINDS = [
     ("cell", "reward"),
     ("wall", "termination"),
+    ("no number", "reward"),
+    pytest.param("penalty", "reward", marks=pytest.mark.long),
     pytest.param("hidden time", "reward", marks=pytest.mark.long),
     pytest.param("limit", "termination", marks=pytest.mark.long),
 ]
@@ -73,6 +95,27 @@ def test_what_happens_in_few_steps_is_seen_and_its_twin_passes(kind: str, name: 
         assert report["transition_invariance"].verdict == "passed"
 
 
+def test_the_size_of_what_differs_is_told() -> None:
+    report = sc.verify_env(lambda: Cart(kind="side", bad=True), MIRROR, samples=3000)
+    fields = report["reward_invariance"].causes[0].fields
+    assert fields["feature"].startswith("mean of reward where ")
+    assert 0.07 < fields["size"] < 0.13  # 0.05 more on one side, and as much less on its image
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_less_than_the_rounding_of_a_coarse_dtype_is_seen_where_images_are_exact(bad: bool) -> None:
+    result = sc.verify_env(lambda: Half(kind="half", bad=bad), MIRROR, samples=3000)["transition_invariance"]
+    assert result.verdict == ("failed" if bad else "passed")
+
+
+def test_what_happens_after_the_last_step_compared_is_not_promised() -> None:
+    report = sc.verify_env(lambda: Cart(kind="one step", bad=False), MIRROR, samples=1500)
+    assert report["reward_invariance"].bound["region"].fields["last_step"] == 100
+    limited = gym.wrappers.TimeLimit(Cart(kind="one step", bad=False), 100)
+    report = sc.verify_env(lambda: limited, MIRROR, samples=1500)
+    assert "last_step" not in report["reward_invariance"].bound["region"].fields
+
+
 def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_the_claim_undecided() -> None:
     world = gym.wrappers.TimeLimit(Settable(kind="one step", bad=True), 120)
     result = sc.verify_env(lambda: world, MIRROR, samples=1500)["transition_invariance"]
@@ -81,3 +124,23 @@ def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_the_claim
     assert "steps with number 61 in" in str(result.reason)
     world = gym.wrappers.TimeLimit(Settable(kind="plain", bad=False), 120)
     assert sc.verify_env(lambda: world, MIRROR, samples=500).verdict == "passed"
+
+
+def test_a_fit_to_the_known_rows_is_that_of_these_rows_alone() -> None:
+    x = np.linspace(-1, 1, 400)
+    design, target = polynomial(x[:, None]), np.stack([x**2, x, x**2], axis=1)
+    known = np.stack([x < 0.5, np.ones(400, bool), x < 0.5], axis=1)
+    explained = Fit(design).of(np.where(known, target, -7.0), known)
+    np.testing.assert_allclose(explained, target, atol=1e-6)
+    assert np.abs(Fit(design).of(np.where(known, target, -7.0)) - target)[:, 0].max() > 1
+
+
+def test_frequent_values_among_many_others_are_told_apart_from_them() -> None:
+    x = np.linspace(-1, 1, 1000)
+    reward = np.where(x > 0.8, np.nan, -(x**2))
+    scores, names = score_unusual(reward[:, None], ["reward"], np.full(1, 1e-16), Fit(polynomial(x[:, None])))
+    assert names == ["reward where it is not nan", "[reward = nan]"]
+    assert not scores[x > 0.8, 0].any()
+    assert scores[x > 0.81, 1].min() > scores[x < 0.79, 1].max()
+    # Of whole numbers each may be frequent, and none stands out.
+    assert score_unusual((np.arange(1000.0) % 7)[:, None], ["reward"], np.zeros(1), Fit(np.ones((1000, 1))))[1] == []

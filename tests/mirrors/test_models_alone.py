@@ -76,7 +76,7 @@ def test_a_urdf_is_read_by_path_without_a_simulator(tmp_path, monkeypatch):
     assert report.results[0].differences[0]["relative"] == pytest.approx(1 / 6)
     # MJCF is read without it too; an environment is not.
     assert sc.verify_mirror(model=QUADRUPED).verdict == "passed"
-    with pytest.raises(sc.errors.MissingExtraError, match="MJCF and URDF files need none"):
+    with pytest.raises(sc.errors.MissingExtraError, match="MJCF or URDF file needs none"):
         sc.verify_mirror(model="Ant-v5")
 
 

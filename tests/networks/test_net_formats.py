@@ -35,6 +35,9 @@ def test_a_missing_extra_gives_the_install_line(tmp_path: Path, monkeypatch: pyt
 X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 W = torch.randn(4, 3, 3, 3, generator=torch.Generator().manual_seed(1))
 V = torch.randn(2, 6, generator=torch.Generator().manual_seed(2))
+# Shifts so large that no sum cancels: float32 is then right to its last digits.
+CHANNELS = torch.tensor([[2.0, 1.0, 0.5], [40.0, 50.0, 60.0], [1.0, -1.0, 0.0], [0.5, 2.0, 3.0]])
+SCALE, SHIFT, MEAN, VARIANCE = CHANNELS[:, :, None, None]
 M = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
 
 
@@ -60,6 +63,18 @@ M = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
         ("Gather", {"axis": 1}, (V, np.array(2)), V[:, 2]),
         ("Gather", {"axis": 1}, (V, np.array([2, -1])), V[:, [2, 5]]),
         ("LeakyRelu", {"alpha": 0.2}, (V,), F.leaky_relu(V, 0.2)),
+        ("Elu", {"alpha": 0.5}, (V,), torch.where(V > 0, V, 0.5 * V.expm1())),
+        ("Gelu", {"approximate": "tanh"}, (V,), F.gelu(V, approximate="tanh")),
+        ("Softmax", {"axis": 1}, (X,), X.exp() / X.exp().sum(1, keepdim=True)),
+        ("LogSoftmax", {}, (X,), X - X.logsumexp(-1, keepdim=True)),
+        (
+            "LayerNormalization",
+            {"epsilon": 0.1},
+            (V, M[0], M[1]),
+            (V - V.mean(1, keepdim=True)) / (V.var(1, correction=0, keepdim=True) + 0.1).sqrt() * M[0] + M[1],
+        ),
+        # As trained: with the stored mean and variance of each channel, whatever the batch.
+        ("BatchNormalization", {"epsilon": 0.1}, (X, *CHANNELS), (X - MEAN) / (VARIANCE + 0.1).sqrt() * SCALE + SHIFT),
     ],
 )
 def test_a_node_computes_what_torch_does(

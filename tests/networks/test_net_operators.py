@@ -12,6 +12,9 @@ from certificate_mutants import certificate_of
 from torch import nn
 
 from symcheck.certificate_checker import evaluate
+from symcheck.engine.networks.capture.capture import capture_network
+from symcheck.engine.networks.graph.interpreter import follow
+from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -68,12 +71,12 @@ RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "add": lambda t: torch.add(t, t[:, :1], alpha=0.5),
     "atan2": lambda t: torch.atan2(t[:, 0], t[:, 1]),
     "softplus": lambda t: F.softplus(t, beta=2.0, threshold=1.0),
+    "put": lambda t: put(t, accumulate=False) + 10 * put(t, accumulate=True),
+    "rounded": torch.round,
+    "shrunk": lambda t: F.hardshrink(t, 0.7) + 10 * F.softshrink(t, 0.3) + 100 * F.threshold(t, 0.2, 20.0),
 }
 # Capturing them takes a second and a half.
 MORE_RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "hardshrink": lambda t: F.hardshrink(t, 0.7),
-    "softshrink": lambda t: F.softshrink(t, 0.7),
-    "threshold": lambda t: F.threshold(t, 0.2, 20.0),
     "gelu": F.gelu,
     "gelu by tanh": lambda t: F.gelu(t, approximate="tanh"),
     "hardswish": F.hardswish,
@@ -81,7 +84,7 @@ MORE_RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "erfc": torch.erfc,
     "log sigmoid": F.logsigmoid,
     "reciprocal root": lambda t: (t.abs() + 0.5).rsqrt().reciprocal(),
-    "rounded": lambda t: t.round() + 100 * t.floor() + 1e4 * t.ceil() + 1e6 * t.trunc() + 1e8 * t.sign(),
+    "steps": lambda t: t.floor() + 100 * t.ceil() + 1e4 * t.trunc() + 1e6 * t.sign(),
     "clamped": lambda t: t.clamp(-0.5, 0.7) + 10 * t.clamp(max=0.3) + 100 * F.relu6(t),
     "slopes": lambda t: F.prelu(t, filters(t, 3)) + F.leaky_relu(t, 0.2),
     "elu": lambda t: F.elu(t, 0.7) + 10 * F.celu(t, 0.7) + 100 * F.selu(t),
@@ -93,7 +96,6 @@ MORE_RULES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "scatter_add": lambda t: t.scatter_add(2, spread(t, 0, 1, 1), t[:, :, :3]),
     "scatter": lambda t: t.scatter(2, spread(t, 0, 3), t[:, :, 1:3]),
     "largest scattered": lambda t: t.scatter_reduce(2, spread(t, 0, 1, 1), t[:, :, 1:], "amax"),
-    "put": lambda t: put(t, accumulate=False) + 10 * put(t, accumulate=True),
     "through a view": written_through_a_view,
     "subtracted": lambda t: 1 - torch.sub(t, t[:, :1], alpha=0.5),
     "divided": lambda t: t / (t[:, :1].abs() + 1),
@@ -119,6 +121,15 @@ class Everything(nn.Module):
         return torch.cat([rule(x.view(-1, 3, 4)).reshape(x.shape[0], -1) for rule in self.rules.values()], -1)
 
 
+class Calling(nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
 @pytest.mark.parametrize("rules", [RULES, pytest.param(MORE_RULES, marks=pytest.mark.long)], ids=["first", "more"])
 def test_rules_compute_what_torch_computes(rules: dict[str, Callable[[torch.Tensor], torch.Tensor]]) -> None:
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 12)) * np.array([[1.0], [30.0]]))
@@ -130,3 +141,15 @@ def test_rules_compute_what_torch_computes(rules: dict[str, Callable[[torch.Tens
         off = np.abs(evaluate(document, row.numpy())["output"] - wanted.numpy()) / (1 + wanted.abs().numpy())
         worst = [part.max() for part in np.split(off, np.cumsum(sizes)[:-1])]
         assert {name: gap for name, gap in zip(rules, worst, strict=True) if gap > 1e-13} == {}
+
+
+def test_an_operator_of_another_library_is_not_taken_for_the_one_of_torch_with_its_name() -> None:
+    @torch.library.custom_op("other_library::tanh", mutates_args=())
+    def even(x: torch.Tensor) -> torch.Tensor:
+        return x.abs()
+
+    even.register_fake(torch.empty_like)
+    captured = capture_network(Calling(even).double(), (4,))
+    with pytest.raises(NoCertificateError) as raised:
+        follow(captured, (4,))
+    assert (raised.value.reason.code, raised.value.reason.fields["operation"]) == ("SYM190", "other_library::tanh")

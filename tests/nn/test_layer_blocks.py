@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from symcheck import groups
 from symcheck.intertwiners.build import intertwiner_basis
@@ -104,6 +105,26 @@ def test_pairs_are_derived_twice_forward_and_in_batches_as_the_dense_product() -
     mapped = torch.func.vmap(lambda x: by_blocks(x, *given[1:]))(stacked)
     assert torch.allclose(mapped, by_blocks(stacked, *given[1:]), rtol=0, atol=1e-12)
     assert torch.allclose(product(given[0], given[1], None), product(given[0], given[1], torch.zeros(4).double()))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_gradients_of_pairs_have_tangents_and_come_in_batches() -> None:
+    layer = BasisLinear(regular(C2), regular(C2), 3, 2).double()
+    blocks = isotypic_blocks(layer.basis)
+    assert blocks is not None
+    product = BlockProduct(layer.basis, blocks, 3, 2)
+    x, tangent, y = (torch.randn(4, channels, 2).double() for channels in (3, 3, 2))
+    forms = {"dense": layer, "by blocks": lambda x: product(x, layer.weight_coefficients, layer._expand_bias())}
+    tangents, batches = {}, {}
+    for name, form in forms.items():
+        with forward_ad.dual_level():
+            loss = (form(forward_ad.make_dual(x, tangent)).tanh() * y).sum()
+            (gradient,) = torch.autograd.grad(loss, layer.weight_coefficients)
+            tangents[name] = forward_ad.unpack_dual(gradient).tangent
+        several = torch.stack([y, -3.0 * y])
+        batches[name] = torch.autograd.grad(form(x), layer.weight_coefficients, several, is_grads_batched=True)[0]
+    assert torch.allclose(tangents["by blocks"], tangents["dense"], rtol=0, atol=1e-12)
+    assert torch.allclose(batches["by blocks"], batches["dense"], rtol=0, atol=1e-12)
 
 
 def test_what_has_no_blocks_stays_dense() -> None:

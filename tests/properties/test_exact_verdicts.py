@@ -71,7 +71,13 @@ def test_a_start_on_one_side_is_found_exactly() -> None:
     result = run(["SFF", "FFF", "FFF"], flip, is_slippery=False)
     verdicts = {one.name: one for one in result.properties}
     assert verdicts["transition_invariance"].verdict == "proved"
-    assert verdicts["initial_invariance"].verdict == "failed"
+    start = verdicts["initial_invariance"]
+    assert start.verdict == "failed"
+    # The only start, and the state that it would have to share its probability with.
+    example = start.counterexample
+    assert example is not None
+    assert (example.observation, example.image_observation, example.expected, example.actual) == (0, 8, 1.0, 0.0)
+    assert [cause.code for cause in start.causes] == ["SYM040"]
 
 
 def test_a_wrapper_that_changes_the_table_is_not_enumerated() -> None:

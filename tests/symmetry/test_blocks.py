@@ -197,7 +197,7 @@ def test_each_mistake_in_a_block_is_told_with_the_blocks_name(changes, message):
         ({"size": 2, "map": [[1, 1]]}, "is missing name"),
         (3, "expected a table with name, size and map, got 3"),
         ("h", "expected a table with name, size and map, got 'h'"),
-        ({"name": "h", "shape": [2, 3], "map": ["rot90"]}, "'rot90' needs a square grid, the block has 2x3"),
+        ({"name": "h", "shape": [2, 3], "map": ["rot90"]}, "'rot90' needs a square grid; the block has 2x3"),
         ({"name": "h", "shape": [2], "map": ["flip_lr"]}, r"expected shape = \[rows, columns\]"),
         ({"name": "h", "size": 2, "map": [{"a": "b"}]}, "maps names, but the block has none"),
         ({"name": "h", "size": 0, "map": [[]]}, "expected a size of 1 or more, got 0"),

@@ -267,6 +267,31 @@ def test_a_map_that_leaves_the_choices_is_refused_with_the_value_that_it_takes_o
         symmetry.bind(LINE, spaces.MultiDiscrete(choices))
 
 
+UNEVEN = spaces.Box(np.array([-1.0, -2.0]), np.array([1.0, np.inf]), dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("group", "entry", "space", "moved"),
+    [
+        (C2, ["-1", "+2"], UNEVEN, None),
+        (C2, ["+1", "-2"], UNEVEN, r"a = \[-1.0, 6.0\] goes to \[-1.0, -6.0\]"),
+        (C2, ["+2", "+1"], UNEVEN, r"a = \[-1.0, 6.0\] goes to \[6.0, -1.0\]"),
+        (C2, [-1], spaces.Box(0, 1, (1,)), r"a = \[1.0\] goes to \[-1.0\]"),
+        (C2, {"signs": [-1], "offset": [1]}, spaces.Box(0, 1, (1,)), None),
+        (C4, ["-2", "+1"], spaces.Box(-1, 1, (2,)), None),
+        (C3, rotation(3), spaces.Box(-1, 1, (2,)), "goes to"),
+        (C3, rotation(3), spaces.Box(-np.inf, np.inf, (2,)), None),
+    ],
+)
+def test_an_action_map_must_keep_the_corners_of_a_box_inside(group, entry, space, moved):
+    claim = Symmetry("moved", group, [[-1, -1]] if group is C2 else [rotation(group.order)], [entry])
+    if moved is None:
+        claim.bind(LINE, space)
+        return
+    with pytest.raises(SpecError, match=rf"action\[0\]: the action map leaves the action space: .*{moved}"):
+        claim.bind(LINE, space)
+
+
 def test_bytes_turned_over_are_an_image_in_negative():
     negative = Symmetry("negative", C2, [{"signs": [-1] * 9, "offset": [255] * 9}], [[1, 0]])
     image = np.arange(9, dtype=np.uint8).reshape(1, 3, 3)

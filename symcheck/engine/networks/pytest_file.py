@@ -130,7 +130,7 @@ def pytest_source(
         context.check_fit()
     counterexample = failed.counterexample
     if counterexample is None:
-        raise SymcheckError("nothing failed with an input: there is no test to write.", where="--pytest")
+        raise SymcheckError("no failure has an input, so there is no test to write.", where="--pytest")
     # The place "output[0][3]" lies in the output "output[0]".
     generator, path = generator_named(context, counterexample.group_element), path_of(context, counterexample.where)
     claim = context.claimed.output(path)
@@ -163,7 +163,7 @@ def _failed_property(result: RunResult) -> PropertyResult:
         if item.name == "network_equivariance" and item.verdict == "failed" and item.counterexample is not None:
             return item
     raise SymcheckError(
-        "nothing failed with an input: there is no test to write.",
+        "no failure has an input, so there is no test to write.",
         where="--pytest",
         remedy="Leave the option out; a network that passed needs no regression test of a counterexample.",
     )

@@ -95,7 +95,9 @@ def checked_games(
     """
     if not isinstance(state, Mapping) or any(key not in state for key in STATE_KEYS):
         given = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
-        raise TargetError(f"expected what `state` returned, with {', '.join(STATE_KEYS)}, got {given}.", where="state")
+        raise TargetError(
+            f"expected a value returned by `state`, with {', '.join(STATE_KEYS)}, got {given}.", where="state"
+        )
     # Only a key that the state has can disagree; what is missing is not held against it.
     for name, own in kind.items():
         if state.get(name, own) != own:

@@ -153,7 +153,7 @@ def one_sided_tie(
     Returns:
         The tie, or None if rounding may explain the mismatches.
     """
-    if not _exact(pairs, word):
+    if not images_are_exact(pairs, word):
         return None
     residual = transition.residual()
     exact = [row for row in rows if not residual[row].any()]
@@ -171,7 +171,7 @@ def one_sided_tie(
     return None
 
 
-def _exact(pairs: Pairs, word: Word) -> bool:
+def images_are_exact(pairs: Pairs, word: Word) -> bool:
     """Whether images involve no rounding: the maps are signed permutations, given as data or found by evaluation."""
     bound = pairs.bound
     entries: list[Any] = [*bound.symmetry.observation, *(bound.symmetry.state or ())]

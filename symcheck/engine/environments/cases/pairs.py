@@ -32,6 +32,7 @@ from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates
 from symcheck.spaces.values import short_text
+from symcheck.symmetry.action_bounds import refuse_exits
 from symcheck.symmetry.bound import BoundSymmetry, group_by_word, pooled
 from symcheck.symmetry.exits import find_excess, stay_inside
 
@@ -179,19 +180,8 @@ class Pairs:
         Raises:
             SpecError: the image of an action is not an action; the message names the first one.
         """
-        bounds = self._action_codec.coordinates
-        flat = self._action_codec.flatten_batch(images)
-        # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.
-        slack = np.where(bounds.epsilon > 0, 4 * FLOAT32_EPSILON * np.maximum(1.0, np.abs(flat)), 0.0)
-        inside = ((flat >= bounds.low - slack) & (flat <= bounds.high + slack)).all(axis=1)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise SpecError(
-                f"the action map leaves the action space: a = {short_text(actions[first])} goes to "
-                f"{short_text(images[first])}, expected an element of {self.bound.action_space}.",
-                where="action",
-                remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
-            )
+        codec = self._action_codec
+        refuse_exits(self.bound.action_space, codec.coordinates, actions, images, codec.flatten_batch(images))
 
     def measure(self, cases: Sequence[Case]) -> Measurement:
         """Step both sides of every case.

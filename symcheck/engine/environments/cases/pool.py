@@ -230,10 +230,12 @@ def _explore(
                 break
         return
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
-    taken = 0
+    taken, counts_steps = 0, False
     while taken < steps and in_time():
         at = _rim_index(finite(np.stack(flats)), rng)
         visited = archive[at]
+        if counts_steps:
+            stepper.reset()
         stepper.poke(visited.state)
         action = stepper.env.action_space.sample()
         # Runs of five steps on average: short enough to come back, long enough to get away.
@@ -242,6 +244,8 @@ def _explore(
             taken += 1
             if step.terminated or step.truncated:
                 pool.ends.append(Visit(visited, action, step))
+            # A counter of its own, which setting a state leaves running, would cut off every run from now on.
+            counts_steps |= step.truncated and not step.terminated
             if step.terminated or step.truncated or taken >= steps:
                 break
             visited = placement.current_situation(step.obs, "exploration")

@@ -312,7 +312,7 @@ def _swap_reached_and_set(
         tuple(names[int(j)] for j in columns),
         np.append(stepper.codec.coordinates.epsilon, [FLOAT32_EPSILON, 0.0])[columns],
         covariates=shared,
-        weights=[*side_weights(shared, shared_names), ("late in episodes, against early", late - late.mean())],
+        weights=[*side_weights(shared, shared_names), ("late in episodes compared with early", late - late.mean())],
         level=_LEVEL_RANDOM,
         rng=rng,
     )

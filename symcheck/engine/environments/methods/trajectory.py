@@ -23,6 +23,7 @@ import numpy as np
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
 from symcheck.engine.detectable import detectable_change
+from symcheck.engine.environments.cases.edges import images_are_exact
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
@@ -38,6 +39,7 @@ from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.rare_events import FEWEST_EVENTS
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import COARSE
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SignFlipTest, sign_flip_test
 from symcheck.spaces.reduction import reduction
@@ -102,7 +104,10 @@ class TrajectoryEvidence:
         # Steps that are asked for under every element.
         self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
-        self._columns = EpisodeColumns(self._view, bench.pairs.stepper.action_codec)
+        exact = bool(self._view.coordinates.epsilon.max(initial=0.0) > COARSE) and all(
+            images_are_exact(bench.pairs, word) for word in bench.words
+        )
+        self._columns = EpisodeColumns(self._view, bench.pairs.stepper.action_codec, exact=exact)
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         self._stopped = False
@@ -306,8 +311,20 @@ class TrajectoryEvidence:
         outcomes = self._columns.outcomes(part, group)
         rng = self.bench.rng(f"promises of {part}")
         detectable = detectable_change(*outcomes, critical=critical, rng=rng)
-        unit, region = "standard deviations of an episode's total", state("region_episodes", episodes=episodes)
+        unit = "standard deviations of an episode's total"
+        fields: dict[str, object] = {"episodes": episodes, **self._last_step(group)}
+        if not detectable.change > 0:  # then the bound is on episodes that differ at all
+            fields["rounding"] = self._columns.rounding(part, group)
+        region = state("region_episodes", **fields)
         return shift_bound(detectable, episodes, self.bench.options.alpha, unit=unit, region=region)
+
+    def _last_step(self, group: EpisodePairs) -> dict[str, int]:
+        """The number of the last step compared, as a field of statements, if episodes go on after it."""
+        played = [*group.plain, *group.mapped]
+        last = max(len(each.rewards) for each in played)
+        # An end at the limit of a TimeLimit wrapper is no outcome, but no step comes after it either.
+        goes_on = any(len(each.rewards) == last and not each.ended[-1] for each in played)
+        return {"last_step": last} if goes_on and last != self.bench.pairs.stepper.time_limit else {}
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that it was requested."""
@@ -332,17 +349,18 @@ class TrajectoryEvidence:
         ranked = [described[i] for i in np.argsort(-test.statistics) if test.statistics[i] > test.critical]
         # The same feature may stand there twice, after a coarse fit and after a fine one.
         others = [name for name in dict.fromkeys(ranked) if name != described[best]][:3]
-        causes = [state("SYM050", part=part, feature=described[best], element=label, others=others)]
+        size = self._columns.size(part, self.groups[word], described[best])
+        causes = [state("SYM050", part=part, feature=described[best], element=label, others=others, **size)]
         # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
         if part != "transition" and any(self._looks_so_far.rejects(("transition", group)) for group in self.groups):
             causes.append(state("SYM056"))
         causes.append(state("SYM057", why=self._why_episodes()))
-        size = float(test.statistics[best])
+        largest = float(test.statistics[best])
         return dataclasses.replace(
             result,
-            max_residual=size,
+            max_residual=largest,
             unit="standardised difference of episode totals",
-            counterexample=Counterexample(label, None, None, None, 0.0, size, size, described[best]),
+            counterexample=Counterexample(label, None, None, None, 0.0, largest, largest, described[best]),
             causes=tuple(causes),
             notes=(
                 state("episodes_differ", feature=described[best], element=label, p_value=test.p_value),

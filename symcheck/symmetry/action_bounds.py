@@ -1,0 +1,78 @@
+"""Refuses maps of actions that leave a bounded action space: an image that is no action cannot be taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.array_types import Array, Floats
+from symcheck.errors import SpecError
+from symcheck.spaces.coordinates import Coordinates, SpaceCodec
+from symcheck.spaces.values import short_text
+
+_SLACK = 4 * float(np.finfo(np.float32).eps)
+"""Relative: a rounding unit of float32 over the bound is rounding of the map, not an action outside the space."""
+
+
+def refuse_exits(
+    space: spaces.Space[Any], coordinates: Coordinates, actions: Any, images: Any, flat: Floats, where: str = "action"
+) -> None:
+    """Refuse a map of actions under which one of the given actions leaves the space.
+
+    Args:
+        space: the space of the actions, for the message.
+        coordinates: its coordinates, with their bounds.
+        actions: the originals, for the message.
+        images: their images, a list or stacked, for the message.
+        flat: the images as vectors, (n, dim).
+        where: the place of the map in messages.
+
+    Raises:
+        SpecError: the image of an action is not an action; the message names the first one.
+    """
+    slack = np.where(coordinates.epsilon > 0, _SLACK * np.maximum(1.0, np.abs(flat)), 0.0)
+    inside = ((flat >= coordinates.low - slack) & (flat <= coordinates.high + slack)).all(axis=1)
+    if inside.all():
+        return
+    first = int(np.argmin(inside))
+    raise SpecError(
+        f"the action map leaves the action space: a = {short_text(actions[first])} goes to "
+        f"{short_text(images[first])}, expected an element of {space}.",
+        where=where,
+        remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
+    )
+
+
+def check_corners(act: Callable[[Array], Array], space: spaces.Space[Any], where: str) -> None:
+    """Refuse an affine map of a Box of actions that leaves it: some corner goes farthest in each direction.
+
+    Args:
+        act: the map of stacked actions, float64.
+        space: the space of the actions; of other spaces than a Box nothing is checked.
+        where: the place of the map in messages.
+
+    Raises:
+        SpecError: a corner goes outside; the message names it.
+
+    Example:
+        >>> check_corners(lambda actions: -actions, spaces.Box(-1, 2, (1,)), "action[0]")
+        Traceback (most recent call last):
+        symcheck.errors.SpecError: action[0]: the action map leaves the action space: a = [2.0] goes to [-2.0], ...
+    """
+    if not isinstance(space, spaces.Box):
+        return
+    coordinates = SpaceCodec(space, "action").coordinates
+    # Without a bound an action may be any number; one that is larger than all bounds stands for it.
+    far = 2.0 + 2.0 * max(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in (coordinates.low, coordinates.high))
+    low, high = np.maximum(coordinates.low, -far), np.minimum(coordinates.high, far)
+    size = coordinates.dim
+    probes = np.concatenate([np.zeros((1, size)), np.eye(size)])
+    images = np.asarray(act(probes.reshape(-1, *space.shape)), dtype=np.float64).reshape(size + 1, size)
+    # Row i: the signs with which coordinate i of the image grows.
+    grows = (images[1:] - images[0]).T > 0
+    corners = np.concatenate([np.where(grows, high, low), np.where(grows, low, high)])
+    moved = np.asarray(act(corners.reshape(-1, *space.shape)), dtype=np.float64)
+    refuse_exits(space, coordinates, corners.reshape(moved.shape), moved, moved.reshape(len(corners), size), where)
