@@ -2,10 +2,9 @@
 
 A certificate holds a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes are
 computed on terms, at x and at every L x. A term is known by its function and operands, independent of their order in
-sums, products and maxima; signs are moved out of odd functions. Equal terms have equal values for every x. If f(L x)
-and K f(x) are equal terms, the claim holds in real arithmetic. Weights are compared as stored: floats are rational
-numbers. With matrices, values are polynomials in terms, which are equal if their coefficients are equal up to rounding.
-`evaluate` runs the nodes.
+sums, products and maxima; signs are moved out of odd functions. If f(L x) and K f(x) are equal terms, the claim holds
+for every x in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices, values are
+polynomials in terms, which are equal if their coefficients are equal up to rounding. `evaluate` runs the nodes.
 
 Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """

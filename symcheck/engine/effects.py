@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.array_types import Bools, Floats
-from symcheck.engine.features import Feature
+from symcheck.engine.features import Feature, Region
 from symcheck.spaces.coordinates import finite
 
 _NAMES = {
@@ -52,7 +52,7 @@ def measure_effect(
     names: Sequence[str],
     sides: tuple[Floats, Floats],
     centred: tuple[Floats, Floats],
-    weights: Sequence[tuple[str, Floats]],
+    weights: Sequence[tuple[Region, Floats]],
 ) -> Effect:
     """The effect size of a feature, inside or outside its region, whichever is larger.
 
@@ -61,7 +61,7 @@ def measure_effect(
         names: the names of the coordinates.
         sides: expected and actual values, shape (n, dim), for means.
         centred: the same after regression on (s, a), for all other statistics.
-        weights: named weights of the pairs, shape (n,); positive inside the region.
+        weights: of the pairs, shape (n,), by region; positive inside it.
 
     Returns:
         The statistic on both sides.
@@ -72,13 +72,10 @@ def measure_effect(
         2.0
     """
     values = sides if feature.moment == "mean" else centred
-    inside, outside = "", ""
     rows: list[tuple[str, Bools]] = [("", np.ones(len(sides[0]), dtype=np.bool_))]
     if feature.region >= 0:
-        text, weight = weights[feature.region]
-        inside, _, rest = text.partition(" compared with ")
-        outside = inside.replace("is high", "is low") if rest == "low" else f"under {rest}" if rest else "elsewhere"
-        rows = [(inside, weight > 0), (outside, weight <= 0)]
+        region, weight = weights[feature.region]
+        rows = [(region.inside, weight > 0), (region.outside, weight <= 0)]
     measured = []
     for text, kept in rows:
         expected, actual = (_statistic(feature, finite(side[kept])) for side in values)

@@ -35,7 +35,7 @@ from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
-from symcheck.engine.shared_covariates import say_side
+from symcheck.engine.shared_covariates import region_of
 from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
 
@@ -193,7 +193,8 @@ class EpisodeColumns:
         """The subsets of steps by which features are told apart; of one outcome also by two coordinates jointly."""
         covariates, names, drawn = given.covariates, given.names, given.drawn
         columns = [
-            (say_side(name), (column > 0).astype(np.float64)) for name, column in zip(names, covariates.T, strict=True)
+            (region_of(name).text, (column > 0).astype(np.float64))
+            for name, column in zip(names, covariates.T, strict=True)
         ]
         numbered = step_sides(step_numbers(given.starts, len(covariates)))
         # The coordinates of a next state would multiply them.

@@ -141,15 +141,29 @@ def products_of(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feat
     return np.stack([scores[:, i] * scores[:, j] for i, j in pairs], axis=1), labels
 
 
+class Region(NamedTuple):
+    """Pairs that are compared with the others, in words.
+
+    Attributes:
+        text: both, as the name of a feature ends.
+        inside: where the first are.
+        outside: where the others are.
+    """
+
+    text: str
+    inside: str
+    outside: str = "elsewhere"
+
+
 def weigh_features(
-    differences: Floats, described: Sequence[Feature], weights: Sequence[tuple[str, Floats]]
+    differences: Floats, described: Sequence[Feature], weights: Sequence[tuple[Region, Floats]]
 ) -> tuple[list[Floats], list[Feature]]:
     """Features by region: means and spreads with every weight first, then products, skews and tails.
 
     Args:
         differences: the differences of features, shape (n, count).
         described: their descriptions.
-        weights: named weights of the rows, shape (n,); only the first ones if there are too many features.
+        weights: of the rows, shape (n,), by region; only the first ones if there are too many features.
 
     Returns:
         Blocks of columns, shape (n, some), and their descriptions; about 2,000 columns at most.
@@ -158,9 +172,9 @@ def weigh_features(
     labels: list[Feature] = []
     for moments in (("mean",), ("spread",), ("product",), ("skew", "tails")):
         picked = [i for i, feature in enumerate(described) if feature.moment in moments]
-        for region, (text, weight) in enumerate(weights):
+        for number, (region, weight) in enumerate(weights):
             if not picked or len(labels) + len(picked) > _MOST_WEIGHTED:
                 break
             blocks.append(differences[:, picked] * weight[:, None])
-            labels += [described[i]._replace(name=f"{described[i].name} {text}", region=region) for i in picked]
+            labels += [described[i]._replace(name=f"{described[i].name} {region.text}", region=number) for i in picked]
     return blocks, labels

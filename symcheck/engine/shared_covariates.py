@@ -13,6 +13,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.effects import measure_effect
+from symcheck.engine.features import Region
 from symcheck.engine.regression import fitted, polynomial
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -29,7 +30,7 @@ def swap_test_given(
     epsilon: Floats,
     *,
     covariates: Floats,
-    weights: list[tuple[str, Floats]],
+    weights: list[tuple[Region, Floats]],
     level: float,
     rng: np.random.Generator,
     sampled: bool = True,
@@ -42,7 +43,7 @@ def swap_test_given(
         names: the names of the coordinates.
         epsilon: rounding units, shape (dim,); 0 for whole numbers.
         covariates: shared by both members, shape (n, columns).
-        weights: named weights of the pairs; see `side_weights`.
+        weights: of the pairs; see `side_weights`.
         level: the level at which the test will be used.
         rng: draws the swaps.
         sampled: whether swaps are drawn; see `swap_test`.
@@ -85,7 +86,7 @@ def _join_ties(first: Floats, second: Floats, tie: Floats) -> list[Floats]:
     return [np.where(alike, mean, side) for side in (first, second)]
 
 
-def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
+def side_weights(sides: Floats, names: list[str]) -> list[tuple[Region, Floats]]:
     """High against low values of each covariate, centred, between which the members may differ with opposite signs."""
     weights = []
     for name, column in zip(names[:_MOST_SIDES], sides.T, strict=False):
@@ -94,12 +95,14 @@ def side_weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
         cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
         high = (column > cut).astype(np.float64)
         if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
-            weights.append((say_side(name), high - high.mean()))
+            weights.append((region_of(name), high - high.mean()))
     return weights
 
 
-def say_side(name: str) -> str:
-    """Where a covariate is high, in words; of an indicator of an action, where that action is taken."""
+def region_of(name: str) -> Region:
+    """Where a covariate is high; of an indicator of an action, where that action is taken."""
     if name.startswith("action "):  # an indicator of one action
-        return f"under {name} compared with other actions"
-    return f"where {name}" if "=" in name else f"where {name} is high compared with low"
+        return Region(f"under {name} compared with other actions", f"under {name}", "under other actions")
+    if "=" in name:
+        return Region(f"where {name}", f"where {name}")
+    return Region(f"where {name} is high compared with low", f"where {name} is high", f"where {name} is low")

@@ -16,7 +16,14 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.detectable import NORMAL_90, Detectable, detectable_change
 from symcheck.engine.effects import Effect
-from symcheck.engine.features import WIDEST_PRODUCTS, Feature, hermite_features, normal_scores, weigh_features
+from symcheck.engine.features import (
+    WIDEST_PRODUCTS,
+    Feature,
+    Region,
+    hermite_features,
+    normal_scores,
+    weigh_features,
+)
 
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
@@ -225,7 +232,7 @@ def swap_test(
     level: float,
     rng: np.random.Generator,
     tie: Floats | None = None,
-    weights: Sequence[tuple[str, Floats]] = (),
+    weights: Sequence[tuple[Region, Floats]] = (),
     design: Floats | None = None,
     sampled: bool = True,
     widest: int = WIDEST_PRODUCTS,
@@ -244,7 +251,7 @@ def swap_test(
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
             a difference.
-        weights: named weights of the pairs, shape (n,), that do not change under swaps; features are also averaged with
+        weights: of the pairs, shape (n,), by region, that do not change under swaps; features are also averaged with
             these weights ("mean of x where s[0] is high").
         design: shape (n, columns): shared covariates of each pair. If given, half of the level goes to one learned
             feature: the difference given the design is learned by regression on one half of the pairs and tested on the

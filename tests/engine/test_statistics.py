@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from symcheck.engine.detectable import NORMAL_90
-from symcheck.engine.features import normal_quantile, normal_scores
+from symcheck.engine.features import Region, normal_quantile, normal_scores
 from symcheck.engine.statistics import (
     largest_fraction,
     sign_flip_test,
@@ -94,7 +94,9 @@ def test_a_difference_of_opposite_sign_in_two_regions_needs_the_weight() -> None
     expected = rng.normal(size=(2000, 1))
     actual = rng.normal(size=(2000, 1)) + 0.4 * side[:, None]
     plain = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1))
-    split = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1), weights=[("by side", side)])
+    split = swap_test(
+        expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1), weights=[(Region("by side", "there"), side)]
+    )
     assert plain.p_value > 0.01 >= split.p_value
     assert split.feature == "mean of x by side"
 

@@ -258,7 +258,7 @@ def test_matrices_that_generate_no_finite_group_are_refused(matrices: list[objec
         (lambda: groups.symmetric(2.5), "at least 1"),  # type: ignore[arg-type]
         (lambda: groups.from_permutations([[0, 0]]), r"permutations\[0\]: expected a permutation of 0..1"),
         (lambda: groups.from_permutations([]), "at least one generator"),
-        (lambda: groups.from_permutations([[0, 1], [0, 1, 2]]), "same points"),
+        (lambda: groups.from_permutations([[0, 1], [0, 1, 2]]), "same number of points"),
         (lambda: groups.cyclic(10**9), "at most 100,000, got n = 1,000,000,000"),
         (lambda: groups.symmetric(5000), "at most 1,000"),
         (lambda: groups.product(), "at least one, got none"),

@@ -149,8 +149,8 @@ class _Table(gym.Env[np.int64, np.int64]):
         ),
         ({0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "state 0 sums to 0.9, 0.1 too little"),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "expected finite rewards"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P has 2 too"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "P has 2, 5 too"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P also has 2"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "P also has 2, 5"),
         (
             {0: {0: [(1.0, 0)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"expected outcomes \(probability, next state, reward, terminated\), got \(1.0, 0\) in P\[0\]\[0\]",

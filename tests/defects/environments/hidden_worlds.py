@@ -324,7 +324,8 @@ HIDDEN = [
     Hidden("starts in turn", lambda: limited(StartsInTurn()), "passed"),
     Hidden("a wrapper that drops the seed", lambda: DropsTheSeed(limited(Remembering())), "passed"),
     Hidden("a clock beside a state that is read", lambda: gym.wrappers.TimeAwareObservation(limited(Readable())),
-           "passed", mirror(observation=[[-1, -1, 1]], state=[[-1, -1]]), fast=True, says="contain history"),
+           "passed", mirror(observation=[[-1, -1, 1]], state=[[-1, -1]]), fast=True,
+           says="history (a clock, frames) that setting a state does not restore"),
     Hidden("a clock that is shown and moves nothing", lambda: gym.wrappers.TimeAwareObservation(
         gym.make("CartPole-v1", disable_env_checker=True)), "passed", mirror(observation=[[-1, -1, -1, -1, 1]])),
 ]  # fmt: skip

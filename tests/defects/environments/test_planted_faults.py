@@ -202,7 +202,7 @@ FAULTS = [
           action_space=spaces.Box(-1, 1, (1,), np.float64), cause="only where action[0] = 0"),
     fault("a continuous action with the wrong sign", "reward transition",
           step=lambda s, a, rng: pushed_by(s, a[0]), symmetry=mirror_with(action=[[1]]),
-          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="negated"),
+          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="all signs of the action map reversed"),
 ]  # fmt: skip
 
 

@@ -133,7 +133,10 @@ def test_a_fault_in_one_state_of_a_hundred_needs_some_hundreds_of_samples() -> N
 
 
 def _bounds(kind: Any, move: Any, samples: int, method: str) -> dict[str, Any]:
-    report = sc.verify_env(lambda: gym.wrappers.TimeLimit(kind(move), 10), mirror(), samples=samples, method=method)
+    # At level 0.01 a fair world is rejected now and then: with seed 0 and 8,000 samples, and at 1 of 120 further seeds.
+    report = sc.verify_env(
+        lambda: gym.wrappers.TimeLimit(kind(move), 10), mirror(), samples=samples, method=method, seed=1
+    )
     return {name: report[name].bound for name in ("transition_invariance", "initial_invariance")}
 
 

@@ -19,6 +19,7 @@ from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import STEP_PARTS, Part
+from symcheck.engine.features import Region
 from symcheck.engine.regression import standardise
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
 from symcheck.engine.shared_covariates import side_weights, swap_test_given
@@ -46,6 +47,7 @@ _PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
 _MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME, _ENOUGH_SAME = 8, 40, 8, 4
 _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
+_LATE_STEPS = Region("late in episodes compared with early", "late in episodes", "early in episodes")
 _LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
 _COORDINATES_RANDOM = 32
 
@@ -312,7 +314,7 @@ def _swap_reached_and_set(
         tuple(names[int(j)] for j in columns),
         np.append(stepper.codec.coordinates.epsilon, [FLOAT32_EPSILON, 0.0])[columns],
         covariates=shared,
-        weights=[*side_weights(shared, shared_names), ("late in episodes compared with early", late - late.mean())],
+        weights=[*side_weights(shared, shared_names), (_LATE_STEPS, late - late.mean())],
         level=_LEVEL_RANDOM,
         rng=rng,
     )
