@@ -41,6 +41,7 @@ MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.05  # coefficients are estimates: a third of the larger, a twentieth of the row's largest
 _ERRORS = 6.0  # standard errors that an estimate may be off: many, as one of hundreds may not be further off
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
+_DESCRIBES = 0.3  # of a typical step: error of a model whose misfit refutes a map; half of the misfit that does
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _MOST_HEARD = 2_000  # candidates that episodes are asked about
@@ -255,6 +256,9 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     fitting: list[Candidate] = []
+    # Where something hidden changes the dynamics, a model of their mean refutes nothing: episodes are asked.
+    describes = model.error() <= _DESCRIBES
+    all_heard = not describes and len(maps) <= _MOST_CANDIDATES
     for state_map in maps:
         action_maps = _list_action_maps(lab, state_map, effects, model)
         proposals.tried += 1
@@ -267,9 +271,11 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             others=tuple(action_maps[1:]),
             guessed=True,
         )
-        if candidate.residual <= _FITS:
+        if candidate.residual <= _FITS or all_heard:
             fitting.append(candidate)
         else:
+            proposals.complete &= describes
+            proposals.forms[_FORM] &= describes
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
             kind = "a model of the rollouts differs"
             moves = state_text(state_map, "o")
@@ -326,6 +332,12 @@ class _QuadraticModel:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
         n = linear.shape[1]  # the leading 1 gives constant and linear terms
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
+
+    def error(self) -> float:
+        """Median over steps of what the model leaves of them, largest coordinate, relative to a typical step."""
+        left = self._rollouts.after - self._rollouts.before
+        left = left - self._features(self._rollouts.before, self._rollouts.actions) @ self._weights
+        return float(np.median((np.abs(left) / self.step).max(axis=1)))
 
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
         """Median over steps of |f(L s, K a) - L f(s, a)|, largest coordinate, relative to a typical step."""
