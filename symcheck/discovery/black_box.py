@@ -181,18 +181,20 @@ def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
     if count_alike(rollouts) < _FEWEST_EPISODES:
         return ()  # how far their means are off is not known
     moved, place = rollouts.after - rollouts.before, rollouts.after - _middle_of(lab)
-    size, one = np.abs(moved), np.ones((len(moved), 1))
+    size = np.abs(moved)
     made = [_moments(moved, moved, rollouts, signed=True), _moments(size, size, rollouts, signed=False)]
     for values in (rollouts.rewards, rollouts.ended.astype(np.float64)):
         if np.ptp(values) > 0:
             told = (values - values.mean())[:, None]
-            made += [_moments(told * place, one, rollouts, signed=True)]
+            made += [_moments(told * place, None, rollouts, signed=True)]
             made += [_moments(told * place, place, rollouts, signed=True)]
     return tuple(made)
 
 
-def _moments(first: Floats, second: Floats, rollouts: Rollouts, *, signed: bool) -> Joint:
-    """Means over steps of the products of columns, over literals, and how far they may be off."""
+def _moments(first: Floats, other: Floats | None, rollouts: Rollouts, *, signed: bool) -> Joint:
+    """Means over steps of (the products of) columns, over literals, and how far they may be off."""
+    # A mean of single columns belongs to all literals of the second.
+    second = np.ones((len(first), 1)) if other is None else other
     mean = first.T @ second / len(first)
     products = np.stack([sum_by_episode(first * own[:, None], rollouts.episode) for own in second.T], axis=2)
     lengths = np.unique(rollouts.episode, return_counts=True)[1]
@@ -200,9 +202,8 @@ def _moments(first: Floats, second: Floats, rollouts: Rollouts, *, signed: bool)
     errors = np.sqrt(((products - lengths[:, None, None] * mean) ** 2).sum(axis=0)) / len(first)
     dim = first.shape[1]
     signs = np.tile([1.0, -1.0], dim) if signed else np.ones(2 * dim)
-    # A single second column belongs to all literals.
     wide = [np.broadcast_to(each, (dim, dim)).repeat(2, 0).repeat(2, 1) for each in (mean, _ERRORS * errors)]
-    return Joint(wide[0] * signs[:, None] * (signs if second.shape[1] > 1 else 1.0), wide[1] + _ROUNDING)
+    return Joint(wide[0] * signs[:, None] * (1.0 if other is None else signs), wide[1] + _ROUNDING)
 
 
 def _middle_of(lab: Laboratory) -> Floats:

@@ -5,10 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import worlds_to_search as worlds
 
+from symcheck.discovery import black_box
+from symcheck.discovery.automorphisms import Found
 from symcheck.discovery.episode_counts import EpisodeCounts
 from symcheck.discovery.episode_orbits import EpisodeOrbits
+from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.rollouts import Rollouts
 
 
@@ -231,3 +236,27 @@ def test_a_mirror_about_the_middle_of_a_box_fits_the_steps_that_it_mirrors():
     model = _QuadraticModel(rollouts)
     assert model.misfit(mirror, SignedMap.of([0], [-1])) < 1e-3
     assert model.misfit(mirror, SignedMap.of([0])) > 0.5
+
+
+def propose(world):
+    return black_box.propose(Laboratory(world, "black box", DiscoverOptions(samples=500)))
+
+
+def test_the_mirror_of_one_number_is_compatible_with_the_moments_of_episodes():
+    (candidate,) = propose(worlds.Turned).candidates
+    assert candidate.state.sign == (-1,)
+
+
+def test_a_model_of_rollouts_decides_on_maps_only_where_it_describes_the_steps(monkeypatch):
+    """With every misfit too large, and no map left to episodes."""
+    mirror = Found((((0,), (1,)), ((0,), (-1,))), complete=True)
+    monkeypatch.setattr(
+        black_box, "preserving_maps", lambda lab, rollouts: (black_box.effects_of(lab, rollouts), mirror)
+    )
+    monkeypatch.setattr(black_box, "_FITS", -1.0)
+    monkeypatch.setattr(black_box, "_MOST_CANDIDATES", 0)
+    mixed, plain = propose(worlds.Turned), propose(worlds.Drifting)
+    assert len(mixed.refused) == len(plain.refused) == 1
+    assert plain.complete
+    assert not mixed.complete
+    assert not any(mixed.forms.values())

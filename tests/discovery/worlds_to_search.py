@@ -257,6 +257,30 @@ class FallingBall(gym.Env):
         return picture
 
 
+class Turned(gym.Env):
+    """A point that drifts to one side, in half of the episodes to the other, which nothing shows: sides are alike."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = gym.spaces.Box(-1, 1, (1,), np.float64)
+    sides = (-1.0, 1.0)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self._side, self._step = self.np_random.choice(self.sides), 0
+        self._x = self.np_random.uniform(-0.5, 0.5, 1)
+        return self._x.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self._x, self._step = 0.5 * self._x + self._side * (0.1 + 0.6 * np.asarray(action)), self._step + 1
+        return self._x.copy(), float(-abs(self._x[0])), False, self._step >= 400, {}
+
+
+class Drifting(Turned):
+    """A point that always drifts to the same side."""
+
+    sides = (1.0,)
+
+
 def falling_ball() -> FallingBall:
     return FallingBall()
 
