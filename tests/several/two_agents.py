@@ -7,6 +7,13 @@ import numpy as np
 from gymnasium import spaces
 
 
+def generator_of(env, seed):
+    """An environment's own generator, as Gymnasium's `np_random`; without any seed that of seed 0."""
+    if seed is not None or not hasattr(env, "generator"):
+        env.generator = np.random.default_rng(seed or 0)
+    return env.generator
+
+
 class Tug:
     """Left and right agents at x each push 0 or 1; each sees its own distance, the other's, and the load from its side.
 
@@ -25,7 +32,7 @@ class Tug:
         return spaces.Discrete(2)
 
     def reset(self, seed=None, options=None):
-        rng = np.random.default_rng(seed)
+        rng = generator_of(self, seed)
         self.agents = list(self.possible_agents)
         # (distance left, distance right, load): drawn alike for both sides.
         self.set_state(np.round(np.array([*rng.uniform(0, 1, 2), rng.uniform(-0.5, 0.5)]), 3))
@@ -82,7 +89,7 @@ class BlackBox(Tug):
     get_state = set_state = None
 
     def reset(self, seed=None, options=None):
-        rng = np.random.default_rng(seed)
+        rng = generator_of(self, seed)
         self.agents = list(self.possible_agents)
         self.d, self.load = np.round(rng.uniform(0, 1, 2), 3), round(rng.uniform(-0.5, 0.5), 3)
         return self.views(), {a: {} for a in self.agents}
@@ -113,7 +120,7 @@ class Duel:
 
     def reset(self, seed=None, options=None):
         self.agents = list(self.possible_agents)
-        self.at = np.round(np.random.default_rng(seed).uniform(0, 1, 4), 3)  # hunters and runners, left first
+        self.at = np.round(generator_of(self, seed).uniform(0, 1, 4), 3)  # hunters and runners, left first
         return self.views(), {a: {} for a in self.agents}
 
     def get_state(self):
