@@ -23,7 +23,7 @@ from symcheck.discovery.matching import match_effects
 from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.products import Products
-from symcheck.discovery.result import Trial
+from symcheck.discovery.result import Fate, Trial
 from symcheck.discovery.rollouts import (
     FEWEST_STEPS,
     Rollouts,
@@ -41,7 +41,7 @@ MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.05  # coefficients are estimates: a third of the larger, a twentieth of the row's largest
 _ERRORS = 6.0  # standard errors that an estimate may be off: many, as one of hundreds may not be further off
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
-_DESCRIBES = 0.3  # of a typical step: error of a model whose misfit refutes a map; half of the misfit that does
+_DESCRIBES = _FITS / 2  # of a typical step: a misfit of twice the model's own error is no accident
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _MOST_HEARD = 2_000  # candidates that episodes are asked about
@@ -275,13 +275,14 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         if candidate.residual <= _FITS or all_heard:
             fitting.append(candidate)
         else:
-            proposals.complete &= describes
-            proposals.forms[_FORM] &= describes
-            why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
-            kind = "a model of the rollouts differs"
+            fate: Fate = "refused" if describes else "untried"
+            kind = (
+                "a model of the rollouts differs" if describes else "a model that does not describe the steps differs"
+            )
+            why = f"{kind} by {candidate.residual:.2g} of a typical step"
             moves = state_text(state_map, "o")
             proposals.refused.append(
-                Trial(moves, "", state_map.order, "refused", why, candidate.residual, kind=kind, form=_FORM)
+                Trial(moves, "", state_map.order, fate, why, candidate.residual, kind=kind, form=_FORM)
             )
     _hear_witnesses(lab, fitting, proposals)
     _keep_best(proposals, identity_on(lab))
