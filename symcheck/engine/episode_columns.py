@@ -115,7 +115,7 @@ class EpisodeColumns:
     def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
         """The outcomes of all steps, as the test of their means compares them."""
         episodes, pairs = [*group.plain, *group.mapped], len(group.plain)
-        given = self._given(episodes)
+        given = self._share_fits(episodes)
         starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
         ranked = rank_outcomes(targets, epsilon, given.coarse)
@@ -131,13 +131,13 @@ class EpisodeColumns:
         """The largest difference in some outcome that would count as rounding; 0 if every difference counts."""
         episodes = [*group.plain, *group.mapped]
         targets, _, epsilon = self._targets(part, episodes)
-        ranked = rank_outcomes(targets, epsilon, self._given(episodes).coarse)
+        ranked = rank_outcomes(targets, epsilon, self._share_fits(episodes).coarse)
         return float(WIDEST_TIE * np.median(ranked.tie[:, ~ranked.repeating], axis=0).max(initial=0.0))
 
     def features(self, part: Part, group: EpisodePairs) -> EpisodeFeatures:
         """The features of one part that are compared under one element."""
         episodes = [*group.plain, *group.mapped]
-        given = self._given(episodes)
+        given = self._share_fits(episodes)
         starts, coarse, fine = given.starts, given.coarse, given.fine
         targets, target_names, epsilon = self._targets(part, episodes)
         scores = score_outcomes(rank_outcomes(targets, epsilon, coarse), coarse)
@@ -172,7 +172,7 @@ class EpisodeColumns:
             `size`, the difference of the means of a step, `deviations`, both standard deviations, or neither.
         """
         episodes = [*group.plain, *group.mapped]
-        given = self._given(episodes)
+        given = self._share_fits(episodes)
         targets, target_names, epsilon = self._targets(part, episodes)
         sides = self._sides(given, joint=len(target_names) == 1)
         known = [("", np.ones(len(targets))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
@@ -201,7 +201,7 @@ class EpisodeColumns:
         pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
         return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
 
-    def _given(self, episodes: list[Transitions]) -> _Given:
+    def _share_fits(self, episodes: list[Transitions]) -> _Given:
         """What all parts of the same episodes share."""
         known, given = self._latest or ([], None)
         # The episodes are kept, so that no other ones have their addresses.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
-from symcheck.engine.regression import Fit, fitted
+from symcheck.engine.regression import Fit
 from symcheck.engine.scales import FLOAT64_EPSILON, Bulk, bulk
 from symcheck.spaces.coordinates import finite
 
@@ -260,7 +260,7 @@ def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, e
         return none
     time = (numbers / numbers.max())[:, None]
     terms = np.concatenate([coarse * time**power for power in range(_TIME_POWERS)], axis=1)
-    better = (known - fitted(terms, known)).std(axis=0) < _LEFT_BY_TIME * left
+    better = (known - Fit(terms).of(known)).std(axis=0) < _LEFT_BY_TIME * left
     return terms[:, coarse.shape[1] :] if (better & open_).any() else none
 
 

@@ -136,11 +136,6 @@ class Fit:
         return explained
 
 
-def fitted(design: Floats, targets: Floats) -> Floats:
-    """The fit of one set of targets, shape (n, dim); see `Fit`."""
-    return Fit(design).of(targets)
-
-
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:
     """Add an indicator for each value of whole-number columns with few values, because their order may be meaningless.
 

@@ -14,7 +14,7 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.effects import measure_effect
 from symcheck.engine.features import Region
-from symcheck.engine.regression import fitted, polynomial
+from symcheck.engine.regression import Fit, polynomial
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.statistics import SwapTest, swap_test
 
@@ -54,7 +54,7 @@ def swap_test_given(
     half = len(expected)
     known = bulk(np.concatenate([expected, actual]), epsilon)
     design = polynomial(covariates)
-    common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
+    common = Fit(design).of((known.filled[:half] + known.filled[half:]) / 2)
     centred = np.split(known.without(np.concatenate([common, common])), 2)
     # Subtracting what is common rounds as well, by units of it.
     rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)

@@ -11,7 +11,7 @@ import pytest
 import symcheck as sc
 from symcheck.engine.environments.replay import replay
 from symcheck.engine.options import EnvOptions
-from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise
+from symcheck.engine.regression import Fit, polynomial, smooth_terms, standardise
 from symcheck.groups import catalog
 
 C2 = catalog.cyclic(2)
@@ -334,7 +334,7 @@ def test_noise_that_is_correlated_under_one_action_alone_is_found() -> None:
 def test_smooth_terms_leave_of_a_sine_a_thousandth_of_what_a_parabola_leaves() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     target = np.sin(x[:, :1] + x[:, 1:])
-    left = [np.abs(target - fitted(terms(standardise(x)), target)).max() for terms in (polynomial, smooth_terms)]
+    left = [np.abs(target - Fit(terms(standardise(x))).of(target)).max() for terms in (polynomial, smooth_terms)]
     assert left[1] < 1e-2 * left[0]
 
 
@@ -342,7 +342,7 @@ def test_a_fit_explains_what_it_can_explain_to_rounding() -> None:
     x = np.random.default_rng(0).normal(size=(500, 3))
     design = polynomial(np.concatenate([x, x[:, :1]], axis=1))  # a column twice: the ridge has something to do
     target = 3.0 + x[:, :1] - 2 * x[:, 1:2] * x[:, 2:]
-    np.testing.assert_allclose(fitted(design, target), target, atol=1e-10)
+    np.testing.assert_allclose(Fit(design).of(target), target, atol=1e-10)
 
 
 class Slips(Correlated):

@@ -29,7 +29,7 @@ _CONSTANT_NAMES = (
     "pi e tau inf nan infj nanj infty euler_gamma newaxis maxsize maxunicode hexversion platform byteorder version "
     "version_info float_info int_info hash_info thread_info implementation api_version copyright float_repr_style "
     "sep linesep name curdir pardir extsep builtin_module_names stdlib_module_names ascii_letters ascii_lowercase "
-    "ascii_uppercase digits hexdigits octdigits punctuation printable whitespace inf_ nan_ cuda hip debug git_version"
+    "ascii_uppercase digits hexdigits octdigits punctuation printable whitespace cuda hip debug git_version"
 )
 _CONSTANTS = frozenset(_CONSTANT_NAMES.split())
 """Lower-case names of libraries for numbers and text that nothing changes while a process runs."""

@@ -23,11 +23,11 @@ _CLOCKS = frozenset(["datetime64"])
 """Types whose making may read a clock."""
 _DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
 """Names of devices: code that has one asks where it runs."""
-_TELLING_NAMES = (
+_REVEALING_NAMES = (
     "needs_input_grad __hash__ __repr__ __str__ __format__ __sizeof__ __globals__ f_globals gi_frame __iter__ "
     "_validate_args"
 )
-_TELLING = frozenset(_TELLING_NAMES.split())
+_REVEALING = frozenset(_REVEALING_NAMES.split())
 """Whether gradients of the input are recorded; what tells an address without a call; and ways round a name."""
 
 
@@ -44,7 +44,7 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
             return told
         if clock := words & _CLOCKS:
             return next(iter(clock))
-        if asked := _TELLING & words:
+        if asked := _REVEALING & words:
             return min(asked)
     return ""
 

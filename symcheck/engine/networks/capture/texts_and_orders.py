@@ -128,7 +128,7 @@ def _piece(code: types.CodeType, place: int) -> list[dis.Instruction]:
     for step in dis.get_instructions(code):
         if step.is_jump_target:
             piece = []
-        if step.opname not in _LEFT_OUT or step.opname == "KW_NAMES":
+        if step.opname not in _LEFT_OUT:
             piece.append(step)
         if step.offset == place:
             break
@@ -143,7 +143,6 @@ class _Stack:
     def __init__(self, frame: types.FrameType) -> None:
         self._frame = frame
         self._items: list[Any] = []
-        self._names: tuple[str, ...] = ()
 
     def what_it_uses(self, piece: list[dis.Instruction]) -> str:
         """What the last instruction uses that differs between processes; "" if nothing does."""
@@ -162,7 +161,7 @@ class _Stack:
         return self._used_by_call(last)
 
     def _used_by_call(self, last: dis.Instruction) -> str:
-        function, given = self._called(last.arg or 0)
+        function, given = self._take_call(last.arg or 0)
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         if any(function is item for item in _TEXTS) or (isinstance(owner, str) and name == "format"):
@@ -190,7 +189,7 @@ class _Stack:
         del self._items[len(self._items) - min(count, len(self._items)) :]
         return taken
 
-    def _called(self, count: int) -> tuple[Any, list[Any]]:
+    def _take_call(self, count: int) -> tuple[Any, list[Any]]:
         given = self._pop(count)
         two = [item for item in self._pop(2) if item is not _NULL]
         if len(two) == 2:  # a method and its object, of which the first is already bound
@@ -223,7 +222,7 @@ class _Stack:
             self._items.append(_result_of(step.argrepr.rstrip("="), *self._pop(2)))
         elif name in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET"):
             parts = self._pop(step.arg or 0)
-            self._items.append(_collected(name, parts))
+            self._items.append(_collect(name, parts))
         elif name == "SET_UPDATE":
             more, whole = self._pop()[0], self._pop()[0]
             known = isinstance(whole, set) and isinstance(more, set | frozenset | list | tuple)
@@ -233,14 +232,14 @@ class _Stack:
             self._pop((step.arg or 0) if name == "BUILD_STRING" else 1 + bool(with_spec))
             self._items.append("")  # what it was made of has been looked at
         elif name == "CALL":
-            function, given = self._called(step.arg or 0)
+            function, given = self._take_call(step.arg or 0)
             self._items.append(_answer_of(function, given))
         elif name == "MAKE_FUNCTION":
             made = self._pop(1 + bin(step.arg or 0).count("1"))[-1]
             self._items.append(_Unknown(is_set=getattr(made, "co_name", "") == "<setcomp>"))
         elif name == "GET_ITER":
             pass  # it stands for what it iterates over
-        elif name != "KW_NAMES":
+        else:
             self._other(step)
 
     def _other(self, step: dis.Instruction) -> None:
@@ -304,7 +303,7 @@ def _result_of(sign: str, left: Any, right: Any) -> Any:
     return 0 if numbers else "" if isinstance(left, str) else _Unknown()
 
 
-def _collected(name: str, parts: list[Any]) -> Any:
+def _collect(name: str, parts: list[Any]) -> Any:
     if name == "BUILD_TUPLE":
         return tuple(parts)
     if name == "BUILD_LIST":

@@ -82,11 +82,11 @@ def read_at_places(graph: Graph, name: str, args: Sequence[Any]) -> Entries | No
         places = np.moveaxis(index.array, dim, -1)
         if rows.shape[:-1] != places.shape[:-1]:
             return None
-        read = _read(graph, rows[..., None, :], Entries(torch.from_numpy(places.copy()), index.dtype))
+        read = _read_chosen(graph, rows[..., None, :], Entries(torch.from_numpy(places.copy()), index.dtype))
         return None if read is None else x.like(np.moveaxis(read, -1, dim))
     if name == "embedding":
         table = np.moveaxis(args[0].array, 0, -1)
-        read = _read(graph, table, Entries(args[1].ids.unsqueeze(-1), args[1].dtype))
+        read = _read_chosen(graph, table, Entries(args[1].ids.unsqueeze(-1), args[1].dtype))
         return None if read is None else args[0].like(read)
     if name == "index" and len(args[1]) == 2 and all(isinstance(item, Entries) for item in args[1]):
         x, (own, index) = args[0], args[1]
@@ -95,12 +95,12 @@ def read_at_places(graph: Graph, name: str, args: Sequence[Any]) -> Entries | No
         if not own.is_constant or not np.array_equal(as_tensor(graph, own).numpy(), here) or index.ids.ndim != 1:
             return None
         blank = (1,) * (rows.ndim - 2)
-        read = _read(graph, rows, Entries(index.ids.reshape(-1, *blank), index.dtype))
+        read = _read_chosen(graph, rows, Entries(index.ids.reshape(-1, *blank), index.dtype))
         return None if read is None else x.like(read)
     return None
 
 
-def _read(graph: Graph, rows: Floats, index: Entries) -> Floats | None:
+def _read_chosen(graph: Graph, rows: Floats, index: Entries) -> Floats | None:
     """The entries of rows at places; the shapes of rows without the last axis, and of places, broadcast."""
     chosen = indicators_of(graph, index)
     if chosen is None or chosen.shape[-1] > rows.shape[-1]:
