@@ -66,13 +66,15 @@ def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:
         ("environment", model.target),
         ("group", f"{model.group} (order {count(model.order)})"),
         ("error budget", words.budget_sentence(model)),
-        *(("evidence", line) for line in words.evidence_lines(model)),
         ("time", seconds(model.duration_s)),
     ]
 
 
 def _spec(model: DiscoveryModel) -> Section | None:
-    return section("discovery_spec", "spec", "The symmetry, ready to use", spec=model.spec) if model.spec else None
+    if not model.spec:
+        return None
+    evidence = words.evidence_lines(model)
+    return section("discovery_spec", "spec", "The symmetry, ready to use", spec=model.spec, evidence=evidence)
 
 
 def _candidates(model: DiscoveryModel) -> Section | None:
