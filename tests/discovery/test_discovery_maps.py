@@ -167,14 +167,19 @@ class DeadButton(Lamps):
     dead = 2
 
 
-@pytest.mark.parametrize(("lamps", "kept"), [(Lamps, 12), (DeadButton, 2)])
-def test_what_changes_together_leaves_the_symmetries_of_a_black_box(lamps, kept):
+ABOUT_THE_DEAD_BUTTON, ABOUT_THE_FIRST = ((4, 3, 2, 1, 0, 5), (1,) * 6), ((0, 5, 4, 3, 2, 1), (1,) * 6)
+
+
+@pytest.mark.parametrize(
+    ("lamps", "kept", "some"),
+    [(Lamps, 12, {ABOUT_THE_DEAD_BUTTON, ABOUT_THE_FIRST}), (DeadButton, 2, {ABOUT_THE_DEAD_BUTTON})],
+)
+def test_what_changes_together_leaves_the_symmetries_of_a_black_box(lamps, kept, some):
     lab = Laboratory(lamps, "lamps", DiscoverOptions())
     _, left = preserving_maps(lab, roll(lab))
     assert left.complete
     assert len(left.maps) == kept
-    assert ((0, 5, 4, 3, 2, 1), (1,) * 6) in left.maps or kept == 2
-    assert ((4, 3, 2, 1, 0, 5), (1,) * 6) in left.maps  # about the dead button
+    assert some <= set(left.maps)
 
 
 def _with_table(effects):

@@ -44,7 +44,7 @@ def test_a_time_limit_of_its_own_is_the_end_of_what_is_explored():
     report = sc.verify_env(Guarded, mirror, samples=500)
     assert report.verdict == "passed"
     assert report["transition_invariance"].method == "paired"
-    assert "toward extremes" in report["transition_invariance"].detail
+    assert "exploration toward extremes" in report["transition_invariance"].detail
 
 
 def test_states_proposed_by_a_sample_that_end_at_once_are_left_out():
