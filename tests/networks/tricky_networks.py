@@ -10,15 +10,18 @@ import collections
 import contextlib
 import ctypes
 import functools
+import heapq
+import io
 import itertools
 import os
 import random
+import re
 import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -318,6 +321,84 @@ def _raises_at(read: Callable[[Any, Tensor, Tensor], Any]) -> Callable[[Any, Ten
     return trick
 
 
+@torch.no_grad()
+def _counting_helper() -> bool:
+    _counting_helper.calls = getattr(_counting_helper, "calls", 0) + 1  # type: ignore[attr-defined]
+    return bool(_counting_helper.calls > 10**6)  # type: ignore[attr-defined]
+
+
+def _by_function_of_torch(net: Any, x: Tensor) -> bool:
+    nn.functional.relu.calls = getattr(nn.functional.relu, "calls", 0) + 1  # type: ignore[attr-defined]
+    return bool(nn.functional.relu.calls > 10**6)  # type: ignore[attr-defined]
+
+
+class _Private:
+    __slots__ = ("__calls",)
+
+    def __init__(self) -> None:
+        self.__calls = 0
+
+    def next(self) -> int:
+        self.__calls += 1
+        return self.__calls
+
+
+PRIVATE = _Private()
+LIKE_A_SET = collections.Counter({"calls": 0})
+KIND = TypeVar("KIND")
+REASON = ValueError()
+OUT_OF_PYTHON = re.finditer("0", "0" * 999)
+MERGED = heapq.merge(itertools.count())
+NOW = functools.partial(time.time)
+CLOCK = iter(time.time, None)
+LINES = io.TextIOWrapper(io.BytesIO(b"0\n" * 999))
+BEHIND = torch.zeros(20_000)
+BEHIND[19_000] = 1.0
+
+
+def _by_attribute_of_a_counter(net: Any, x: Tensor) -> bool:
+    LIKE_A_SET.more = getattr(LIKE_A_SET, "more", 0) + 1  # type: ignore[attr-defined]
+    return bool(LIKE_A_SET.more > 10**6)  # type: ignore[attr-defined]
+
+
+def _by_a_kind_of_type(net: Any, x: Tensor) -> bool:
+    KIND.calls = getattr(KIND, "calls", 0) + 1  # type: ignore[attr-defined]
+    return bool(KIND.calls > 10**6)  # type: ignore[attr-defined]
+
+
+def _by_cause(net: Any, x: Tensor) -> bool:
+    calls = REASON.__cause__.args[0] if REASON.__cause__ else 0
+    REASON.__cause__ = ValueError(calls + 1)
+    return bool(calls > 10**6)
+
+
+def _by_own_class(net: Any, x: Tensor) -> bool:
+    net.__class__ = type(type(net).__name__, (type(net),), {})
+    return len(type(net).__mro__) > 10**3
+
+
+def _by_rolling(net: Any, x: Tensor) -> bool:
+    numbers = BEHIND.numpy()
+    numbers[:] = np.roll(numbers, 1)
+    return bool(numbers[0] > 0.5)
+
+
+def _by_layout(net: Any, x: Tensor) -> bool:
+    try:
+        x.view(-1)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _by_remainder(net: Any, x: Tensor) -> bool:
+    try:
+        torch.full_like(x, 7).long() % ((x > FAR).long() - 1)
+    except RuntimeError:
+        return True
+    return False
+
+
 TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "length of a selection": lambda net, x: len(x[x > FAR]) > 0,
     "places of a condition": lambda net, x: torch.where(x[:, 0] > FAR)[0].numel() > 0,
@@ -397,6 +478,24 @@ TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "a size times a constant": lambda net, x: net.gain[0] * x.shape[0] > 10**6,
     "a place by the size": lambda net, x: TABLE[x.shape[0] % 8] > 1.5,
     "a part by the size": lambda net, x: x[:, x.shape[0] % 2 :][:, :1] > FAR,
+    "an attribute of a helper of torch": lambda net, x: _counting_helper(),
+    "an attribute of a function of torch": _by_function_of_torch,
+    "a private slot": lambda net, x: PRIVATE.next() > 10**6,
+    "an attribute of a counter": _by_attribute_of_a_counter,
+    "an attribute of a type variable": _by_a_kind_of_type,
+    "the cause of an error": _by_cause,
+    "its own class": _by_own_class,
+    "matches": lambda net, x: next(OUT_OF_PYTHON).start() > 900,
+    "a generator of Python": lambda net, x: next(MERGED) > 10**6,
+    "a clock in a helper": lambda net, x: NOW() > 1e12,
+    "a clock as an iterator": lambda net, x: next(CLOCK) > 1e12,
+    "a function handed on": lambda net, x: min([net.a, net.b], key=id) is None,
+    "lines of a file": lambda net, x: "x" in next(LINES),
+    "numbers that change places": _by_rolling,
+    "another layout": _by_layout,
+    "a division by zero": _by_remainder,
+    "the type of the device": lambda net, x: x.device.type != "cpu",
+    "another device": lambda net, x: str(x.device) != "cpu",
     "a place outside, gathered": _raises_at(lambda net, x, places: x.gather(1, places)),
     "a place outside, in a table": _raises_at(lambda net, x, places: nn.functional.embedding(places, net.b.weight)),
     "a place outside, written": _raises_at(lambda net, x, places: torch.zeros_like(x).scatter(1, places, 1.0)),

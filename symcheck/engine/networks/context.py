@@ -271,7 +271,7 @@ class NetContext:
         subject = self.subject
         net = followable(subject.copy_uncalled(), subject.shape)
         seed, alone = self.options.seed, subject.one_by_one
-        captured = capture_every_call(net, subject.runs_torch, subject.shape, seed, alone=alone)
+        captured = capture_every_call(net, subject.runs_torch, subject.shape, seed, alone=alone, given=subject.given)
         if isinstance(captured, Opaque) or not subject.backend:
             return captured
         return replace(captured, backend=subject.backend)

@@ -31,7 +31,13 @@ from symcheck.engine.networks.capture.operator_kinds import (
     UNIFORM,
     VIEWS,
 )
-from symcheck.engine.networks.capture.places_in_range import may_lie_outside, numbers_own_rows, reads_own_row
+from symcheck.engine.networks.capture.places_in_range import (
+    may_divide_by_zero,
+    may_lie_outside,
+    numbers_own_rows,
+    reads_own_row,
+)
+from symcheck.engine.networks.capture.shared_memory import root_of, written_into
 from symcheck.engine.networks.capture.sizes import multiple_of, symbols_of
 from symcheck.statements.statement import Statement, state
 
@@ -94,8 +100,8 @@ class _Follower:
                 raise _MixedError(state("SYM184", operation=name))
             self.outside[node] = 1
             return
-        written = self._written_into(node)
-        if any(self._root_of(item).op != "call_function" for item in written):
+        written = written_into(node)
+        if any(root_of(item).op != "call_function" for item in written):
             raise _MixedError(state("SYM183", what="a parameter or buffer"))
         if not self._batched(node) and not self._output_axes(node):
             # of constants alone: what may raise raises for every input, or for none
@@ -106,6 +112,8 @@ class _Follower:
             self.outside[node] = 1
             return
         self._refuse_sizes_as_numbers(node, base)
+        if may_divide_by_zero(node):
+            raise _MixedError(state("SYM184", operation=base))
         if base in AT_PLACES and may_lie_outside(node, AT_PLACES[base], self._batched(node)):
             raise _MixedError(state("SYM184", operation=base))
         self.outside[node] = self._rule(name, base, node)(node)
@@ -161,32 +169,6 @@ class _Follower:
         outputs = [item for item in tree_flatten(node.meta.get("val"))[0] if isinstance(item, torch.Tensor)]
         return next((axes for item in outputs if (axes := self.axes(item))), [])
 
-    def _written_into(self, node: fx.Node) -> list[fx.Node]:
-        """The tensor that an operator writes into."""
-        schema = node.target._schema  # type: ignore[union-attr]
-        if "batch_norm" in schema.name:  # writes its statistics only where it has some, and trains
-            if "no_training" in schema.name:
-                return []
-            kept = [item for item in node.args[3:5] if isinstance(item, fx.Node)]
-            return kept if node.args[5] else []
-        given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs
-        marked = [
-            argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write
-        ]
-        return [item for name in marked if isinstance(item := given.get(name), fx.Node)]
-
-    def _root_of(self, node: fx.Node) -> fx.Node:
-        """The node whose memory a view shares."""
-        while node.op == "call_function" and node.all_input_nodes:
-            if isinstance(node.target, torch._ops.OpOverload):
-                shares = [argument.alias_info is not None for argument in node.target._schema.arguments]
-                if not any(shares):
-                    return node
-            elif node.target is not operator.getitem:
-                return node
-            node = node.all_input_nodes[0]
-        return node
-
     def _write_into(self, node: fx.Node, writer: fx.Node) -> None:
         """After a write, a tensor with identical rows has rows in the order of the written values."""
         while True:
@@ -194,7 +176,7 @@ class _Follower:
                 if self.outside[writer] != 1:
                     raise self._mixing(writer)
                 self.outside[node] = 1
-            if node is self._root_of(node):
+            if node is root_of(node):
                 return
             node = node.all_input_nodes[0]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import inspect
 import io
-import random
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -18,10 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from symcheck.engine.networks.capture.held_state import PLAIN, is_own_class
+from symcheck.engine.networks.capture.asking_functions import ASKING, OUTSIDE, PURE, asks_more_than_its_arguments
 from symcheck.engine.networks.capture.library_settings import TELLING
 from symcheck.engine.networks.capture.own_code import (
     GENERATED,
@@ -32,20 +28,6 @@ from symcheck.engine.networks.capture.own_code import (
 )
 from symcheck.engine.networks.subject.compiled import backend_of, is_torchs_backend, name_of_backend
 
-_OUTSIDE_NAMES = (
-    "time os posix random _random secrets uuid datetime threading _thread socket subprocess io _io select gc "
-    "inspect ctypes _ctypes tempfile pathlib weakref "
-)
-_OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
-"""Modules whose functions answer by what is no input: clock, environment, files, chance, memory."""
-_PURE_NAMES = (
-    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
-    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions "
-    "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
-)
-_PURE = frozenset(_PURE_NAMES.split())
-"""Modules of the standard library whose functions answer by their arguments."""
-_OPERATORS = tuple(f"torch._C._{name}" for name in ["nn", "fft", "linalg", "special", "sparse"])
 _SETTINGS_NAMES = (
     "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
     "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing torch.utils._config_module"
@@ -55,16 +37,6 @@ _SETTINGS = tuple(_SETTINGS_NAMES.split())
 _WRAPPER = "compile_wrapper"
 _COMPILED = frozenset([_WRAPPER, "_fn", "__call__"])
 """Functions by which compiled code is called."""
-_ASKING_NAMES = (
-    "id hash __import__ globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr "
-    "get_printoptions locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
-    "is_autocast_cpu_enabled _getframe is_contiguous stride storage_offset data_ptr getrefcount is_compiling "
-    "get_default_dtype result_type promote_types can_cast "
-    "is_anomaly_enabled get_num_threads initial_seed get_rng_state perf_counter monotonic "
-    "_is_functional_tensor fromfile memmap get_device is_shared "
-)
-_ASKING = frozenset(_ASKING_NAMES.split())
-"""Functions that tell how a call is made, or where a tensor lies, and not what it holds."""
 
 
 @dataclass
@@ -124,13 +96,13 @@ def watched_calls() -> Iterator[Watched]:
             elif caller is not None and is_own(caller):
                 module = str(frame.f_globals.get("__name__", ""))
                 direct = caller is frame.f_back and (
-                    code.co_name in _ASKING or (module.startswith(_SETTINGS) and code.co_name not in _COMPILED)
+                    code.co_name in ASKING or (module.startswith(_SETTINGS) and code.co_name not in _COMPILED)
                 )
                 direct = direct or (caller is frame.f_back and module.startswith("torch") and _takes_nothing(code))
                 outside = _is_of_python(code.co_filename) and not _is_package(code.co_filename)
-                strange = outside and code.co_name not in TELLING and module.partition(".")[0] not in _PURE
+                strange = outside and code.co_name not in TELLING and module.partition(".")[0] not in PURE
                 strange = strange and not (module == "logging" and caller is not frame.f_back)  # within one that tells
-                if direct or strange or module.partition(".")[0] in _OUTSIDE:
+                if direct or strange or module.partition(".")[0] in OUTSIDE:
                     watched.note(code.co_name, caller)
 
     before = sys.getprofile()
@@ -176,25 +148,6 @@ def _takes_nothing(code: types.CodeType) -> bool:
     return given == 0 and code.co_name not in ("is_scripting", "<module>", "<lambda>")
 
 
-def asks_more_than_its_arguments(function: Any) -> bool:
-    """Whether the result of a compiled function may depend on more than its arguments; True if not known."""
-    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    if name in _ASKING or isinstance(owner, _CHANCE):
-        return True
-    if owner is None or isinstance(owner, PLAIN):
-        module = getattr(function, "__module__", None) or ""
-    elif isinstance(owner, types.ModuleType | type):
-        module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
-    else:
-        module = type(owner).__module__
-    if isinstance(owner, type) and is_own_class(owner):
-        return False
-    # torch keeps its operators apart from the functions that tell or change its settings
-    if isinstance(owner, types.ModuleType) and module.startswith("torch"):
-        return not module.startswith(_OPERATORS)
-    return bool(module) and module.partition(".")[0] not in (*_PURE, "torch", "numpy")
-
-
 def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
     """The calling frame, ignoring detours through the standard library."""
     caller = frame.f_back
@@ -204,9 +157,6 @@ def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
             break
         caller = caller.f_back
     return caller
-
-
-_CHANCE = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 
 
 def called_twice(run: Callable[[], Any]) -> Watched:

@@ -32,6 +32,7 @@ from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
 from symcheck.engine.networks.capture.own_code import is_own_code
 from symcheck.engine.networks.capture.places import PlaceMarks
 from symcheck.engine.networks.capture.places_in_range import drop_what_decides_nothing
+from symcheck.engine.networks.capture.shared_memory import VIEW_OR_COPY
 from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, holds_for_all_sizes, symbolic_len
 from symcheck.engine.networks.capture.tensor_reads import (
     ASKING_DTYPE,
@@ -299,7 +300,10 @@ class _Watch(torch.overrides.TorchFunctionMode):
         if self.exact and writes_single_precision(name, args, kwargs):
             self.reason = self.reason or state("SYM183", what="a tensor that is kept from call to call")
         try:
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if name in VIEW_OR_COPY and args and result is args[0]:
+                return torch.ops.aten.alias(result)  # a node of its own, so that writes into it show
+            return result
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
             raise

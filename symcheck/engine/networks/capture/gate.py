@@ -32,8 +32,16 @@ from symcheck.engine.networks.capture.held_state import (
     what_is_held,
 )
 from symcheck.engine.networks.capture.library_settings import setting_read
+from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
-from symcheck.engine.networks.capture.read_attributes import Cached, read_by_scripts, read_outside, without_caches
+from symcheck.engine.networks.capture.read_attributes import (
+    Cached,
+    compares_identities,
+    read_by_scripts,
+    read_outside,
+    without_caches,
+)
+from symcheck.engine.networks.capture.shared_memory import written_through_a_copy
 from symcheck.engine.networks.capture.texts_and_orders import depends_on_process
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject.outputs import named_outputs
@@ -48,7 +56,13 @@ FAR = 1e3
 
 
 def capture_every_call(
-    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+    net: nn.Module,
+    deployed: nn.Module | None,
+    shape: tuple[int, ...],
+    seed: int,
+    *,
+    alone: bool,
+    given: nn.Module | None = None,
 ) -> Capture | Opaque:
     """The graph of every call of the network, for all values, batches and earlier calls.
 
@@ -58,13 +72,14 @@ def capture_every_call(
         shape: the shape of one input, without the batch axis.
         seed: the seed of the inputs for the calls.
         alone: whether it takes one input at a time.
+        given: the network as given, of which the others are copies.
 
     Returns:
         The graph, whose `assumptions` remain to be shown; otherwise the first reason why there is none, with its place
         in the network's code if known.
     """
     try:
-        return _captured_or_reason(net, deployed, shape, seed, alone=alone)
+        return _captured_or_reason(net, deployed, shape, seed, alone=alone, given=given)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
     except Exception as error:  # copying, comparing or running it failed, in its own code or torch's: nothing is shown
@@ -73,7 +88,13 @@ def capture_every_call(
 
 
 def _captured_or_reason(
-    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+    net: nn.Module,
+    deployed: nn.Module | None,
+    shape: tuple[int, ...],
+    seed: int,
+    *,
+    alone: bool,
+    given: nn.Module | None,
 ) -> Capture | Opaque:
     rng = np.random.default_rng((seed, 8))
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
@@ -88,7 +109,7 @@ def _captured_or_reason(
     kept, tensors_kept = what_first_inputs_leave(ours, other)
     if kept:
         return Opaque(state("SYM183", what=kept))
-    before = what_is_held(ours, watched.functions)
+    before = what_is_held(ours, watched.functions, given)
     usual = [floating_outputs(ours, x) for x in batches]
     # nothing runs between this look and the capture: what is stale now is what the graph may hold
     stale: set[int] = set()
@@ -102,9 +123,12 @@ def _captured_or_reason(
         return Opaque(state("SYM185", operation=outside))
     if setting := setting_read(ours, watched.functions, watched.cells):
         return Opaque(state("SYM171", setting=setting))
+    if before.of_given == "key" or (before.of_given and compares_identities(watched.functions)):
+        return Opaque(state("SYM175"))
     if before.closed:
         return Opaque(state("SYM173", kind=before.closed))
-    if (reason := read_by_scripts(ours, watched.functions)) is not None:
+    scripted = given if isinstance(given, torch.jit.ScriptModule) else ours
+    if (reason := read_by_scripts(scripted, before.scripts)) is not None:
         return Opaque(reason)
     captured = capture_network(ours, shape, alone=alone, functions=watched.functions)
     captured = replace(captured, backend=watched.backend)
@@ -115,6 +139,9 @@ def _captured_or_reason(
         return Opaque(state("SYM183", what=kept))
     if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
+    if (copied := written_through_a_copy(captured.graph)) is not None:
+        place = place_of(copied)
+        return Opaque(state("SYM176", operation=place.operation if place else ""), source=place.source if place else "")
     met = why_samples_meet(captured)
     if met is not None:
         return Opaque(met[0])

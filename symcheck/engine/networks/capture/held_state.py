@@ -8,17 +8,18 @@ modules that are imported inside a function, caches, frames of generators, and t
 from __future__ import annotations
 
 import collections
-import functools
 import gc
 import inspect
 import io
+import logging
 import pickle
 import random
+import struct
 import sys
 import types
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,23 +27,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from symcheck.engine.networks.capture.own_code import is_own_code, is_own_file, names_of
+from symcheck.engine.networks.capture.asking_functions import FUNCTIONS, PLAIN, asks_more_than_its_arguments
+from symcheck.engine.networks.capture.own_code import is_own_class, is_own_code, is_own_file, names_of
 from symcheck.engine.networks.capture.texts_and_orders import is_unordered
-from symcheck.engine.networks.subject.copies import slots_of
 from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
 
 GENERATORS = "a generator of random numbers"
 """What a network that draws changes; what it draws is fixed by a seed of the run."""
-SCALARS = (type(None), bool, int, float, complex, str, bytes)
-PLAIN = (*SCALARS, tuple, list, dict, set, frozenset)
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
-_LRU_LINK = "_lru_list_elem"
-"""The type of the entries of a cache of limited size."""
-_CLOSED = frozenset(["ctypes", "_ctypes", "mmap", "contextvars", "_contextvars"])
-"""Modules of Python whose objects cannot be written out, and are read without a call: memory, and what a context holds.
-Other such objects of Python and torch (locks, files) are read by calls that are watched."""
+_OF_LOCKS = frozenset(["__new__", "__init__", "__repr__", "__enter__", "__exit__", "__doc__", "__module__"])
+"""What an object has that can only be waited for: there is nothing to read of it."""
 
 
 @dataclass
@@ -52,22 +48,30 @@ class Held:
     Attributes:
         parts: by name, state other than tensors, as comparable bytes.
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
-        closed: the type of the first object that cannot be looked into; "" if there is none.
+        closed: the type of the first object that cannot be looked into, or a function in it whose answers no input
+            determines; "" if there is none.
+        of_given: how it refers to the network as given, of which it is a copy: "" if not, "key" if as a key.
+        scripts: what of TorchScript it refers to, by name.
         sets: whether there are sets whose order differs between processes.
     """
 
     parts: dict[str, bytes] = field(default_factory=dict)
     tensors: dict[str, list[tuple[torch.Tensor, Any]]] = field(default_factory=dict)
     closed: str = ""
+    of_given: str = ""
+    scripts: dict[str, Any] = field(default_factory=dict)
     sets: bool = False
 
 
-def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]) -> Held:
+def what_is_held(
+    net: nn.Module, functions: dict[types.CodeType, dict[str, Any]], given: nn.Module | None = None
+) -> Held:
     """All state that a call can change without a trace in its graph.
 
     Args:
         net: the network.
         functions: the code that runs in a call, with its globals.
+        given: the network as given, of which this one is a copy.
 
     Returns:
         Modules, globals that the code reads, the classes of the network, and the generators of random numbers.
@@ -75,12 +79,16 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
     held = Held()
     classes: dict[type, None] = {}
     codes: set[types.CodeType] = set()
+    parts = () if given is None else (*given.modules(), *given.parameters(), *given.buffers())
+    originals = {id(part) for part in parts}
 
     def keep(name: str, item: Any) -> None:
-        writer = _Writer(classes, codes)
+        writer = _Writer(classes, codes, originals)
         held.parts[name] = writer.bytes_of(item)
         held.tensors[name] = writer.tensors
         held.closed = held.closed or writer.closed
+        held.of_given = max(held.of_given, writer.of_given)
+        held.scripts |= writer.scripts
         held.sets = held.sets or writer.sets
 
     for name, module in net.named_modules():
@@ -122,15 +130,25 @@ def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]
     Of other modules of the author, what any code names: it may be handed the module.
     """
     words = sorted(names_of(code))
-    used = {word: names[word] for word in words if word in names}
+    # calls of compiled functions are watched
+    used = {word: names[word] for word in words if word in names and not isinstance(names[word], FUNCTIONS)}
     package = str(names.get("__package__") or "")
-    imported = [sys.modules.get(name) for word in words for name in (word, f"{package}.{word}") if word not in names]
-    for module in [*used.values(), *imported]:
-        if isinstance(module, types.ModuleType) and is_own_file(getattr(module, "__file__", None) or "<frozen"):
-            used |= {
-                f"{module.__name__}.{word}": vars(module)[word] for word in sorted(all_words) if word in vars(module)
-            }
-    return used
+    modules = [sys.modules.get(name) for word in words for name in (word, f"{package}.{word}") if word not in names]
+    modules += used.values()
+    met: set[int] = set()
+    while modules:
+        module = modules.pop()
+        if not isinstance(module, types.ModuleType) or id(module) in met:
+            continue
+        met.add(id(module))
+        own = is_own_file(getattr(module, "__file__", None) or "<frozen")
+        for word in all_words & vars(module).keys():
+            part = vars(module)[word]
+            # of functions of libraries only what was attached to them
+            if own or (isinstance(part, types.FunctionType) and vars(part)):
+                used[f"{module.__name__}.{word}"] = part
+            modules.append(part)
+    return dict(sorted(used.items()))
 
 
 def _kept_by(module: nn.Module) -> dict[str, Any]:
@@ -141,7 +159,7 @@ def _kept_by(module: nn.Module) -> dict[str, Any]:
     )
     if isinstance(module, BasisLayer):
         named = set(named) - {"_kept"}  # the weight that its coefficients make, and where it lies
-    return {key: vars(module)[key] for key in sorted(named)}
+    return {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
 
 
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
@@ -200,19 +218,13 @@ def lasting_change(reason: Statement) -> str:
     return "" if what == GENERATORS else what
 
 
-def is_own_class(cls: type) -> bool:
-    """Whether a class was written by the network's author."""
-    module = sys.modules.get(cls.__module__)
-    file = getattr(module, "__file__", None)
-    return file is not None and is_own_file(file)
-
-
 class _Writer(pickle.Pickler):
     """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
 
     Args:
         classes: receives the author's classes that are met.
         codes: receives the code of the functions that are met.
+        originals: the identities of the parts of the network of which this one is a copy.
         by_identity: whether objects that are not inspected must be the same ones; otherwise their type is enough.
     """
 
@@ -220,6 +232,7 @@ class _Writer(pickle.Pickler):
         self,
         classes: dict[type, None] | None = None,
         codes: set[types.CodeType] | None = None,
+        originals: Collection[int] = (),
         *,
         by_identity: bool = True,
     ) -> None:
@@ -227,9 +240,12 @@ class _Writer(pickle.Pickler):
         super().__init__(self._stream, protocol=4)
         self._classes = {} if classes is None else classes
         self._codes = set() if codes is None else codes
+        self._originals = originals
         self._id: Callable[[Any], int] = id if by_identity else lambda item: 0
         self.tensors: list[tuple[torch.Tensor, Any]] = []
         self.closed = ""
+        self.of_given = ""
+        self.scripts: dict[str, Any] = {}
         self.sets = False
 
     def bytes_of(self, item: Any) -> bytes:
@@ -241,16 +257,22 @@ class _Writer(pickle.Pickler):
         """Name objects that are not inspected."""
         if isinstance(item, PLAIN):
             self.sets = self.sets or is_unordered(item)
+            if isinstance(item, dict | set | frozenset) and any(map(self._is_original, item)):
+                self.of_given = "key"
             return None
+        if self._is_original(item):
+            self.of_given = self.of_given or "held"
         if isinstance(item, torch.Tensor):
             self.tensors.append((item, _numbers_of(item)))
             return ("tensor", tuple(item.shape), str(item.dtype), type(item).__name__, getattr(item, "__dict__", None))
-        if isinstance(item, nn.Module):
-            # each module of a network is compared under its own name
-            return ("module", self._id(item)) if isinstance(item, torch.jit.ScriptModule) else None
+        if isinstance(item, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            self.scripts[str(getattr(item, "name", None) or type(item).__name__)] = item
+            return ("script", self._id(item))
         if isinstance(item, torch.Generator):
             return ("generator", item.get_state().numpy().tobytes())
-        if isinstance(item, types.ModuleType | types.CodeType | types.BuiltinFunctionType | torch.dtype | torch.device):
+        if isinstance(item, FUNCTIONS) and asks_more_than_its_arguments(item):
+            self.closed = self.closed or item.__name__
+        if isinstance(item, _WHOLE) or (isinstance(item, FUNCTIONS) and isinstance(_self_of(item), _WHOLE)):
             return (type(item).__name__, self._id(item))
         if isinstance(item, type):
             if is_own_class(item):
@@ -258,42 +280,42 @@ class _Writer(pickle.Pickler):
             return ("class", self._id(item))
         return None
 
+    def _is_original(self, item: Any) -> bool:
+        item = item() if isinstance(item, weakref.ref) else item
+        return id(item) in self._originals
+
     def reducer_override(self, item: Any) -> Any:
         """How functions, frames and objects that cannot be pickled are inspected."""
         if isinstance(item, types.FunctionType):
             self._codes.add(item.__code__)
-            if not is_own_code(item.__code__.co_filename, item.__globals__):
-                return tuple, ((self._id(item),),)
-            return tuple, ((self._id(item),),), (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item))
-        looked_into = _parts_of(item)
-        if looked_into is not None:
-            return tuple, ((type(item).__name__,),), looked_into
+            own = is_own_code(item.__code__.co_filename, item.__globals__)
+            held = (item.__closure__, item.__defaults__, item.__kwdefaults__) if own else ()
+            return tuple, ((self._id(item),),), (*held, vars(item))
+        if (frame := next((name for kind, name in _FRAMES.items() if isinstance(item, kind)), None)) is not None:
+            frame = getattr(item, frame)
+            return tuple, ((self._id(item),),), () if frame is None else (frame.f_lasti, dict(frame.f_locals))
+        beside = (getattr(item, "__dict__", None), _referents(item))
         if is_own_class(type(item)):  # whatever it says of itself when it is written
             self._classes.setdefault(type(item))
-            slots = [name for cls in type(item).__mro__ for name in slots_of(cls)]
-            held = {name: getattr(item, name, None) for name in slots}
-            base: list[Any] = (
-                [list(item)] if isinstance(item, list | tuple | set | frozenset | collections.deque) else []
-            )
-            base += [dict(item)] if isinstance(item, dict) else []
-            base += self._built_in_part(item)
-            return tuple, ((self._id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
+            return tuple, ((self._id(type(item)), *self._built_in_part(item)),), beside
         try:
             reduced = item.__reduce_ex__(4)
-        except Exception:  # locks, files, handles: nothing to compare but which one it is
+        except Exception:  # what it refers to is all that can be compared
             self._note_closed(item)
-            return tuple, ((type(item).__name__, self._id(item)),), dict(getattr(item, "__dict__", {}))
+            return tuple, ((type(item).__name__, self._id(item)),), beside
         if isinstance(reduced, str):
-            return tuple, ((reduced, self._id(item)),)
+            return tuple, ((reduced, self._id(item)),), beside
         # who makes it is not compared; what it is made of is
         maker, arguments, *rest = reduced
-        return (tuple, ((getattr(maker, "__name__", ""), *arguments),), *rest)
+        return tuple, ((getattr(maker, "__name__", ""), *arguments),), (*rest[:1], *beside), *rest[1:]
 
     def _built_in_part(self, item: Any) -> list[Any]:
         """What an object of the author's class holds by a class of Python's or of an extension."""
-        built_in = [cls for cls in type(item).__mro__ if not cls.__flags__ & _OWN_MEMORY]
-        if built_in[0] in (object, list, tuple, set, frozenset, dict, collections.deque):
+        built_in = [cls for cls in type(item).__mro__ if _is_compiled(cls)]
+        if built_in[0] is object:
             return []
+        if built_in[0] in (list, tuple, set, frozenset, dict, collections.deque):
+            return [list(item.items() if isinstance(item, dict) else item)]
         try:
             return list(item.__reduce_ex__(4)[1:3])
         except Exception:  # what cannot be written out is named, and ends the proof
@@ -301,47 +323,52 @@ class _Writer(pickle.Pickler):
             return []
 
     def _note_closed(self, item: Any) -> None:
-        # types of ctypes are of whatever module first asked for them: their bases tell
-        tops = [cls.__module__.partition(".")[0] for cls in type(item).__mro__]
-        if not _CLOSED.isdisjoint(tops) or (tops[0] not in sys.stdlib_module_names and tops[0] != "torch"):
+        """Record an object of which more than what it refers to may be read, without a call that is watched."""
+        compiled = next(cls for cls in type(item).__mro__ if _is_compiled(cls))
+        if compiled is not object and compiled not in _SHOWN and not _OF_LOCKS.issuperset(_readable_names(compiled)):
             self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
 
 
-_OWN_MEMORY = 1 << 9
-"""The flag of types that are made at run time (`Py_TPFLAGS_HEAPTYPE`), as classes written in Python are."""
+_WHOLE = (
+    *(types.ModuleType, types.CodeType, type, torch.dtype, torch.device, type(None)),
+    *(types.FrameType, types.TracebackType, logging.Logger),
+)
+"""Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
+_SHOWN = (types.CellType, types.MethodType, property, staticmethod, classmethod, memoryview, types.MappingProxyType)
+"""Kinds of objects that hold what they refer to, and nothing else."""
 
 
-def _parts_of(item: Any) -> Any:
-    """What an object of Python's own holds that it does not write out by itself; None for other objects."""
-    if isinstance(item, types.CellType):
-        try:
-            return (item.cell_contents,)
-        except ValueError:  # nothing in it yet
-            return ()
-    if isinstance(item, types.MethodType):
-        return item.__func__, item.__self__
-    if isinstance(item, property):
-        return item.fget, item.fset
-    if isinstance(item, staticmethod | classmethod):
-        return (item.__func__,)
+def _self_of(function: Any) -> Any:
+    return getattr(function, "__self__", None)
+
+
+def _is_compiled(cls: type) -> bool:
+    """Whether a class is written in C: it is static, nobody may change it, or its objects have room of their own."""
+    flags, members = cls.__flags__, sum(isinstance(item, types.MemberDescriptorType) for item in vars(cls).values())
+    room = cls.__basicsize__ - (cls.__base__.__basicsize__ if cls.__base__ else 0)
+    # Py_TPFLAGS_HEAPTYPE and IMMUTABLETYPE; a class of Python adds its slots, and places for attributes and references
+    return not flags & 1 << 9 or bool(flags & 1 << 8) or room > (members + 2) * _POINTER
+
+
+_POINTER = struct.calcsize("P")
+
+
+def _readable_names(cls: type) -> set[str]:
+    """What of an object a program can read by attributes, operators, loops or calls, without a method's name."""
+    data = (types.GetSetDescriptorType, types.MemberDescriptorType)
+    return {name for name, item in vars(cls).items() if name.startswith("__") or isinstance(item, data)}
+
+
+def _referents(item: Any) -> list[Any]:
+    """What an object refers to besides its class and attributes: slots, and what compiled classes hold."""
     if isinstance(item, weakref.ref):
-        return (item(),)
+        return [item()]
     if isinstance(item, memoryview):
-        return (item.tobytes(),)
-    if isinstance(item, types.MappingProxyType):
-        return (dict(item),)
-    if isinstance(item, functools._lru_cache_wrapper) or type(item).__name__ == _LRU_LINK:
-        return tuple(part for part in gc.get_referents(item) if not isinstance(part, type))
-    frame = next((getattr(item, name) for kind, name in _FRAMES.items() if isinstance(item, kind)), None)
-    if frame is None:
-        return (id(item),) if isinstance(item, tuple(_FRAMES)) else None
-    if not is_own_code(frame.f_code.co_filename, frame.f_globals):
-        return (id(item),)
-    return id(item), frame.f_lasti, dict(frame.f_locals)
-
-
-_LONG = 2**16
-"""Bytes of a tensor that are compared one by one; of larger ones sums of words are."""
+        return [item.tobytes()]
+    own = getattr(item, "__dict__", None)
+    if not _is_compiled(type(item)) and own is not None and all("__slots__" not in vars(c) for c in type(item).__mro__):
+        return []
+    return [part for part in gc.get_referents(item) if part is not own and not isinstance(part, _WHOLE)]
 
 
 def _numbers_of(tensor: torch.Tensor) -> Any:
@@ -351,5 +378,4 @@ def _numbers_of(tensor: torch.Tensor) -> Any:
         raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
     except Exception:  # sparse, quantised or empty ones, and those without numbers
         return (version,)
-    words = raw[: raw.size // 8 * 8].view(np.int64) if raw.size > _LONG else None
-    return version, zlib.crc32(raw.tobytes()) if words is None else int(words.sum())
+    return version, zlib.crc32(raw.data)

@@ -23,6 +23,7 @@ import torch
 from torch import nn
 from torch.distributions import constraints
 
+from symcheck.engine.networks.capture.asking_functions import FUNCTIONS, asks_more_than_its_arguments
 from symcheck.engine.networks.capture.own_code import is_own_file, words_of
 
 _CONSTANT_NAMES = (
@@ -88,7 +89,7 @@ class _Reader:
         words = {part for word in (*code.co_names, *code.co_freevars) for part in (word, word.rpartition(".")[2])}
         roots = [self._known.get(word, self._held.get(word)) for word in words]
         roots += [sys.modules.get(word) for word in code.co_names]
-        if any(item in self._library or isinstance(item, logging.Logger) for item in roots):
+        if any(item in self._library or isinstance(item, logging.Logger) or _asks(item) for item in roots):
             return True
         met: dict[int, Any] = {id(item): item for item in roots if is_of_library(item)}
         waiting = [builtins, *met.values()]
@@ -96,7 +97,7 @@ class _Reader:
             item = waiting.pop()
             for word in words | self._words:
                 part = _part(item, word)
-                if is_setting(word, part):
+                if is_setting(word, part) or _asks(part):
                     return True
                 if id(part) not in met and is_of_library(part):
                     met[id(part)] = part
@@ -110,6 +111,7 @@ class _Reader:
         dotted, module = "", None
         for place, step in enumerate(steps):
             word, following = str(step.argval), steps[place + 1 : place + 2]
+            is_called = step.opname == "LOAD_METHOD" or "NULL" in step.argrepr  # calls are watched
             if (
                 is_of_library(top)
                 and step.opname not in (*_OF_ATTRIBUTES, "STORE_FAST", "STORE_DEREF")
@@ -122,6 +124,7 @@ class _Reader:
                 asks = top in self._library or (top is vars(builtins).get(word) and is_setting(word, top))
                 if isinstance(top, logging.Logger):
                     asks = bool(then) and then not in TELLING
+                asks = asks or (_asks(top) and not is_called)
             elif step.opname.startswith("LOAD_FAST"):
                 top, dotted, asks = self._local.get(word), word, False
             elif step.opname == "IMPORT_NAME":
@@ -133,7 +136,7 @@ class _Reader:
                 if step.opname in ("STORE_ATTR", "DELETE_ATTR") and is_of_library(top):
                     return f"{dotted}.{word}"
                 inner = _part(top, word) if is_of_library(top) else self._held.get(word)
-                asks = is_of_library(top) and is_setting(word, inner)
+                asks = is_of_library(top) and (is_setting(word, inner) or (_asks(inner) and not is_called))
                 asks = asks and not (inner in (sys.stdout, sys.stderr) and (not then or then in _WRITTEN_TO))
                 top, dotted = inner, f"{dotted}.{word}"
             else:
@@ -147,6 +150,11 @@ class _Reader:
     def _told_beyond(self, item: Any) -> str:
         """A setting that code may read of a module or class that it hands on."""
         return next((word for word in self._words if is_setting(word, _part(item, word))), "")
+
+
+def _asks(item: Any) -> bool:
+    """Whether it is a compiled function whose answers no input determines: handed on, it is called unseen."""
+    return isinstance(item, FUNCTIONS) and asks_more_than_its_arguments(item)
 
 
 def _part(item: Any, word: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import sysconfig
 import types
 from collections.abc import Mapping
@@ -66,6 +67,12 @@ def is_own_file(file: str) -> bool:
         parts = {Path(part).stem for part in Path(file).parts}
         return not file.startswith((LIBRARY[1], str(Path(np.__file__).parent), _OWN)) and not _BESIDE & parts
     return not file.startswith((*LIBRARY, _OWN))
+
+
+def is_own_class(cls: type) -> bool:
+    """Whether a class was written by the network's author."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return file is not None and is_own_file(file)
 
 
 def names_of(code: types.CodeType) -> set[str]:

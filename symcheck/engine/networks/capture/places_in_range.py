@@ -38,6 +38,17 @@ def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) 
     return bound is None or not isinstance(size, int) or bound > size
 
 
+def may_divide_by_zero(node: fx.Node) -> bool:
+    """Whether an operator divides whole numbers by whole numbers of a tensor, so that it raises where one is zero."""
+    if not isinstance(node.target, torch._ops.OpOverload) or len(node.args) < 2:
+        return False
+    name = node.target._schema.name.removeprefix("aten::").rstrip("_")
+    values = [item.meta.get("val") for item in node.all_input_nodes]
+    whole = all(not item.is_floating_point() for item in values if isinstance(item, torch.Tensor))
+    rounds = name in ("floor_divide", "remainder", "fmod") or node.kwargs.get("rounding_mode") is not None
+    return whole and rounds and isinstance(node.args[1], fx.Node)
+
+
 def numbers_own_rows(node: fx.Node) -> bool:
     """Whether each sample is given its own number, by which it reads its own row of a batch and nothing else.
 
@@ -74,6 +85,8 @@ def drop_what_decides_nothing(module: fx.GraphModule) -> None:
             node.replace_all_uses_with(one)
     for node in reversed(list(module.graph.nodes)):
         known = isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.is_mutable
+        if may_divide_by_zero(node):
+            continue
         if known and not node.users and node.target._schema.name.removeprefix("aten::") in _WITHOUT_EFFECT:
             module.graph.erase_node(node)
     module.recompile()

@@ -60,6 +60,7 @@ def why_calls_differ(
     ours = copy_network(net, device=torch.device("cpu"))
     calls: list[tuple[nn.Module, torch.Tensor, Any]] = [(ours, batch, torch.no_grad()) for batch in batches]
     calls.append((with_gradients(net), x, torch.enable_grad()))
+    calls.append((ours, laid_out_otherwise(x), torch.no_grad()))
     inferring = torch.inference_mode()
     calls.append((copy_network(net, device=torch.device("cpu")), x, inferring))
     for module, batch, mode in calls:
@@ -68,7 +69,8 @@ def why_calls_differ(
             try:
                 taken = path_of(module, batch.clone())
             except RuntimeError:
-                if mode is not inferring:  # there a network that takes gradients itself raises
+                # there a network that takes gradients itself raises, or one that takes another layout for granted
+                if mode is not inferring and batch.is_contiguous():
                     raise
                 continue
         if (source := captured.path.where_it_leaves(taken)) is not None:
@@ -94,6 +96,11 @@ def why_calls_differ(
 
 def _no_weight() -> None:
     """Placeholder for a layer that stores no weight between calls."""
+
+
+def laid_out_otherwise(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers with the batch as the fastest axis in memory, so that the tensor is not contiguous."""
+    return x.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
 def with_gradients(net: nn.Module) -> nn.Module:

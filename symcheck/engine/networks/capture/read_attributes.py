@@ -5,9 +5,11 @@ The profiler records calls, but not reads of attributes. Therefore names are loo
 
 from __future__ import annotations
 
+import dis
 import functools
+import itertools
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,11 +26,14 @@ _CLOCKS = frozenset(["datetime64"])
 _DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
 """Names of devices: code that has one asks where it runs."""
 _REVEALING_NAMES = (
-    "needs_input_grad __hash__ __repr__ __str__ __format__ __sizeof__ __globals__ f_globals gi_frame __iter__ "
-    "_validate_args"
+    "needs_input_grad __hash__ __repr__ __str__ __format__ __sizeof__ __globals__ f_globals __iter__ _validate_args "
+    "gi_frame cr_frame ag_frame tb_frame f_back f_code f_locals f_builtins"
 )
 _REVEALING = frozenset(_REVEALING_NAMES.split())
-"""Whether gradients of the input are recorded; what tells an address without a call; and ways round a name."""
+"""Whether gradients of the input are recorded; what tells an address without a call; and ways round a name, or to a
+frame."""
+_HERE = frozenset(["cpu", "meta"])
+_OF_DEVICES = frozenset(["type", "index"])
 
 
 def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
@@ -37,16 +42,40 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
     Args:
         functions: the network's own code that runs in a call, with its globals.
     """
-    for code in functions:
+    for code, names in functions.items():
         words = words_of(code)
         strings = [item for item in code.co_consts if isinstance(item, str)]
         if told := next((item for item in strings if item.partition(":")[0] in _DEVICES), ""):
+            return told
+        if "device" in words and (told := _asked_of_device(code, names)):
             return told
         if clock := words & _CLOCKS:
             return next(iter(clock))
         if asked := _REVEALING & words:
             return min(asked)
     return ""
+
+
+def _asked_of_device(code: types.CodeType, names: Mapping[str, Any]) -> str:
+    """What code that has a device can tell it by: its type, or another device to compare it with; "" if nothing."""
+    steps = dis.get_instructions(code)
+    read = {str(step.argval) for step in steps if step.opname == "LOAD_ATTR" and "NULL" not in step.argrepr}
+    if "device" not in read:
+        return ""
+    others = [item for item in code.co_consts if isinstance(item, str) and item.partition(":")[0] in _HERE]
+    others += [word for word in code.co_names if isinstance(names.get(word), torch.device)]
+    return next((f"device.{word}" for word in read & _OF_DEVICES), "device" if others else "")
+
+
+def compares_identities(functions: Iterable[types.CodeType]) -> bool:
+    """Whether code asks which object something is, other than None or another constant."""
+    for code in functions:
+        steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
+        for before, step in itertools.pairwise(steps):
+            equal = step.opname == "COMPARE_OP" and str(step.argval).strip() in ("==", "!=")
+            if (step.opname in ("IS_OP", "CONTAINS_OP") or equal) and before.opname != "LOAD_CONST":
+                return True
+    return any({"is_", "is_not", "eq", "ne", "__eq__", "__ne__"} & words_of(code) for code in functions)
 
 
 @contextmanager
@@ -73,12 +102,12 @@ _ASKING = frozenset(_ASKING_NAMES.split())
 _COMPARING = frozenset(["eq", "ne", "__is__", "__isnot__", "__contains__"])
 
 
-def read_by_scripts(net: nn.Module, functions: Mapping[types.CodeType, dict[str, Any]]) -> Statement | None:
+def read_by_scripts(net: nn.Module, others: Mapping[str, Any]) -> Statement | None:
     """What TorchScript inside a network changes, or reads besides its input: no Python code shows it.
 
     Args:
         net: the network.
-        functions: the network's own code that runs in a call, with its globals.
+        others: functions and modules of TorchScript that its code refers to, by name.
 
     Returns:
         The reason; None if it does neither.
@@ -86,9 +115,7 @@ def read_by_scripts(net: nn.Module, functions: Mapping[types.CodeType, dict[str,
     scripts: dict[str, Any] = {
         name: module for name, module in net.named_modules() if isinstance(module, torch.jit.ScriptModule)
     }
-    named = {word: scope.get(word) for code, scope in functions.items() for word in words_of(code)}
-    scripts |= {word: item for word, item in named.items() if isinstance(item, torch.jit.ScriptFunction)}
-    for name, script in scripts.items():
+    for name, script in {**others, **scripts}.items():
         for node in _nodes_of(getattr(script, "inlined_graph", None)):
             kind = node.kind().partition("::")[2]
             made_by = [item.node().kind() for item in node.inputs()]

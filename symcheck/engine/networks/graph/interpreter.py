@@ -24,7 +24,7 @@ from symcheck.engine.networks.graph.chosen_places import equal_to_place, indicat
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
 from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
-from symcheck.engine.networks.graph.ranges import hold_always
+from symcheck.engine.networks.graph.ranges import hold_always, stay_below
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
 from symcheck.engine.networks.graph.unknown import as_unknown, axis_of
 from symcheck.engine.networks.subject.precision import float64_default
@@ -49,6 +49,9 @@ SHAPED = frozenset(
 """Operators that ask their argument for its shape only."""
 _WRITING = frozenset(["scatter", "index_put", "_index_put_impl"])
 """Those of which the first argument may hold what is written over."""
+_OVERFLOWING = frozenset(["mul", "pow", "prod", "cumprod", "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "matmul"])
+"""Those of which whole numbers may be too large for 64 bits, and wrap around."""
+_LONGEST = 2.0**62
 _SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])
 
 
@@ -208,16 +211,20 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     result = _compute(graph, target, args, kwargs)
     if all(item.dtype.is_floating_point for item in leaves((args, kwargs))) or not isinstance(result, Entries):
         return result
-    return _with_dtype(target, args, kwargs, result)
+    return _with_dtype(graph, target, args, kwargs, result)
 
 
-def _with_dtype(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
+def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
     """The result of an operator on booleans or whole numbers, with the dtype that torch gives it."""
     blank = [
         mapped(items, lambda item: torch.empty(item.ids.shape, dtype=item.dtype, device="meta"))
         for items in (args, kwargs)
     ]
     dtype = target(*blank[0], **blank[1]).dtype
+    name = target._schema.name.removeprefix("aten::").rstrip("_")
+    whole = not dtype.is_floating_point and dtype != torch.bool
+    if whole and name in _OVERFLOWING and not result.is_constant and not stay_below(graph, result.array, _LONGEST):
+        raise NoCertificateError(state("SYM190", operation=f"{name} of whole numbers without a bound"))
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
 

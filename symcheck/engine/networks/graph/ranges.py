@@ -46,6 +46,13 @@ def hold_always(graph: Graph, ids: Floats) -> bool:
     return bool((ranges.low[entries] > 0).all())
 
 
+def stay_below(graph: Graph, ids: Floats, bound: float) -> bool:
+    """Whether the sizes of entries stay below a bound for every input."""
+    whole = ids.astype(np.int64).reshape(-1)
+    entries, ranges = whole[whole >= 0] // BATCH, ranges_of(graph)
+    return bool((ranges.low[entries] > -bound).all() and (ranges.high[entries] < bound).all())
+
+
 def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries."""
     ranges = Ranges(
@@ -163,6 +170,11 @@ def _increasing(function: Callable[[Floats], Floats]) -> Callable[[Node, Ranges]
     return compute
 
 
+def _towards_zero(node: Node, x: Ranges) -> Range:
+    low, high = np.trunc(x.low[:, 0]), np.trunc(x.high[:, 0])
+    return low, high, np.zeros(len(low), dtype=bool)
+
+
 def _positive_part(node: Node, x: Ranges) -> Range:
     low = x.low[:, 0]
     return np.maximum(low, 0.0), np.maximum(x.high[:, 0], 0.0), x.above[:, 0] & (low >= 0)
@@ -234,5 +246,6 @@ _FUNCTIONS: dict[str, Callable[[Node, Ranges], Range]] = {
     "positive": _is_positive,
     "zero": _is_zero,
     "where": _choice,
+    "trunc": _towards_zero,
     "elu": _elu,
 }

@@ -80,6 +80,8 @@ def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
     """Random numbers drawn in float32, like the deployed network's, so that one seed gives the same noise."""
     if name in DROPOUTS:
         x = args[0] if args else kwargs.pop("input")
+        if not kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True)):
+            return to_float64(x)  # the same tensor, into which may be written: torch's graphs have a copy here
         # Dropout of ones is the mask, already scaled by 1 / (1 - p).
         kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
         return to_float64(x) * kept.double()

@@ -90,7 +90,7 @@ class Subject:
         self.training = training
         self.not_judged: dict[str, str] = {}
         self._has_run = False
-        self._given = net
+        self.given = net
         cast = None if dtype is None else self.dtype
         self._compiled, self.backend = is_compiled(net), foreign_backend(net)
         self.deployed = compiled_alike(net, copy_network(net, device=self.device, dtype=cast).train(training))
@@ -154,7 +154,7 @@ class Subject:
         """Another float64 copy, which was never called; the copy that runs if there is no other."""
         if self.coarse:
             return self.exact
-        return _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)).train(self.training))
+        return _without_gradients(in_float64(getattr(self.given, "_orig_mod", self.given)).train(self.training))
 
     @property
     def runs_torch(self) -> nn.Module | None:
@@ -213,7 +213,7 @@ class Subject:
         if self.coarse:
             return self.run(inputs, exact=True)
         # The network as given has not been run by us; a new copy has no memory of earlier calls.
-        copy = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
+        copy = _without_gradients(in_float64(getattr(self.given, "_orig_mod", self.given)))
         return self.run_by(copy.train(self.training), inputs)
 
     def run_by(self, copy: nn.Module, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
