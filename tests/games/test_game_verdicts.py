@@ -7,8 +7,10 @@ import pytest
 from board_games import Columns, Cube, LastMove, Lines, Movers
 
 import symcheck as sc
+from symcheck.engine.games.comparing import Violation
 from symcheck.engine.games.positions import Player, Reached, gather_positions
 from symcheck.engine.games.rules import Rules
+from symcheck.engine.games.shrinking import shrink
 from symcheck.games.alphazero import AlphaZeroGame
 
 MOVES = {"legal_moves", "next_state", "policy_map"}
@@ -201,6 +203,15 @@ def test_a_game_of_at_most_20_000_positions_is_enumerated(positions, complete):
     reached = gather_positions(Corridor(positions), samples=4, seed=0, deadline=None)
     assert reached.is_complete == complete
     assert not complete or len(reached.reached) == positions
+
+
+@pytest.mark.parametrize(("moves", "attempts"), [(4, 7), (400, 300), (401, 0)])
+def test_a_counterexample_is_shortened_by_300_attempts_if_it_has_400_moves(moves, attempts):
+    tried = []
+    player = SimpleNamespace(replay=tried.append)  # no shorter game is legal
+    violation = Violation(SimpleNamespace(moves=tuple(range(moves))), 0, None, 1, 2, "there", 1.0)
+    assert shrink(violation, "policy_map", None, player) is violation
+    assert len(tried) == attempts
 
 
 def test_a_policy_image_that_depends_on_the_position_is_named():
