@@ -152,7 +152,7 @@ class TabularMDP(FiniteMDP):
         )
 
     def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
-        """The largest difference of estimated probabilities that sampling error explains for two equally distributed pairs.
+        """The largest difference of the estimated probabilities of two equally distributed pairs due to sampling.
 
         With probability 1 - alpha, the relative frequency of every set of next states is within half of this tolerance
         of the true probability, simultaneously for all observed pairs: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2

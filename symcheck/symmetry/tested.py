@@ -234,7 +234,7 @@ class BoundTested(BoundSymmetry):
         return (UNIFORM[0] - self._drawn,)
 
     def may_leave(self, word: Word) -> bool:
-        """Whether the element may map points of a bounded Box outside it without an error: true unless it is discrete."""
+        """Whether the element may map points of a bounded Box outside it without an error; False if it is discrete."""
         return any(letter < 0 or bool(self.letter(letter).parameters) for letter in word)
 
     @property
