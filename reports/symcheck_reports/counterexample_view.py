@@ -230,7 +230,7 @@ def _pictures(example: Counterexample, symbol: str) -> tuple[Picture, ...]:
 
 
 def _as_shaped(side: Any, shape: tuple[int, ...] | None) -> Any:
-    """A side in the shape of the observation, if it has the same number of entries: next states are compared as vectors."""
+    """A side in the shape of the observation, if it has the same number of entries."""
     plain = to_json_value(side)
     if not shape or 0 in shape or shape_of(plain) != (math.prod(shape),):
         return plain

@@ -209,7 +209,7 @@ def final_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
 
 
 def _measured(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
-    """The rows of `returns_on_grid` with finite values: a run without a finished episode has no return, rather than 0."""
+    """The finite rows of `returns_on_grid`: a run without a finished episode has no return, rather than 0."""
     returns = returns_on_grid(network, floor)
     if not returns.size:
         return np.zeros((0, 1))

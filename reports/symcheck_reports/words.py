@@ -57,7 +57,7 @@ class PropertyWords:
 
 
 def property_words(result: PropertyResult) -> PropertyWords:
-    """Equation and meaning of a property: its own, otherwise from the table of equations, otherwise its name with spaces.
+    """Equation and meaning of a property: its own, those in the table of equations, or its name with spaces.
 
     Example:
         >>> property_words(PropertyResult("reward_invariance", "passed", "paired", 9)).equation
