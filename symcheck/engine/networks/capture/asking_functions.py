@@ -16,14 +16,15 @@ _OUTSIDE_NAMES = (
     "inspect ctypes _ctypes tempfile pathlib weakref "
 )
 OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
-"""Modules whose functions answer by what is no input: clock, environment, files, chance, memory."""
+"""Modules whose functions depend on more than their arguments: clocks, environment variables, files, randomness,
+memory."""
 _PURE_NAMES = (
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
     "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions "
     "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
 )
 PURE = frozenset(_PURE_NAMES.split())
-"""Modules of the standard library whose functions answer by their arguments."""
+"""Standard-library modules whose functions depend on their arguments only."""
 _OPERATORS = tuple(f"torch._C._{name}" for name in ["nn", "fft", "linalg", "special", "sparse"])
 _ASKING_NAMES = (
     "id hash __import__ globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr "
@@ -34,7 +35,7 @@ _ASKING_NAMES = (
     "_is_functional_tensor fromfile memmap get_device is_shared "
 )
 ASKING = frozenset(_ASKING_NAMES.split())
-"""Functions that tell how a call is made, or where a tensor lies, and not what it holds."""
+"""Functions that reveal how a call is made, or where a tensor is stored, but not its values."""
 _CHANCE = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 SCALARS = (type(None), bool, int, float, complex, str, bytes)
 PLAIN = (*SCALARS, tuple, list, dict, set, frozenset)
@@ -46,7 +47,7 @@ FUNCTIONS = (
 
 
 def asks_more_than_its_arguments(function: Any) -> bool:
-    """Whether the result of a compiled function may depend on more than its arguments; True if not known."""
+    """Whether the result of a compiled function may depend on more than its arguments; True if unknown."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     owner = getattr(function, "__objclass__", None) if owner is None else owner
     if name in ASKING or isinstance(owner, _CHANCE):
@@ -59,7 +60,7 @@ def asks_more_than_its_arguments(function: Any) -> bool:
         module = type(owner).__module__
     if isinstance(owner, type) and is_own_class(owner):
         return False
-    # torch keeps its operators apart from the functions that tell or change its settings
+    # torch keeps operators in separate modules from the functions that read or change settings
     if isinstance(owner, types.ModuleType) and module.startswith("torch"):
         return not module.startswith(_OPERATORS)
     return bool(module) and module.partition(".")[0] not in (*PURE, "torch", "numpy")

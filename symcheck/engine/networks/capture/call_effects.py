@@ -1,7 +1,7 @@
-"""What a network's call reads besides its input.
+"""Detects what a call of a network reads besides its input.
 
-The functions that its own code calls are monitored: those that read a clock, the environment, files or memory addresses
-may return something else next time.
+The functions called by the network's own code are monitored. A function that reads a clock, the environment, files or
+memory addresses may return a different value in the next call.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SETTINGS_NAMES = (
     "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing torch.utils._config_module"
 )
 _SETTINGS = tuple(_SETTINGS_NAMES.split())
-"""Parts of torch that tell how, and not what, is computed."""
+"""Parts of torch that affect how a result is computed, but not its value."""
 _WRAPPER = "compile_wrapper"
 _COMPILED = frozenset([_WRAPPER, "_fn", "__call__"])
-"""Functions by which compiled code is called."""
+"""Functions that call compiled code."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Watched:
     Attributes:
         functions: the code that ran, with its globals.
         cells: the variables of enclosing functions that this code names, with their values.
-        backend: a compiler of graphs that is not torch's, under which a part runs; "" if there is none.
+        backend: a graph compiler other than torch's under which a part runs; "" if there is none.
         asked: the first function called whose result no input determines; "" if there is none.
         source: file and line of that call.
     """
@@ -65,7 +65,7 @@ class Watched:
 
 @contextmanager
 def watched_calls() -> Iterator[Watched]:
-    """Monitor the network's own code while active: which functions run, and what they call."""
+    """Record which functions of the network's own code run, and what they call, while active."""
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
     outermost = sys._getframe(2)
@@ -127,7 +127,7 @@ def collection_paused() -> Iterator[None]:
 
 
 def _is_of_python(file: str) -> bool:
-    """Whether code is of Python's own library; parts of it, as `os.path`, are frozen."""
+    """Whether code belongs to Python's standard library; parts of it, such as `os.path`, are frozen."""
     return file.startswith((LIBRARY[0], "<frozen ")) and not file.startswith("<frozen importlib")
 
 
@@ -136,12 +136,12 @@ def _is_package(file: str) -> bool:
 
 
 def _is_of_packages(file: str) -> bool:
-    """Whether code is of a package other than torch: what it reads from files is no input."""
+    """Whether code belongs to a package other than torch; files that such a package reads are not counted as input."""
     return _is_package(file) and not file.startswith(LIBRARY[1])
 
 
 def _takes_nothing(code: types.CodeType) -> bool:
-    """Whether a function has no parameters, so that its answer is a setting, or says where it runs."""
+    """Whether a function has no parameters, so that its result is a setting or describes where the code runs."""
     given = (
         code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
     )
@@ -152,7 +152,7 @@ def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
     """The calling frame, ignoring detours through the standard library."""
     caller = frame.f_back
     while caller is not None and caller.f_code.co_filename.startswith((LIBRARY[0], *GENERATED)):
-        # packages of others lie below the same folder
+        # third-party packages are installed below the same folder
         if any(part in caller.f_code.co_filename for part in PACKAGES):
             break
         caller = caller.f_back

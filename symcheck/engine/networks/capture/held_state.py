@@ -1,7 +1,7 @@
-"""All state of a network and of its own code, so that what a call changes can be seen.
+"""All state of a network and of its own code, recorded to detect what a call changes.
 
 A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore everything
-that the code can reach is written out before and after calls: modules and their order, classes, closures, globals,
+reachable from the code is serialised before and after calls: modules and their order, classes, closures, globals,
 modules that are imported inside a function, caches, frames of generators, and the numbers of tensors.
 """
 
@@ -34,7 +34,7 @@ from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
 
 GENERATORS = "a generator of random numbers"
-"""What a network that draws changes; what it draws is fixed by a seed of the run."""
+"""The state that a stochastic network changes; a seed of the run makes its draws reproducible."""
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _OF_LOCKS = frozenset(["__new__", "__init__", "__repr__", "__enter__", "__exit__", "__doc__", "__module__"])
@@ -48,8 +48,8 @@ class Held:
     Attributes:
         parts: by name, state other than tensors, as comparable bytes.
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
-        closed: the type of the first object that cannot be looked into, or a function in it whose answers no input
-            determines; "" if there is none.
+        closed: the type of the first object that cannot be inspected, or of a function in it that depends on
+            more than its arguments; "" if there is none.
         of_given: how it refers to the network as given, of which it is a copy: "" if not, "key" if as a key.
         scripts: what of TorchScript it refers to, by name.
         sets: whether there are sets whose order differs between processes.
@@ -66,7 +66,7 @@ class Held:
 def what_is_held(
     net: nn.Module, functions: dict[types.CodeType, dict[str, Any]], given: nn.Module | None = None
 ) -> Held:
-    """All state that a call can change without a trace in its graph.
+    """All state that a call can change without leaving a trace in its graph.
 
     Args:
         net: the network.
@@ -98,7 +98,7 @@ def what_is_held(
     words = set().union(*map(names_of, functions))
     for code, names in functions.items():
         keep(f"a global of {code.co_name}", _used_by(code, names, words))
-    # what is written of a class may lead to others
+    # serialising a class may reach further classes
     written: set[type] = set()
     while remaining := [cls for cls in classes if cls not in written]:
         for cls in remaining:
@@ -108,7 +108,7 @@ def what_is_held(
                     keep(cls.__qualname__, {key: item for key, item in vars(cls).items() if key not in _OF_A_CLASS})
                 elif is_own_class(kind):
                     classes.setdefault(kind)
-    # hooks of torch, for one: functions that run and that nothing above leads to
+    # functions that run but were not reached above, for example torch hooks
     inner = {item for code in functions for item in code.co_consts if isinstance(item, types.CodeType)}
     if missed := [code for code in functions if code not in codes and code not in inner]:
         for function in gc.get_referrers(*missed):
@@ -125,9 +125,10 @@ _OF_A_CLASS = ("__dict__", "__weakref__", "__module__", "_abc_impl")
 
 
 def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]) -> dict[str, Any]:
-    """What code names of its globals and of the modules that it imports itself.
+    """The globals that code refers to, and those of its own imported modules.
 
-    Of other modules of the author, what any code names: it may be handed the module.
+    For other modules by the network's author, all names used by any code count, because a module may be passed as an
+    argument.
     """
     words = sorted(names_of(code))
     # calls of compiled functions are watched
@@ -152,13 +153,13 @@ def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]
 
 
 def _kept_by(module: nn.Module) -> dict[str, Any]:
-    """What a module keeps, apart from other modules."""
-    # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
+    """The attributes of a module, without its submodules."""
+    # The code of a torch graph is the graph itself: only its tensors are state, and torch's caches vary.
     named: Iterable[str] = (
         _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
     )
     if isinstance(module, BasisLayer):
-        named = set(named) - {"_kept"}  # the weight that its coefficients make, and where it lies
+        named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
     return {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
 
 
@@ -186,15 +187,16 @@ def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) ->
 
 
 def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict[int, str]]:
-    """What a network keeps of the inputs of its first calls.
+    """The modules in which a network stores values from its first inputs.
 
     Args:
         net: a copy of the network that was called.
         other: a copy that was called with other inputs.
 
     Returns:
-        The name of the first module that keeps something else than tensors; "" if there is none. The names of modules
-        that keep tensors, by the identity of a tensor of the first copy: they matter only if they are read again.
+        The name of the first module that stores a value other than a tensor; "" if there is none. Then the names of
+        modules that store tensors, by the identity of the tensor in the first copy. They matter only if they are read
+        again.
     """
     kept: dict[int, str] = {}
     for (name, mine), (_, others) in zip(net.named_modules(), other.named_modules(), strict=False):
@@ -209,7 +211,7 @@ def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict
 
 
 def lasting_change(reason: Statement) -> str:
-    """The state that a call leaves for later ones, from the reason that ended a proof; "" for other reasons.
+    """The state that a call leaves for later calls, taken from the reason that ended a proof; "" for other reasons.
 
     Args:
         reason: why there is no graph of every call.
@@ -222,8 +224,8 @@ class _Writer(pickle.Pickler):
     """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
 
     Args:
-        classes: receives the author's classes that are met.
-        codes: receives the code of the functions that are met.
+        classes: receives the author's classes that are encountered.
+        codes: receives the code of the functions that are encountered.
         originals: the identities of the parts of the network of which this one is a copy.
         by_identity: whether objects that are not inspected must be the same ones; otherwise their type is enough.
     """
@@ -254,7 +256,7 @@ class _Writer(pickle.Pickler):
         return self._stream.getvalue()
 
     def persistent_id(self, item: Any) -> Any:
-        """Name objects that are not inspected."""
+        """Assign names to objects that are not inspected."""
         if isinstance(item, PLAIN):
             self.sets = self.sets or is_unordered(item)
             if isinstance(item, dict | set | frozenset) and any(map(self._is_original, item)):
@@ -295,7 +297,7 @@ class _Writer(pickle.Pickler):
             frame = getattr(item, frame)
             return tuple, ((self._id(item),),), () if frame is None else (frame.f_lasti, dict(frame.f_locals))
         beside = (getattr(item, "__dict__", None), _referents(item))
-        if is_own_class(type(item)):  # whatever it says of itself when it is written
+        if is_own_class(type(item)):  # its own pickling methods are ignored
             self._classes.setdefault(type(item))
             return tuple, ((self._id(type(item)), *self._built_in_part(item)),), beside
         try:
@@ -305,12 +307,12 @@ class _Writer(pickle.Pickler):
             return tuple, ((type(item).__name__, self._id(item)),), beside
         if isinstance(reduced, str):
             return tuple, ((reduced, self._id(item)),), beside
-        # who makes it is not compared; what it is made of is
+        # compare the constructor's name and its arguments, not the constructor itself
         maker, arguments, *rest = reduced
         return tuple, ((getattr(maker, "__name__", ""), *arguments),), (*rest[:1], *beside), *rest[1:]
 
     def _built_in_part(self, item: Any) -> list[Any]:
-        """What an object of the author's class holds by a class of Python's or of an extension."""
+        """The state that an object of an author's class inherits from a built-in or extension class."""
         built_in = [cls for cls in type(item).__mro__ if _is_compiled(cls)]
         if built_in[0] is object:
             return []
@@ -318,7 +320,7 @@ class _Writer(pickle.Pickler):
             return [list(item.items() if isinstance(item, dict) else item)]
         try:
             return list(item.__reduce_ex__(4)[1:3])
-        except Exception:  # what cannot be written out is named, and ends the proof
+        except Exception:  # an object that cannot be serialised is named, and ends the proof
             self._note_closed(item)
             return []
 
@@ -376,6 +378,6 @@ def _numbers_of(tensor: torch.Tensor) -> Any:
     version = 0 if tensor.is_inference() else tensor._version
     try:
         raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
-    except Exception:  # sparse, quantised or empty ones, and those without numbers
+    except Exception:  # sparse, quantised or empty tensors, and tensors without values
         return (version,)
     return version, zlib.crc32(raw.data)
