@@ -69,7 +69,7 @@ def why_calls_differ(
             try:
                 taken = path_of(module, batch.clone())
             except RuntimeError:
-                # a network that computes gradients itself raises in inference mode, and one that uses `view` for this layout
+                # it computes gradients itself, and raises in inference mode; or uses `view`, and raises for this layout
                 if mode is not inferring and batch.is_contiguous():
                     raise
                 continue
