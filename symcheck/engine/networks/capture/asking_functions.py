@@ -20,8 +20,8 @@ OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
 memory."""
 _PURE_NAMES = (
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
-    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions "
-    "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
+    "typing types abc _abc enum copy copyreg contextlib dataclasses numbers re _sre fractions "
+    "bisect _bisect heapq _heapq array struct _struct keyword"
 )
 PURE = frozenset(_PURE_NAMES.split())
 """Standard-library modules whose functions depend on their arguments only."""

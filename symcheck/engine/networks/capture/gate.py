@@ -32,6 +32,7 @@ from symcheck.engine.networks.capture.held_state import (
     what_first_inputs_leave,
     what_is_held,
 )
+from symcheck.engine.networks.capture.instructions import UnknownInstructionError
 from symcheck.engine.networks.capture.library_settings import setting_read
 from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
@@ -85,6 +86,8 @@ def capture_every_call(
         return _captured_or_reason(net, deployed, shape, seed, alone=alone, given=given)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
+    except UnknownInstructionError as error:
+        return Opaque(state("SYM177", instruction=error.name))
     except Exception as error:  # raised by the network's code or by torch's: nothing is proved
         message = " ".join(str(error).split())[:200]
         return Opaque(state("SYM186", error=type(error).__name__, message=message))

@@ -160,6 +160,8 @@ def _kept_by(module: nn.Module) -> dict[str, Any]:
     )
     if isinstance(module, BasisLayer):
         named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
+    if isinstance(module, nn.RNNBase):
+        named = set(named) - {"_flat_weight_refs"}  # of a copy, the weights of what it was copied from
     return {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
 
 
@@ -243,6 +245,7 @@ class _Writer(pickle.Pickler):
         self._classes = {} if classes is None else classes
         self._codes = set() if codes is None else codes
         self._originals = originals
+        self._by_identity = by_identity
         self._id: Callable[[Any], int] = id if by_identity else lambda item: 0
         self.tensors: list[tuple[torch.Tensor, Any]] = []
         self.closed = ""
@@ -291,8 +294,10 @@ class _Writer(pickle.Pickler):
         if isinstance(item, types.FunctionType):
             self._codes.add(item.__code__)
             own = is_own_code(item.__code__.co_filename, item.__globals__)
-            held = (item.__closure__, item.__defaults__, item.__kwdefaults__) if own else ()
-            return tuple, ((self._id(item),),), (*held, vars(item))
+            held = (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item)) if own else ()
+            # torch numbers its wrappers of functions, each copy's by itself
+            attached = vars(item) if self._by_identity else {}
+            return tuple, ((self._id(item),),), (*held, attached)
         if (frame := next((name for kind, name in _FRAMES.items() if isinstance(item, kind)), None)) is not None:
             frame = getattr(item, frame)
             return tuple, ((self._id(item),),), () if frame is None else (frame.f_lasti, dict(frame.f_locals))
@@ -336,7 +341,10 @@ _WHOLE = (
     *(types.FrameType, types.TracebackType, logging.Logger),
 )
 """Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
-_SHOWN = (types.CellType, types.MethodType, property, staticmethod, classmethod, memoryview, types.MappingProxyType)
+_SHOWN = (
+    *(types.CellType, types.MethodType, property, staticmethod, classmethod),
+    *(memoryview, types.MappingProxyType, weakref.ReferenceType),
+)
 """Kinds of objects that hold what they refer to, and nothing else."""
 
 

@@ -8,7 +8,6 @@ followed.
 from __future__ import annotations
 
 import builtins
-import dis
 import enum
 import functools
 import inspect
@@ -25,6 +24,7 @@ from torch import nn
 from torch.distributions import constraints
 
 from symcheck.engine.networks.capture.asking_functions import FUNCTIONS, asks_more_than_its_arguments
+from symcheck.engine.networks.capture.instructions import steps_of
 from symcheck.engine.networks.capture.own_code import is_own_file, words_of
 
 _CONSTANT_NAMES = (
@@ -44,10 +44,7 @@ _WRITTEN_TO = frozenset(["write", "flush"])
 """Methods that only write to a stream, which does not affect the computation."""
 TELLING = frozenset(["debug", "info", "warning", "error", "exception", "critical", "log", "warn"])
 """Functions that log or warn and return nothing."""
-_OF_ATTRIBUTES = frozenset(["LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "DELETE_ATTR"])
-_NEXT_TO_NAMES = frozenset(
-    ["CACHE", "PUSH_NULL", "PRECALL", "NOP", "RESUME", "KW_NAMES", "EXTENDED_ARG", "COPY_FREE_VARS"]
-)
+_OF_ATTRIBUTES = frozenset(["LOAD_ATTR", "IMPORT_FROM", "STORE_ATTR", "DELETE_ATTR"])
 _WITHOUT_FILE = sys.stdlib_module_names - {"__main__"}
 Cells = Mapping[types.CodeType, Mapping[str, Any]]
 
@@ -103,45 +100,44 @@ class _Reader:
                 if id(part) not in met and is_of_library(part):
                     met[id(part)] = part
                     waiting.append(part)
-        return bool(met) and "STORE_ATTR" in {dis.opname[number] for number in code.co_code[::2]}
+        return bool(met) and any(step.name == "STORE_ATTR" for step in steps_of(code))
 
     def read_by(self, code: types.CodeType) -> str:
         """The dotted name of the first setting."""
-        steps = [step for step in dis.get_instructions(code) if step.opname not in _NEXT_TO_NAMES]
+        steps = [step for step in steps_of(code) if step.name != "PUSH_NULL"]
         top: Any = None
         dotted, module = "", None
         for place, step in enumerate(steps):
-            word, following = str(step.argval), steps[place + 1 : place + 2]
-            is_called = step.opname == "LOAD_METHOD" or "NULL" in step.argrepr  # calls are watched
+            word, following = str(step.value), steps[place + 1 : place + 2]
             if (
                 is_of_library(top)
-                and step.opname not in (*_OF_ATTRIBUTES, "STORE_FAST", "STORE_DEREF")
+                and step.name not in (*_OF_ATTRIBUTES, "STORE_FAST", "STORE_DEREF")
                 and (told := self._told_beyond(top))
             ):
                 return f"{dotted}.{told}"
-            then = str(following[0].argval) if following and following[0].opname in ("LOAD_ATTR", "LOAD_METHOD") else ""
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
+            then = str(following[0].value) if following and following[0].name == "LOAD_ATTR" else ""
+            if step.name in ("LOAD_GLOBAL", "LOAD_DEREF"):
                 top, dotted = self._known.get(word), word
                 asks = top in self._library or (top is vars(builtins).get(word) and is_setting(word, top))
                 if isinstance(top, logging.Logger):
                     asks = bool(then) and then not in TELLING
-                asks = asks or (_asks(top) and not is_called)
-            elif step.opname.startswith("LOAD_FAST"):
+                asks = asks or (_asks(top) and not step.is_method)  # calls are watched
+            elif step.name == "LOAD_FAST":
                 top, dotted, asks = self._local.get(word), word, False
-            elif step.opname == "IMPORT_NAME":
-                whole = bool(following) and following[0].opname == "IMPORT_FROM"
+            elif step.name == "IMPORT_NAME":
+                whole = bool(following) and following[0].name == "IMPORT_FROM"
                 top = module = sys.modules.get(word if whole else word.partition(".")[0])
                 dotted, asks = word, False
-            elif step.opname in _OF_ATTRIBUTES:
-                top = module if step.opname == "IMPORT_FROM" else top
-                if step.opname in ("STORE_ATTR", "DELETE_ATTR") and is_of_library(top):
+            elif step.name in _OF_ATTRIBUTES:
+                top = module if step.name == "IMPORT_FROM" else top
+                if step.name in ("STORE_ATTR", "DELETE_ATTR") and is_of_library(top):
                     return f"{dotted}.{word}"
                 inner = _part(top, word) if is_of_library(top) else self._held.get(word)
-                asks = is_of_library(top) and (is_setting(word, inner) or (_asks(inner) and not is_called))
+                asks = is_of_library(top) and (is_setting(word, inner) or (_asks(inner) and not step.is_method))
                 asks = asks and not (inner in (sys.stdout, sys.stderr) and (not then or then in _WRITTEN_TO))
                 top, dotted = inner, f"{dotted}.{word}"
             else:
-                if step.opname == "STORE_FAST":
+                if step.name == "STORE_FAST":
                     self._local[word] = top
                 top, asks = None, False
             if asks:

@@ -5,7 +5,6 @@ The profiler records calls, but not reads of attributes. Therefore the names in 
 
 from __future__ import annotations
 
-import dis
 import functools
 import itertools
 import types
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from symcheck.engine.networks.capture.instructions import steps_of
 from symcheck.engine.networks.capture.own_code import words_of
 from symcheck.statements.statement import Statement, state
 
@@ -58,8 +58,7 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
 
 def _asked_of_device(code: types.CodeType, names: Mapping[str, Any]) -> str:
     """What code that has a device can tell it by: its type, or another device to compare it with; "" if nothing."""
-    steps = dis.get_instructions(code)
-    read = {str(step.argval) for step in steps if step.opname == "LOAD_ATTR" and "NULL" not in step.argrepr}
+    read = {str(step.value) for step in steps_of(code) if step.name == "LOAD_ATTR" and not step.is_method}
     if "device" not in read:
         return ""
     others = [item for item in code.co_consts if isinstance(item, str) and item.partition(":")[0] in _HERE]
@@ -70,10 +69,9 @@ def _asked_of_device(code: types.CodeType, names: Mapping[str, Any]) -> str:
 def compares_identities(functions: Iterable[types.CodeType]) -> bool:
     """Whether code asks which object something is, other than None or another constant."""
     for code in functions:
-        steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
-        for before, step in itertools.pairwise(steps):
-            equal = step.opname == "COMPARE_OP" and str(step.argval).strip() in ("==", "!=")
-            if (step.opname in ("IS_OP", "CONTAINS_OP") or equal) and before.opname != "LOAD_CONST":
+        for before, step in itertools.pairwise(steps_of(code)):
+            equal = step.name == "COMPARE_OP" and ("==" in step.text or "!=" in step.text)
+            if (step.name in ("IS_OP", "CONTAINS_OP") or equal) and before.name != "LOAD_CONST":
                 return True
     return any({"is_", "is_not", "eq", "ne", "__eq__", "__ne__"} & words_of(code) for code in functions)
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import builtins
 import dis
+import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from symcheck.engine.networks.capture.instructions import Step, steps_of
 from symcheck.engine.networks.capture.own_code import is_own_code
 
 _ADDRESS = "0x"
 """The prefix of an address in a string."""
 _FORMATTING = frozenset(["FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"])
+_CALLS = frozenset(["CALL", "CALL_KW", "CALL_FUNCTION_EX"])
 _ITERATING = frozenset(["GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"])
 _TEXTS = (str, repr, ascii, format, hash, id)
 """Functions that convert an object to a string, or return its address."""
@@ -30,7 +33,12 @@ _BY_ELEMENTS = (len, sorted, set, frozenset, min, max, any, all, isinstance, boo
 """Functions of a set that do not depend on its order."""
 _PURE = (*_BY_ELEMENTS, int, float, abs, round, tuple, list, range, enumerate, zip, getattr)
 _NAMES = frozenset(["str", "repr", "ascii", "format", "map", "set", "frozenset", "keys", "union", "difference"])
-_LEFT_OUT = frozenset(["CACHE", "PRECALL", "NOP", "RESUME", "EXTENDED_ARG", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES"])
+_BY_KEY = (sorted, min, max)
+"""Functions that keep the order of equal elements, or take the first of them, where a key is given."""
+_GIVING_NO_SET = (list, tuple, dict, range, enumerate, zip, map, filter, reversed, str, int, float, bool)
+_ITERATING_ONE = (list, tuple, dict, enumerate, zip, map, filter, reversed, iter)
+_ELEMENTWISE = frozenset(["builtins", "math", "cmath", "typing", "warnings", "logging", "torch", "numpy"])
+"""Modules whose functions iterate over no set, apart from the functions above."""
 
 
 @dataclass
@@ -38,10 +46,12 @@ class _Unknown:
     """A value that is not recomputed.
 
     Attributes:
-        is_set: whether it is a set.
+        is_set: whether it is a set; None if that is unknown.
+        gives: for a function, whether it returns a set; None if that is unknown.
     """
 
-    is_set: bool = False
+    is_set: bool | None = None
+    gives: bool | None = None
 
 
 _NULL = object()
@@ -61,7 +71,7 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
     if not sites:
         return "", ""
     told: list[tuple[str, str]] = []
-    pieces: dict[tuple[types.CodeType, int], list[dis.Instruction]] = {}
+    pieces: dict[tuple[types.CodeType, int], list[Step]] = {}
 
     def enter(frame: types.FrameType, _event: str, _argument: Any) -> Any:
         if frame.f_code not in sites:
@@ -102,37 +112,43 @@ def _is_number(item: Any) -> bool:
 
 
 def _makes_sets(code: types.CodeType) -> bool:
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _LEFT_OUT]
-    names = {step.opname for step in steps}
-    literals = [k for k, step in enumerate(steps) if step.opname == "LOAD_CONST" and isinstance(step.argval, frozenset)]
-    if any(k + 1 >= len(steps) or steps[k + 1].opname != "CONTAINS_OP" for k in literals):
-        return True
-    return not {"BUILD_SET", "SET_ADD"}.isdisjoint(names) or not {"set", "frozenset", "keys"}.isdisjoint(code.co_names)
+    steps = steps_of(code)
+    for place, step in enumerate(steps):
+        following = steps[place + 1].name if place + 1 < len(steps) else ""
+        if step.name == "LOAD_CONST" and is_unordered(step.value) and following != "CONTAINS_OP":
+            return True
+        if step.name == "SET_ADD" or (step.name == "BUILD_SET" and not _are_numbers(steps[place - step.count : place])):
+            return True
+    return not {"set", "frozenset", "keys"}.isdisjoint(code.co_names)
+
+
+def _are_numbers(steps: Sequence[Step]) -> bool:
+    return all(step.name == "LOAD_CONST" and _is_number(step.value) for step in steps)
 
 
 def _sites(code: types.CodeType, *, sets: bool) -> set[int]:
     """The offsets of instructions to examine."""
-    formats = not _NAMES.isdisjoint(code.co_names)
+    texts = [item for item in code.co_consts if isinstance(item, str)]
+    formats = not _NAMES.isdisjoint(code.co_names) or any("%" in text or "{" in text for text in texts)
     wanted = {*_FORMATTING, *(_ITERATING if sets else ())}
     places = set()
-    for step in dis.get_instructions(code):
-        remainder = step.opname == "BINARY_OP" and step.argrepr.startswith("%")
-        if step.opname in wanted or remainder or (step.opname.startswith("CALL") and (formats or sets)):
+    for step in steps_of(code):
+        remainder = step.name == "BINARY_OP" and step.text.startswith("%")
+        if step.name in wanted or remainder or (step.name in _CALLS and (formats or sets)):
             places.add(step.offset)
     return places
 
 
-def _piece(code: types.CodeType, place: int) -> list[dis.Instruction]:
+def _piece(code: types.CodeType, place: int) -> list[Step]:
     """The straight-line instructions up to and including the one at an offset."""
-    piece: list[dis.Instruction] = []
-    for step in dis.get_instructions(code):
-        if step.is_jump_target:
+    piece: list[Step] = []
+    for step in steps_of(code):
+        if step.is_target:
             piece = []
-        if step.opname not in _LEFT_OUT:
-            piece.append(step)
+        piece.append(step)
         if step.offset == place:
             break
-        if "JUMP" in step.opname or step.opname.startswith(("RETURN", "FOR_ITER", "YIELD", "SEND")):
+        if "JUMP" in step.name or step.name.startswith(("RETURN", "FOR_ITER", "YIELD", "SEND")):
             piece = []
     return piece
 
@@ -144,27 +160,31 @@ class _Stack:
         self._frame = frame
         self._items: list[Any] = []
 
-    def what_it_uses(self, piece: list[dis.Instruction]) -> str:
+    def what_it_uses(self, piece: list[Step]) -> str:
         """What the last instruction uses that differs between processes; "" if nothing does."""
         for step in piece[:-1]:
             self._run(step)
         last = piece[-1]
-        if last.opname in _FORMATTING:
-            has_spec = last.opname == "FORMAT_WITH_SPEC" or (last.opname == "FORMAT_VALUE" and (last.arg or 0) & 4)
+        if last.name in _FORMATTING:
+            has_spec = last.name == "FORMAT_WITH_SPEC" or (last.name == "FORMAT_VALUE" and last.count & 4)
             return _text_of(self._top(2 if has_spec else 1))
-        if last.opname in _ITERATING:
+        if last.name in _ITERATING:
             return _order_of(self._top())
-        if last.opname == "BINARY_OP":
+        if last.name == "BINARY_OP":
             left, right = self._top(2), self._top()
             values = right if isinstance(right, tuple) else (right,)
-            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str) else ""
+            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str | _Unknown) else ""
+        if last.name == "CALL_FUNCTION_EX":
+            return _order_of(self._top(1 + (last.count & 1)))
         return self._used_by_call(last)
 
-    def _used_by_call(self, last: dis.Instruction) -> str:
-        function, given = self._take_call(last.arg or 0)
+    def _used_by_call(self, last: Step) -> str:
+        function, given = self._take_call(last)
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
-        if any(function is item for item in _TEXTS) or (isinstance(owner, str) and name == "format"):
+        if any(function is item for item in _TEXTS) or (
+            isinstance(owner, str) and name in ("format", "format_map", "__mod__")
+        ):
             return next(filter(None, map(_text_of, given)), "")
         if is_unordered(owner) and name == "pop":
             return _order_of(owner)
@@ -176,9 +196,12 @@ class _Stack:
             function.__code__.co_filename, function.__globals__
         ):
             return ""  # the called function is examined itself
+        if any(function is item for item in _BY_KEY):
+            return _order_of(given[0]) if len(given) > 1 else ""
         if any(function is item for item in _BY_ELEMENTS) or isinstance(owner, set | frozenset | dict):
             return ""
-        return next(filter(None, map(_order_of, given)), "")
+        known = not _iterates(function, owner)
+        return next(filter(None, (_order_of(item, known=known) for item in given)), "")
 
     def _top(self, depth: int = 1) -> Any:
         return self._items[-depth] if depth <= len(self._items) else _Unknown()
@@ -189,66 +212,86 @@ class _Stack:
         del self._items[len(self._items) - min(count, len(self._items)) :]
         return taken
 
-    def _take_call(self, count: int) -> tuple[Any, list[Any]]:
-        given = self._pop(count)
+    def _take_call(self, step: Step) -> tuple[Any, list[Any]]:
+        if step.name == "CALL_KW":
+            self._pop()  # the names of arguments
+        given = self._pop(step.count)
         two = [item for item in self._pop(2) if item is not _NULL]
         if len(two) == 2:  # a bound method and its object
             two = two[:1]
         return two[0] if two else _Unknown(), given
 
-    def _run(self, step: dis.Instruction) -> None:
+    def _run(self, step: Step) -> None:
         """Simulate one instruction; its result is unknown if computing it could have side effects."""
-        name, word = step.opname, step.argval
+        name, word = step.name, step.value
         frame = self._frame
-        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+        if name == "LOAD_CONST":
             self._items.append(word)
-        elif name.startswith("LOAD_FAST") or name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
-            words = word if isinstance(word, tuple) else (word,)
-            self._items += [frame.f_locals.get(item, _Unknown()) for item in words]
-        elif name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        elif name in ("LOAD_FAST", "LOAD_DEREF"):
+            self._items.append(frame.f_locals.get(word, _Unknown()))
+        elif name == "LOAD_GLOBAL":
             known = frame.f_globals.get(word, vars(builtins).get(word, _Unknown()))
-            null = [_NULL] if "NULL" in step.argrepr else []
-            self._items += [known, *null] if step.argrepr.endswith("NULL") else [*null, known]
+            null = [_NULL] if step.is_method else []
+            self._items += [known, *null] if step.text.endswith("NULL") else [*null, known]
         elif name == "PUSH_NULL":
             self._items.append(_NULL)
-        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+        elif name == "LOAD_ATTR":
             (owner,) = self._pop()
-            method = name == "LOAD_METHOD" or "NULL" in step.argrepr
-            self._items += [_part_of(owner, str(word)), *([_NULL] if method else [])]
-        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
+            self._items += [_part_of(owner, str(word)), *([_NULL] if step.is_method else [])]
+        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.text == "[]"):
             owner, key = self._pop(2)
             self._items.append(_entry_of(owner, key))
         elif name == "BINARY_OP":
-            self._items.append(_result_of(step.argrepr.rstrip("="), *self._pop(2)))
+            self._items.append(_result_of(step.text.rstrip("="), *self._pop(2)))
         elif name in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET"):
-            parts = self._pop(step.arg or 0)
+            parts = self._pop(step.count)
             self._items.append(_collect(name, parts))
+        elif name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
+            self._pop(2 * step.count if name == "BUILD_MAP" else step.count + 1)
+            self._items.append(_Unknown(is_set=False))
+        elif name == "LIST_EXTEND":
+            self._pop(2)
+            self._items.append(_Unknown(is_set=False))
         elif name == "SET_UPDATE":
             more, whole = self._pop()[0], self._pop()[0]
             known = isinstance(whole, set) and isinstance(more, set | frozenset | list | tuple)
             self._items.append(whole.union(more) if known else _Unknown(is_set=True))
         elif name in ("BUILD_STRING", *_FORMATTING):
-            with_spec = name == "FORMAT_WITH_SPEC" or (name == "FORMAT_VALUE" and (step.arg or 0) & 4)
-            self._pop((step.arg or 0) if name == "BUILD_STRING" else 1 + bool(with_spec))
+            with_spec = name == "FORMAT_WITH_SPEC" or (name == "FORMAT_VALUE" and step.count & 4)
+            self._pop(step.count if name == "BUILD_STRING" else 1 + bool(with_spec))
             self._items.append("")  # its parts have been examined
-        elif name == "CALL":
-            function, given = self._take_call(step.arg or 0)
+        elif name in ("CALL", "CALL_KW"):
+            function, given = self._take_call(step)
             self._items.append(_answer_of(function, given))
         elif name == "MAKE_FUNCTION":
-            made = self._pop(1 + bin(step.arg or 0).count("1"))[-1]
-            self._items.append(_Unknown(is_set=getattr(made, "co_name", "") == "<setcomp>"))
+            made = self._pop(1 + bin(step.count).count("1"))[-1]
+            self._items.append(_Unknown(gives=_gives_a_set(made)))
         elif name == "GET_ITER":
             pass  # an iterator is represented by the object that it iterates over
         else:
             self._other(step)
 
-    def _other(self, step: dis.Instruction) -> None:
+    def _other(self, step: Step) -> None:
         try:
-            effect = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+            effect = dis.stack_effect(step.opcode, step.count if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
         except ValueError:
             effect = -len(self._items)
-        kept = max(0, len(self._items) + effect) if step.opname in ("POP_TOP", "STORE_FAST") else 0
+        kept = max(0, len(self._items) + effect) if step.name in ("POP_TOP", "STORE_FAST") else 0
         self._items = self._items[:kept]
+
+
+def _iterates(function: Any, owner: Any) -> bool:
+    """Whether a function that is not the author's may iterate over what it is given."""
+    if any(function is item for item in _ITERATING_ONE) or isinstance(owner, str):
+        return True
+    module = str(getattr(function, "__module__", None) or "builtins").partition(".")[0]
+    return isinstance(function, _Unknown) or (module not in _ELEMENTWISE and not isinstance(function, torch.nn.Module))
+
+
+def _gives_a_set(made: Any) -> bool | None:
+    """Whether a function that code makes returns a set; comprehensions say so by their names."""
+    names = {"<setcomp>": True, "<listcomp>": False, "<dictcomp>": False, "<genexpr>": False}
+    return names.get(getattr(made, "co_name", ""))
 
 
 def _text_of(item: Any) -> str:
@@ -266,8 +309,11 @@ def _text_of(item: Any) -> str:
     return f"the address of a {type(item).__name__} in its text" if _ADDRESS in text else ""
 
 
-def _order_of(item: Any) -> str:
+def _order_of(item: Any, *, known: bool = False) -> str:
+    """The order of a set that iteration over a value follows; "" if there is none, or `known` and it may be none."""
     if isinstance(item, _Unknown):
+        if item.is_set is None and not known:
+            return "the order of something that may be a set"
         return "the order of a set" if item.is_set else ""
     return "the order of a set of other things than numbers" if is_unordered(item) else ""
 
@@ -323,11 +369,17 @@ def _answer_of(function: Any, given: list[Any]) -> Any:
         getattr(function, "__self__", None), str
     ):
         return ""
-    of_set = isinstance(getattr(function, "__self__", None), set | frozenset)
+    if isinstance(function, _Unknown):
+        return _Unknown(is_set=function.gives)
+    owner = getattr(function, "__self__", None)
+    of_set = isinstance(owner, set | frozenset)
     pure = any(function is item for item in _PURE)
     pure = pure or (of_set and function.__name__ in ("union", "difference", "intersection", "copy"))
     if not pure or unknown:
-        return _Unknown(is_set=function in (set, frozenset) or of_set)
+        if function in (set, frozenset) or of_set:
+            return _Unknown(is_set=True)
+        ordered = any(function is item for item in _GIVING_NO_SET) or inspect.isgeneratorfunction(function)
+        return _Unknown(is_set=False if ordered or isinstance(owner, str | list | tuple | dict) else None)
     try:
         return function(*given)
     except Exception:  # the real call raises too
