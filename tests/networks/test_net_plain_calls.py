@@ -107,6 +107,14 @@ def counted_by_cache() -> float:
     return float(remembered.cache_info().misses > 1000)
 
 
+def _names() -> set[str]:
+    return {"linear", "other"}
+
+
+def _first(name: str, *names: str) -> str:
+    return name
+
+
 TOLD: dict[str, Ask] = {
     "the type of a tensor": lambda net, x, s: float(type(x) is Tensor),
     "the type of a size, in a branch": lambda net, x, s: (
@@ -144,6 +152,11 @@ TOLD: dict[str, Ask] = {
     "a loop over a set": lambda net, x, s: float(
         sum(float(name > "b") * 2**n for n, name in enumerate({"a", *NAMES})) > 9
     ),
+    "the first of a set from a function": lambda net, x, s: float(next(iter(_names())) == "zz"),
+    "a set as arguments": lambda net, x, s: float(_first(*NAMES) == "zz"),
+    "the first of equal length": lambda net, x, s: float(min(NAMES, key=len) == "zz"),
+    "a set under a condition": lambda net, x, s: float(next(iter(NAMES if x.ndim == 2 else ())) == "zz"),
+    "an address in a text by names": lambda net, x, s: float("{f}".format_map({"f": _first}).endswith("zz")),
     "what a set gives up": lambda net, x, s: float({"a", "b", "c"}.pop() == "zz"),
     "the hash of a text": lambda net, x, s: float("a".__hash__() == 7),
     "a file": lambda net, x, s: float(genericpath.exists("/zz")),

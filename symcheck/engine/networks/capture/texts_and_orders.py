@@ -35,7 +35,7 @@ _PURE = (*_BY_ELEMENTS, int, float, abs, round, tuple, list, range, enumerate, z
 _NAMES = frozenset(["str", "repr", "ascii", "format", "map", "set", "frozenset", "keys", "union", "difference"])
 _BY_KEY = (sorted, min, max)
 """Functions that keep the order of equal elements, or take the first of them, where a key is given."""
-_GIVING_NO_SET = (list, tuple, dict, range, enumerate, zip, map, filter, reversed, str, int, float, bool)
+_GIVING_NO_SET = (sorted, list, tuple, dict, range, enumerate, zip, map, filter, reversed, str, int, float, bool)
 _ITERATING_ONE = (list, tuple, dict, enumerate, zip, map, filter, reversed, iter)
 _ELEMENTWISE = frozenset(["builtins", "math", "cmath", "typing", "warnings", "logging", "torch", "numpy"])
 """Modules whose functions iterate over no set, apart from the functions above."""
@@ -246,6 +246,16 @@ class _Stack:
         elif name in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET"):
             parts = self._pop(step.count)
             self._items.append(_collect(name, parts))
+        elif name == "BUILD_SLICE":
+            bounds = self._pop(step.count)
+            self._items.append(_Unknown() if any(isinstance(item, _Unknown) for item in bounds) else slice(*bounds))
+        elif name == "BINARY_SLICE":
+            owner, *bounds = self._pop(3)
+            unknown = any(isinstance(item, _Unknown) for item in bounds)
+            self._items.append(_Unknown() if unknown else _entry_of(owner, slice(*bounds)))
+        elif name in ("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "UNARY_NEGATIVE"):
+            self._pop(1 + (not name.startswith("UNARY")))
+            self._items.append(_Unknown(is_set=False))  # of sets it is a boolean
         elif name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
             self._pop(2 * step.count if name == "BUILD_MAP" else step.count + 1)
             self._items.append(_Unknown(is_set=False))
