@@ -11,6 +11,7 @@ import builtins
 import enum
 import functools
 import inspect
+import itertools
 import logging
 import numbers
 import sys
@@ -104,10 +105,16 @@ class _Reader:
 
     def read_by(self, code: types.CodeType) -> str:
         """The dotted name of the first setting."""
-        steps = [step for step in steps_of(code) if step.name != "PUSH_NULL"]
+        every = steps_of(code)
+        # a mark beside what is called: before the first of its names, or after the last
+        marked = {id(step) for pair in itertools.pairwise(every) for step in pair if pair[0].name == "PUSH_NULL"}
+        marked |= {id(step) for step, after in itertools.pairwise(every) if after.name == "PUSH_NULL"}
+        steps = [step for step in every if step.name != "PUSH_NULL"]
         top: Any = None
-        dotted, module = "", None
+        dotted, module, is_called = "", None, False
         for place, step in enumerate(steps):
+            begins = step.name not in _OF_ATTRIBUTES
+            is_called = (is_called and not begins) or step.is_method or id(step) in marked
             word, following = str(step.value), steps[place + 1 : place + 2]
             if (
                 is_of_library(top)
@@ -121,7 +128,7 @@ class _Reader:
                 asks = top in self._library or (top is vars(builtins).get(word) and is_setting(word, top))
                 if isinstance(top, logging.Logger):
                     asks = bool(then) and then not in TELLING
-                asks = asks or (_asks(top) and not step.is_method)  # calls are watched
+                asks = asks or (_asks(top) and not is_called)  # calls are watched
             elif step.name == "LOAD_FAST":
                 top, dotted, asks = self._local.get(word), word, False
             elif step.name == "IMPORT_NAME":
@@ -133,7 +140,7 @@ class _Reader:
                 if step.name in ("STORE_ATTR", "DELETE_ATTR") and is_of_library(top):
                     return f"{dotted}.{word}"
                 inner = _part(top, word) if is_of_library(top) else self._held.get(word)
-                asks = is_of_library(top) and (is_setting(word, inner) or (_asks(inner) and not step.is_method))
+                asks = is_of_library(top) and (is_setting(word, inner) or (_asks(inner) and not is_called))
                 asks = asks and not (inner in (sys.stdout, sys.stderr) and (not then or then in _WRITTEN_TO))
                 top, dotted = inner, f"{dotted}.{word}"
             else:
