@@ -8,6 +8,7 @@ one table indexed by literals suffices; actions are further literals.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ RELATIVE = 0.02
 FLOOR = 0.01  # of the largest effect on the same coordinate
 CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
+_MOST_CORNERS = 64  # states over which a step at a centre halfway between whole numbers is averaged
 _DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
 
 
@@ -110,6 +112,24 @@ def probe_sizes(spread: Floats, whole: bool) -> Floats:
     return sizes
 
 
+def halves_of(lab: Laboratory, centre: Floats) -> npt.NDArray[np.intp]:
+    """The coordinates that take whole numbers only and for which the centre is halfway between two of them."""
+    return np.flatnonzero((lab.states == np.rint(lab.states)).all(axis=0) & (centre != np.rint(centre)))
+
+
+def is_steppable(lab: Laboratory, centre: Floats) -> bool:
+    """Whether the states next to a centre halfway between whole numbers are few enough to step from each."""
+    return bool(2 ** len(halves_of(lab, centre)) <= _MOST_CORNERS)
+
+
+def probes_at(lab: Laboratory, centre: Floats) -> Floats:
+    """The size of the probe along every coordinate: half a unit where the centre is halfway between whole numbers."""
+    sizes = probe_sizes(lab.spread, lab.is_whole)
+    halves = halves_of(lab, centre)
+    sizes[halves] = np.where(sizes[halves] > 0, 0.5, 0.0)
+    return sizes
+
+
 def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     """Probe every coordinate and every action at a centre.
 
@@ -123,7 +143,7 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     Raises:
         TargetError: the environment rejects the centre.
     """
-    sizes = probe_sizes(lab.spread, lab.is_whole)
+    sizes = probes_at(lab, centre)
     neutral = neutral_actions(lab)
     base = mean_outcome(lab, centre, neutral)
     states = _state_effects(lab, centre, sizes, neutral, base)
@@ -203,9 +223,20 @@ def probe_actions(space: spaces.Box) -> list[Any]:
 
 
 def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
-    """The next state, averaged over some actions."""
-    followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
-    mean: Floats = state + lab.difference(state, followed).mean(axis=0)
+    """The next state, averaged over some actions.
+
+    A coordinate of whole numbers that is halfway between two of them stands for both: the change is averaged over them.
+    A map that preserves the centre permutes these states, so the average is as invariant as a single outcome.
+    """
+    halves = halves_of(lab, state)
+    if 2 ** len(halves) > _MOST_CORNERS:
+        halves = halves[:0]
+    steps = np.array(list(itertools.product((-0.5, 0.5), repeat=len(halves))))
+    corners = np.repeat(state[None], len(steps), axis=0)
+    corners[:, halves] += steps
+    befores = np.repeat(corners, len(actions), axis=0)
+    followed = lab.outcomes(befores, actions * len(corners)).states
+    mean: Floats = state + lab.difference(befores, followed).mean(axis=0)
     return mean
 
 
