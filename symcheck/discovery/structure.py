@@ -257,15 +257,9 @@ def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list
 
 def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
     if lab.values is not None:
-        return np.stack(
-            [
-                lab.difference(base, mean_outcome(lab, centre, each))
-                for each in map(lab.values.with_literal, range(lab.values.total))
-            ]
-        )
-    if isinstance(lab.action_space, spaces.Box):
-        actions = probe_actions(lab.action_space)
+        probes = [lab.values.with_literal(literal) for literal in range(lab.values.total)]
+    elif isinstance(lab.action_space, spaces.Box):
+        probes = [[action] for action in probe_actions(lab.action_space)]
     else:
         return np.zeros((0, lab.dim))
-    followed = lab.outcomes(np.repeat(centre[None], len(actions), axis=0), actions).states
-    return lab.difference(base, followed)
+    return lab.difference(base, np.stack([mean_outcome(lab, centre, each) for each in probes]))

@@ -152,7 +152,7 @@ def sign_flip_test(
     Source: randomisation by sign changes, Lehmann and Romano (2005), section 15.2.
     """
     # Pairs whose members are equal in all features add nothing to any sum; there are many where outcomes repeat.
-    apart = differences.any(axis=1)
+    apart: Bools = np.asarray(differences.any(axis=1))
     differences = differences[apart]
     root = np.sqrt((differences**2).sum(axis=0))
     live = root > 0
