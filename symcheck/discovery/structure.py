@@ -29,7 +29,7 @@ RELATIVE = 0.02
 FLOOR = 0.01  # of the largest effect on the same coordinate
 CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
-_MOST_CORNERS = 64  # states over which a step at a centre halfway between whole numbers is averaged
+_MOST_STEPS = 40_000  # at a centre halfway between whole numbers, about which every step is averaged over many states
 _DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
 
 
@@ -118,8 +118,12 @@ def halves_of(lab: Laboratory, centre: Floats) -> npt.NDArray[np.intp]:
 
 
 def is_steppable(lab: Laboratory, centre: Floats) -> bool:
-    """Whether the states next to a centre halfway between whole numbers are few enough to step from each."""
-    return bool(2 ** len(halves_of(lab, centre)) <= _MOST_CORNERS)
+    """Whether the states next to a centre halfway between whole numbers are few enough to step from each of them."""
+    halves = len(halves_of(lab, centre))
+    probes = 2 * lab.dim + (
+        lab.values.total if lab.values is not None else 2 * int(np.prod(lab.action_space.shape or 1))
+    )
+    return not halves or 2**halves * probes * len(neutral_actions(lab)) * lab.repeats <= _MOST_STEPS
 
 
 def probes_at(lab: Laboratory, centre: Floats) -> Floats:
@@ -228,9 +232,7 @@ def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
     A coordinate of whole numbers that is halfway between two of them stands for both: the change is averaged over them.
     A map that preserves the centre permutes these states, so the average is as invariant as a single outcome.
     """
-    halves = halves_of(lab, state)
-    if 2 ** len(halves) > _MOST_CORNERS:
-        halves = halves[:0]
+    halves = halves_of(lab, state) if is_steppable(lab, state) else np.zeros(0, dtype=np.intp)
     steps = np.array(list(itertools.product((-0.5, 0.5), repeat=len(halves))))
     corners = np.repeat(state[None], len(steps), axis=0)
     corners[:, halves] += steps
