@@ -1,11 +1,10 @@
 """Checks a certificate of equivariance with only NumPy, the standard library and this file.
 
 A certificate contains a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes
-are computed on terms, at x and at every L x. A term is identified by its function and operands, independent of their
-order in sums, products and maxima; signs are moved out of odd functions. If f(L x) and K f(x) are equal terms, the
-claim holds for every x in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices,
-values are polynomials in terms, which are equal if their coefficients are equal up to rounding. `evaluate` runs the
-nodes.
+are computed on terms, at x and at every L x. A term is identified by its function and operands, in any order in sums,
+products and maxima; signs are moved out of odd functions. If f(L x) and K f(x) are equal terms, the claim holds for
+every x in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices, values are
+polynomials in terms, equal if their coefficients are equal up to rounding. `evaluate` runs the nodes.
 
 Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -101,8 +100,7 @@ def unpack(stored: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-# for each product of terms: a coefficient, and its accumulated rounding
-Form = dict[tuple[int, ...], tuple[float, float]]
+Form = dict[tuple[int, ...], tuple[float, float]]  # product of terms: coefficient, and its accumulated rounding
 
 
 class _Terms:
