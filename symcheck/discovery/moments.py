@@ -17,10 +17,10 @@ from symcheck.discovery.rollouts import Rollouts, count_alike, sum_by_episode
 from symcheck.discovery.structure import Joint, Structure
 from symcheck.spaces.values import numeric
 
-FEWEST_EPISODES = 20  # below, standard errors are themselves known badly
-ERRORS = 6.0  # standard errors that an estimate may be off: many, as one of hundreds may not be further off
-_ROUNDING = 1e-9  # of numbers of the size of a step: means that are zero but for rounding are zero
-_STEPS, _LONGEST = 8_000, 30  # of short episodes, whose starts tell goals and masks
+FEWEST_EPISODES = 20  # with fewer, standard errors are themselves inaccurate
+ERRORS = 6.0  # allowed error in standard errors; large, because hundreds of estimates must all lie within it
+_ROUNDING = 1e-9  # relative to a step: means of this size are zero up to rounding
+_STEPS, _LONGEST = 8_000, 30  # in short episodes: start states distinguish goals and masks
 _LOOKING = 0.3  # of the time budget
 
 
@@ -112,13 +112,13 @@ def _moments_of_outcomes(rollouts: Rollouts, place: Floats) -> list[Joint]:
 
 
 def _moments(first: Floats, other: Floats | None, rollouts: Rollouts, *, signed: bool) -> Joint:
-    """Means over steps of (the products of) columns, over literals, and how far they may be off."""
-    # A mean of single columns belongs to all literals of the second.
+    """Means over steps of columns (or of their products), indexed by literals, with error bounds."""
+    # A mean of a single column is the same for every second literal.
     second = np.ones((len(first), 1)) if other is None else other
     mean = first.T @ second / len(first)
     products = np.stack([sum_by_episode(first * own[:, None], rollouts.episode) for own in second.T], axis=2)
     lengths = np.unique(rollouts.episode, return_counts=True)[1]
-    # Of a ratio of sums over episodes: what each contributes beyond its share of the steps.
+    # Standard error of a ratio estimator: an episode's sum minus its length times the mean.
     errors = np.sqrt(((products - lengths[:, None, None] * mean) ** 2).sum(axis=0)) / len(first)
     dim = first.shape[1]
     signs = np.tile([1.0, -1.0], dim) if signed else np.ones(2 * dim)
