@@ -229,7 +229,7 @@ def deserialise(content: bytes) -> State:
     Raises:
         ValueError: the values differ from those that were written.
     """
-    # `weights_only` refuses pickled code: a checkpoint may come from a worker.
+    # `weights_only` rejects pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     if state.pop(DIGEST, None) != state_digest(state):
         raise ValueError("its digest does not match: the file was changed after it was written")

@@ -7,7 +7,7 @@ from typing import Any
 from symcheck.statements.statement import Statement
 from symcheck_reports.formatting import number, one_line, percent
 
-_APART = 1.2  # multiple of the detectable shift from which on other changes of the mean are reported separately
+_APART = 1.2  # multiple of the detectable shift above which other changes of the mean are reported separately
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:

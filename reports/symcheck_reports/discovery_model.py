@@ -41,7 +41,7 @@ class DiscoveryForm:
 
     Attributes:
         name: the form of the maps, in words.
-        decided: the number of accepted or refused maps.
+        decided: the number of accepted or rejected maps.
         open: the number of undecided maps; None if not all were listed.
     """
 

@@ -1,7 +1,7 @@
 """Decision by verification: candidates are screened one by one, then the whole group is accepted, or reduced.
 
-The symmetries of an environment form a group, which saves work in two ways: a product of accepted maps needs no run of
-its own, and if h holds and g does not, then no product of h and g holds. Both conclusions are first drawn from the
+The symmetries of an environment form a group, which saves work in two ways: a product of accepted maps needs no
+separate run, and if h holds and g does not, then no product of h and g holds. Both conclusions are first drawn from the
 screening; if the whole group is not accepted and a member is removed, they are drawn again.
 """
 

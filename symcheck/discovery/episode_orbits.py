@@ -28,7 +28,7 @@ from symcheck.discovery.rollouts import Rollouts, action_features
 _STEPS = 8_000
 _MOST_NUMBERS = 8_000_000  # maximum size of all observations together: 64 MB
 _LENGTHS = (25, 100)  # alternating episode lengths: many start states, and late events
-_LOOKED_AT = 32  # episodes between two counts of those with a rare outcome
+_LOOKED_AT = 32  # number of episodes between two counts of the rare outcomes
 FEWEST_TELLING = 32
 """Minimum number of episodes with a rare reward: n of them in the test half give no p-value below 2^-n."""
 _FEWEST_ASKED = 8

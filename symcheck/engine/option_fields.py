@@ -146,7 +146,7 @@ def from_texts(kind: type[Any], texts: Mapping[str, str], *, leave_out: Sequence
 
     Args:
         kind: the dataclass.
-        texts: option name without dashes to text.
+        texts: option name without dashes to string.
         leave_out: names of fields that keep their defaults.
 
     Returns:

@@ -33,7 +33,7 @@ def value_gap_bound(
 
     S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With
     `lipschitz`, epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz
-    constant of V*; use this form for deterministic dynamics, where the total variation is 1 for any difference. If
+    constant of V*; use this form for deterministic dynamics: there, the total variation is 1 for any difference. If
     episodes terminate, the terminal state counts as one more state of value 0: include 0 in the span and in the range
     of rewards.
 

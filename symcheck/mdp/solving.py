@@ -172,7 +172,7 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
         As for `value_iteration`; exact up to the rounding of the linear solve.
 
     Raises:
-        OptionError: discount 1, where the first policy may never end.
+        OptionError: discount 1, for which the first policy may never end.
         SpecError: no convergence within `max_iterations`.
 
     Example:

@@ -49,7 +49,7 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
 
     Raises:
         SpecError: an unknown form, or not one entry per generator.
-        RepresentationError: a representation of another group, or a text that does not name a representation.
+        RepresentationError: a representation of another group, or a string that does not name a representation.
     """
     if is_blocks(written):
         raise SpecError(

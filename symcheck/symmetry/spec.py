@@ -112,7 +112,7 @@ def _unknown_fields(unknown: list[str]) -> list[str]:
 
 
 def parse_group(text: Any, where: str) -> Group:
-    """Build the group that a text names; only the catalogue's constructors are called.
+    """Build the group that a string names; only the catalogue's constructors are called.
 
     Args:
         text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".

@@ -5,8 +5,7 @@ among thousands from rounding. Otherwise the residual of the float64 copy relati
 layer that does not match is reported only if some output violates the claim: a network can be equivariant by
 coincidence.
 
-This module fills in the `Facts`, with the layer at fault and the supporting notes; `symcheck.verdict.decide` judges
-them.
+This module fills in the `Facts`, with the layer at fault and the supporting notes; `symcheck.verdict.decide` decides.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def assess(
     Returns:
         The facts, with the layer at fault and the grounds.
     """
-    # Judge the structure first; doubts can only weaken a positive result.
+    # Decide the structure first; doubts can only weaken a positive result.
     structure = _assess_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
     if not structure.holds:
         return structure
@@ -263,7 +262,7 @@ def _with_violations(facts: Facts, measured: Measured) -> Facts:
 
 
 def _has_wrong_weight(proof: Proof) -> bool:
-    """Whether matched weights include a wrong one; layers that could not be matched are judged by outputs."""
+    """Whether matched weights include a wrong one; layers that could not be matched are tested by their outputs."""
     failure = proof.first_failure
     return proof.level == "failed" and failure is not None and is_wrong_weight(failure)
 

@@ -39,7 +39,7 @@ _PICKED, _NUMBERS = 320, 240
 _WIDE, _PICKED_WIDE = 1000, 60  # the same for images
 _PICKED_CUT = 20  # number of truncated steps
 # Allowed fraction of differing visits: reached states have more digits than the observation shows, and a few lie at
-# discontinuities (walls, thresholds) where the last digit matters. States that can be read, or are observed in float64,
+# discontinuities (walls, thresholds), so the last digit matters. States that can be read, or are observed in float64,
 # have all digits.
 _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 # tolerance: iterative solvers stop early, and the state itself was rounded
@@ -117,7 +117,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory), loss)
     if reached.caution is not None:
         apart = (first | second).any(axis=0) & ~memory
-        # Rewards and terminations follow from states; a memory of their own does not affect the states.
+        # Rewards and terminations follow from states; their own memory does not affect the states.
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)

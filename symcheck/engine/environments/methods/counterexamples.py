@@ -26,7 +26,7 @@ def visible_columns(pairs: Pairs, part: Part) -> slice:
 
 @dataclass(frozen=True)
 class SinglePairs:
-    """Judges single pairs and formats them for reports.
+    """Tests single pairs and formats them for reports.
 
     Attributes:
         bench: the environment.

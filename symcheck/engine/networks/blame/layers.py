@@ -283,7 +283,7 @@ class LayerWalk:
         record.cause = state("SYM131", output=claim.path, role=claim.role, permuted=True)
 
     def _judge_head(self, claim: OutputClaim, entries: Ints) -> bool:
-        """Judge the last layer by the output's own action, [W R, b] = K [W, b]; return whether that applies."""
+        """Test the last layer by the output's own action, [W R, b] = K [W, b]; return whether that applies."""
         head = next((h for h in self._heads if _is_in(entries, h.node) and len(h.node.x) == 1), None)
         if head is None:
             return False

@@ -1,4 +1,4 @@
-"""Shrinking a failing input: set blocks to zero, then round entries to small whole numbers, all in batches."""
+"""Shrinking a failing input: set blocks to zero, then round entries to small integers, all in batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shrink(x: Floats, fails: Fails) -> Floats:
         fails: maps stacked inputs, shape (n, *shape), to whether each fails, shape (n,).
 
     Returns:
-        A failing input with few non-zero entries, whole numbers if possible; x itself if nothing simpler fails.
+        A failing input with few non-zero entries, integers if possible; x itself if nothing simpler fails.
 
     Example:
         >>> shrink(np.array([3.7, -0.2, 8.1]), lambda batch: batch[:, 2] > 0.5)
