@@ -130,7 +130,7 @@ class Settings:
         return math.ceil(self.steps / self.batch)
 
     def with_changes(self, **changes: Any) -> Settings:
-        """The same settings with some fields replaced; fields given as None stay as they are.
+        """The same settings with some fields replaced; fields given as None stay unchanged.
 
         Example:
             >>> Settings().with_changes(steps=1_000, horizon=None).steps

@@ -87,7 +87,7 @@ class CurveModel:
         command: the command line that repeats the training; "" if none exists.
         versions: package name to version.
         duration_s: wall time of training and evaluation, in seconds, summed over all runs; None if unknown.
-        notes: further sentences to show as they are ("preset paper", "run on 2 CPU cores").
+        notes: further sentences to show unchanged ("preset paper", "run on 2 CPU cores").
         trained: the number of trained runs, including those used only to choose a learning rate; None if it equals the
             number of curves.
     """

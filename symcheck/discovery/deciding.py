@@ -22,7 +22,7 @@ from symcheck.errors import RepresentationError, SymcheckError
 
 MOST_SCREENED = 24
 _COUNTEREXAMPLE_SAMPLES = 500  # samples for candidates whose reward disagrees on most screening states
-_ONE_BY_ONE = 4  # number of members of a large group that are verified alone first
+_ONE_BY_ONE = 4  # number of members of a large group that are first verified separately
 _MOST_REFUSED_REWARDS = 3  # maximum number of such candidates that are run, only to locate the violation
 _FOLLOWS = "a product of accepted maps"
 _UNVERIFIED = "it passed the screening, but the time budget ended before the whole group was verified"
@@ -330,7 +330,7 @@ class _Bench:
         return None
 
     def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
-        """Remove the members of a rejected group that are not accepted alone, or the one with the least evidence."""
+        """Remove the members of a rejected group that are rejected on their own, or the one with the least evidence."""
         if len(self.members) == 1 and len(group.generators) == 1 and joint is not None:
             verdicts = {self.members[0].key: joint}
         else:
@@ -351,7 +351,7 @@ class _Bench:
         self.known = Products(self.members, self.identity)
 
     def _run_alone(self) -> dict[Key, RunResult]:
-        """Run acceptance for every member alone, as far as time allows."""
+        """Run acceptance for every member separately, as far as time allows."""
         made: dict[Key, RunResult] = {}
         for member in self.members:
             if self.judgement.interrupted or not self.court.in_time():

@@ -234,7 +234,7 @@ class Bulk:
 def bulk(values: Floats, epsilon: Floats) -> Bulk:
     """Find the outliers of each coordinate.
 
-    The result depends on the pooled values alone, so swap tests keep their level.
+    The result depends only on the pooled values, so swap tests keep their level.
 
     Args:
         values: pooled values of both sides, shape (n, dim).

@@ -96,7 +96,7 @@ def _table_row(entry: AtlasEntry) -> str:
 
 
 def short_group(name: str) -> str:
-    """A group's short name: "cyclic(4)" is C4, "dihedral(4)" D4; others stay as they are.
+    """A group's short name: "cyclic(4)" is C4, "dihedral(4)" D4; others stay unchanged.
 
     Example:
         >>> short_group("cyclic(4)"), short_group("D4")

@@ -106,7 +106,7 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     """The conclusion for a network whose samples affect each other in a batch.
 
     Args:
-        alone: the result for inputs that were run one by one.
+        alone: the result for inputs that were run separately.
         residual: the residual of a batch relative to the output's scale.
 
     Returns:

@@ -4,7 +4,7 @@ Otherwise a pass would concern states that never occur.
 
 The states in which rollout steps began are set, and the steps are repeated. If steps are deterministic, both outcomes
 must be equal, now and one step later; if they are random, their distributions must be equal. Only values that show the
-past may differ: a clock, whose value depends on the step number alone, and stacked frames, which repeat the previous
+past may differ: a clock, whose value depends only on the step number, and stacked frames, which repeat the previous
 observation. Neither shows that the dynamics have memory, as long as every other number agrees.
 """
 

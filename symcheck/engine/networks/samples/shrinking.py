@@ -81,7 +81,7 @@ def _zero_blocks(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
         candidates = []
         for part in np.array_split(support, blocks):
             if len(part) < len(support):
-                # A block alone, then everything but that block, as in delta debugging.
+                # Only one block, then everything except this block, as in delta debugging.
                 for keep in (True, False):
                     candidate = flat.copy()
                     candidate[np.setdiff1d(support, part) if keep else part] = 0.0

@@ -114,7 +114,7 @@ def _dequantise_module(module: nn.Module) -> nn.Module | None:
             bias is not None,
             given.padding_mode,
         )
-    # An unknown kind is left as it is: the network then has no float64 copy and is tested on samples.
+    # An unknown kind is left unchanged: the network then has no float64 copy and is tested on samples.
     else:
         return None
     return _fill_layer(layer, weight, bias)
