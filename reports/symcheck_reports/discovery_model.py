@@ -97,7 +97,8 @@ class DiscoveryModel:
         orbits: for a table, the orbits of its states under the group; None otherwise.
         forms: the number of decided and undecided maps of each form.
         exhaustive: whether the group contains all symmetries, because a table was searched completely.
-        bounds: for each property of the verified group that has one, its name and `bound`: what may still be wrong.
+        bounds: for each property of the verified group that has one, its name and `bound`: the violations that are not
+            excluded.
     """
 
     target: str

@@ -113,11 +113,11 @@ class PropertyView:
     Attributes:
         name: the property's name.
         verdict: its verdict.
-        qualifications: words next to the verdict: "approximate", and what accepts the violation.
+        qualifications: words next to the verdict: "approximate", and the source of the acceptance.
         equation: its claim.
         meaning: the same in words.
         evidence: number of checks and violations.
-        bound: what the evidence excludes; "" if there is no bound.
+        bound: the excluded violations; "" if there is no bound.
         region: the region of the evidence; "" if it is not stated.
         residual: the largest residual as text.
         tolerance: the tolerance, as text.

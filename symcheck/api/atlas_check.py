@@ -53,7 +53,7 @@ class Reproduction:
 def check_entries(
     entries: Iterable[AtlasEntry], *, seeds: Sequence[int] = SEEDS, emit: Emit | None = None
 ) -> Iterator[Reproduction]:
-    """Verify entries again, one result after the other.
+    """Verify entries again, and yield each result.
 
     Args:
         entries: the entries to verify; their extras must be installed.

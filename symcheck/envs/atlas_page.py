@@ -1,4 +1,4 @@
-"""The atlas as a Markdown page: a table of all environments, then every entry with what breaks it.
+"""The atlas as a Markdown page: a table of all environments, then every entry with the cause of its violation.
 
 The page is written by `symcheck atlas --write docs/atlas.md`; nothing in it is written by hand.
 """

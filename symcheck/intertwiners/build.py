@@ -122,7 +122,7 @@ def conv_intertwiner_basis(
         The basis of (dim_out, dim_in, height, width) filters.
 
     Raises:
-        RepresentationError: different groups, operators that break a relation of the group, or a non-square filter
+        RepresentationError: different groups, operators that violate a relation of the group, or a non-square filter
             under an operator that exchanges height and width.
         OptionError: an unknown kind or an impossible kernel size.
 

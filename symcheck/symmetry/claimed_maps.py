@@ -252,7 +252,7 @@ def _as_list(written: Any) -> list[Any] | None:
 
 
 def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
-    """Reject data entries whose images break a relation of the group.
+    """Reject data entries whose images violate a relation of the group.
 
     Args:
         group: the group that the entries claim to represent.

@@ -79,7 +79,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
 
     Raises:
         SpecError: fields that are missing, unknown or of the wrong kind.
-        RepresentationError: entries that break a relation of the group.
+        RepresentationError: entries that violate a relation of the group.
 
     Example:
         >>> data = {"name": "m", "group": "cyclic(2)", "observation": [[-1, -1]], "action": [[1, 0]]}

@@ -41,7 +41,7 @@ class Symmetry(ClaimedMaps):
 
     Raises:
         SpecError: an entry has no known form, or there is not one entry per generator.
-        RepresentationError: entries given as data break a relation of the group; the message names the relation.
+        RepresentationError: entries given as data violate a relation of the group; the message names the relation.
 
     Example:
         >>> from symcheck.groups import catalog

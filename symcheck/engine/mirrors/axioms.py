@@ -131,7 +131,7 @@ def _differences(
 
 
 def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Statement]]:
-    """Call the function for each half separately: the same images, or a fault; a rejection of None is noted."""
+    """Call the function for each half separately: the same images, or a fault; a rejection of None is recorded."""
     causes: list[Statement] = []
     notes: list[Statement] = []
     observations = {name: table for name, table in context.batch.items() if name != ACTION}

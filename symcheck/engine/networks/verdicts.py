@@ -1,4 +1,4 @@
-"""From evidence to facts: what the weights prove, what the samples show, and which of the two decides.
+"""From evidence to facts: the result from the weights, the result from the samples, and which of the two decides.
 
 If weights were matched, they decide, in float32 ulps, because the output alone cannot distinguish one wrong weight
 among thousands from rounding. Otherwise the residual of the float64 copy relative to the output's scale decides. A

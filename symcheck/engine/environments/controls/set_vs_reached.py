@@ -77,8 +77,8 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     """Compare set states with reached states, for deterministic steps.
 
     Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). A difference that
-    disappears one step later is only noted if the state access is built in and known to be complete, or reads what a
-    built-in one reads. Otherwise it may be a memory of one step.
+    disappears one step later is only noted if the state access is built in and known to be complete, or reads the same
+    quantities as a built-in one. Otherwise it may be a memory of one step.
 
     Args:
         stepper: the environment, with state access.
@@ -185,7 +185,7 @@ def _compare_columns(
 
 
 def _is_complete(stepper: Stepper) -> bool:
-    """Whether the access is known to be complete: built in, or reading what a built-in one reads."""
+    """Whether the access is known to be complete: built in, or reading the same quantities as a built-in one."""
     access = stepper.access
     return access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
 

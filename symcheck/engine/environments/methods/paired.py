@@ -322,7 +322,7 @@ class PairedEvidence:
         return np.concatenate([residual, tally.largest[None]]), np.concatenate([limits, tally.limits[None]])
 
     def _region_of(self, part: Part) -> Statement:
-        """The region from which the pairs of one property were drawn, and what was left out."""
+        """The region from which the pairs of one property were drawn, and the excluded part."""
         region, thresholds = self.sample.region, self.sample.thresholds
         if part != "termination" or thresholds is None:
             return region

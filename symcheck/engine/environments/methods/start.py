@@ -224,7 +224,7 @@ class StartEvidence:
         if verdict == "undecided":
             return result
         region = state("region_resets", pairs=checked)
-        # The least sensitive element bounds what was excluded.
+        # The least sensitive element determines the excluded violations.
         detectable = max(each.detectable(bench.rng("promises of starts")) for _, each in tests)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)

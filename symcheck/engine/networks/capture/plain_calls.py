@@ -128,7 +128,7 @@ def operators_in(
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(list(state))], strict=False))
     steps: list[tuple[Any, ...]] = []
-    moving = set(placeholders[-1:])  # what depends on the input
+    moving = set(placeholders[-1:])  # values that depend on the input
 
     def token(item: Any) -> Any:
         if not isinstance(item, fx.Node):

@@ -271,7 +271,7 @@ class Subject:
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
         try:
             result = self._call_network(inputs, exact)
-        except TargetError:  # an ONNX graph reports what it does not support
+        except TargetError:  # an ONNX graph reports unsupported operators
             raise
         except Exception as error:
             shown, cause = self._one_refused(inputs, exact, error) if self._has_run else (inputs, error)
