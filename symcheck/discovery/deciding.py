@@ -57,7 +57,7 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
-    another: bool = False  # whether another action map may still belong to this map of states
+    another: bool = False  # whether another action map is still possible for this map of states
 
 
 def decide(

@@ -1,7 +1,7 @@
 """Options declared once: a dataclass field with its help text, its position on the command line and its parser.
 
 The command line, the settings files, the Python signature and `symcheck replay` are derived from these fields, so a new
-option changes only its dataclass and the code that uses it.
+option requires changes only in its dataclass and in the code that uses it.
 """
 
 from __future__ import annotations

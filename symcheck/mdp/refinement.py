@@ -160,7 +160,7 @@ class _Refinement:
         return changed
 
     def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
-        """Which groups keep their block's name: those equal to its untouched part, or the largest if there is none."""
+        """Which groups keep their block's name: any equal to its untouched part, otherwise the largest."""
         begins = np.concatenate([[True], owner[1:] != owner[:-1]])  # groups come sorted by their block
         # The number of touched states of the block.
         touched = np.add.reduceat(size, np.flatnonzero(begins))[np.cumsum(begins) - 1]

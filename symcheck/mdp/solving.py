@@ -138,7 +138,7 @@ def evaluate_policy(
     Args:
         mdp: the MDP.
         policy: an action for each state, integers (S,); or probabilities (S, A).
-        method: "solve" solves the linear equations, "iterate" repeats backups until values change by rounding only, and
+        method: "solve" solves the linear equations, "iterate" repeats backups until values change only by rounding, and
             "auto" solves if there are at most 20,000 states.
 
     Returns:

@@ -108,7 +108,7 @@ class ClaimedMaps:
     def _is_by_agent(self, entries: Sequence[Entry]) -> bool:
         """Whether entries are given by agent and agents are permuted.
 
-        Relations then hold for all agents together only.
+        Relations then hold only for all agents together.
         """
         named = {name for mapping in self.agents or () for name in mapping}
         return any(isinstance(entry, TreeEntry) and bool(named & set(entry.children)) for entry in entries)

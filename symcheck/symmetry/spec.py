@@ -122,7 +122,7 @@ def parse_group(text: Any, where: str) -> Group:
         The group.
 
     Raises:
-        SpecError: the text does not name a group of the catalogue.
+        SpecError: the string does not name a group of the catalogue.
 
     Example:
         >>> parse_group("product(cyclic(2), dihedral(4))", "group").order, parse_group("C2 x D4", "group").order

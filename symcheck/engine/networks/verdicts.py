@@ -157,7 +157,7 @@ def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
         shown: whether any output violates the claim; otherwise a layer that does not match is only in doubt.
 
     Returns:
-        Facts by which an exact layer is proved and a rounded one passed.
+        Facts that make an exact layer proved and a rounded layer passed.
     """
     violations = int(record.level == "failed")
     silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS.value, layer=record.name)

@@ -203,7 +203,7 @@ def _explain_differences(
 
 
 def _count_rounds(apart: float) -> int:
-    """The number of rounds of repetitions: rare differences are searched for as long as time allows."""
+    """The number of rounds of repetitions: the search for rare differences continues while time allows."""
     return int(np.clip(np.ceil(_EXPECTED / apart), 1, _EXPECTED))
 
 

@@ -76,9 +76,9 @@ class SetVersusReached:
 def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> SetVersusReached:
     """Compare set states with reached states, for deterministic steps.
 
-    Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). A difference that
-    disappears one step later is only noted if the state access is built in and known to be complete, or reads the same
-    quantities as a built-in one. Otherwise it may be a memory of one step.
+    In some simulators, quantities lag by one step after a state is set (positions of bodies in MuJoCo). A difference
+    that disappears one step later is only noted if the state access is built in and known to be complete, or reads the
+    same quantities as a built-in one. Otherwise it may be a memory of one step.
 
     Args:
         stepper: the environment, with state access.
@@ -222,7 +222,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, l
 
 
 def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Bools:
-    """The columns (coordinates, reward, terminated) that only show the past: clocks and frames."""
+    """The columns (coordinates, reward, terminated) that show only the past: clocks and frames."""
     codec = stepper.codec
     after = np.stack([visits[i].step.flat for i in picked])
     before = codec.flatten_batch([visits[i].situation.obs for i in picked])
