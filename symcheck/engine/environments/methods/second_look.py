@@ -142,7 +142,7 @@ class SecondLook:
                 allowed = allowed if self.random else local
                 # Only violations must repeat more often than once.
                 explained[going] = not self.random and (sought <= local[going]).all(axis=1)
-            # Sides that differ from themselves by more than rounding are random and are not judged.
+            # Sides that differ from themselves by more than rounding are random and are not tested.
             going = going[(drift[going] <= allowed[going]).all(axis=1) & ~explained[going]]
             if not len(going):
                 break
