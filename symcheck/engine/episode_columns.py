@@ -33,7 +33,7 @@ from symcheck.engine.episodes import (
 from symcheck.engine.equations import Part
 from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.places import locate
-from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
+from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import region_of
@@ -265,7 +265,15 @@ class EpisodeColumns:
             thresholds, beside = mark_thresholds(ended, following, shown)
             return np.concatenate([cuts, thresholds], axis=1), [*numbered, *beside]
         smooth = np.flatnonzero(~ranked.repeating)
-        return mark_far_off(ranked.residual[:, smooth], [names[j] for j in smooth])
+        rest, tie = ranked.residual[:, smooth], ranked.tie[:, smooth]
+        far = find_far_off(rest, tie)
+        # A few outliers bend the fit of all others, most where few steps lead: they are judged by one without them.
+        if (bent := np.flatnonzero(far.any(axis=0))).size:
+            outcomes = self._targets(part, episodes)[0][:, smooth[bent]]
+            known = np.isfinite(outcomes) & ~far[:, bent]
+            rest = rest.copy()
+            rest[:, bent] = outcomes - self._share_fits(episodes).fine.of(np.where(known, outcomes, 0.0), known)
+        return mark_far_off(rest, tie, [names[j] for j in smooth])
 
     def design(self, features: EpisodeFeatures) -> Floats:
         """Covariates, their products with the actions and with each other, and the step number."""
