@@ -34,7 +34,7 @@ def find_far_off(residual: Floats, tie: Floats) -> Bools:
     # What is no number is as far off as an infinity.
     distance = np.where(np.isnan(residual), np.inf, np.abs(residual))
     far = distance > np.maximum(_FAR * np.quantile(distance, _QUANTILE, axis=0, method="nearest"), tie)
-    return np.asarray(far & [_is_rare(column) for column in far.T])
+    return far & np.array([_is_rare(column) for column in far.T], dtype=np.bool_)
 
 
 def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Floats, list[str]]:
@@ -90,7 +90,8 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
     # Episodes end far out, or near a goal, which another coordinate may be.
     held = [(names[j], following[:, j]) for j in range(min(_MOST_COORDINATES, following.shape[1]))]
     pairs = itertools.combinations(held[:_MOST_COMPARED], 2)
-    apart = [(f"{one} - {other}", left - right) for (one, left), (other, right) in pairs]
+    with np.errstate(invalid="ignore"):  # readings may be infinite
+        apart = [(f"{one} - {other}", left - right) for (one, left), (other, right) in pairs]
     for name, values in [*held, *apart] if over.any() and not over.all() else ():
         for outside in (over, ~over):
             beside = _between(values, outside) | _between(-values, outside)
