@@ -41,12 +41,8 @@ from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
 
 _MOST_COVARIATES = 400
-<<<<<<< HEAD
 _DENSER = 1.2  # times the difference of a step in a box: one of states after steps is named where it says more
 _MOST_LEARNED = 800  # columns of the learned feature's regression
-=======
-_MOST_LEARNED = 800  # maximum number of columns of the learned feature's regression
->>>>>>> main
 
 
 def action_columns(codec: SpaceCodec, actions: Sequence[object]) -> tuple[Floats, list[str]]:
@@ -173,11 +169,7 @@ class EpisodeColumns:
         return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
 
     def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
-<<<<<<< HEAD
         """How much a named feature differs between episodes and their images, and where, as fields of statements.
-=======
-        """The size of a named feature's difference between episodes and their images, as fields of statements.
->>>>>>> main
 
         Returns:
             `size`, the difference of the means of a step, or `deviations`, both standard deviations; `place`, the sides

@@ -15,25 +15,19 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.features import normal_scores
 from symcheck.spaces.coordinates import finite
 
-<<<<<<< HEAD
-_QUANTILE, _FAR = 0.95, 8.0  # an outcome is far off at so many times this quantile of the distances from the fit
-FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05  # steps worth a feature, and the share of all steps that is still rare
-_CUT = 0.5  # how `Transitions.ended` says that the environment itself truncated an episode
-_MOST_COORDINATES, _MOST_COMPARED = 16, 8  # of which thresholds are looked for, and of whose differences
-=======
 _QUANTILE, _FAR = 0.95, 8.0  # an outlier exceeds this multiple of this quantile of the distances from the fit
 # minimum number of steps of a feature, and largest fraction of all steps that is still rare
 FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05
 _CUT = 0.5  # value of `Transitions.ended` if the environment itself truncated the episode
 _MOST_COORDINATES = 16  # number of coordinates in which thresholds are searched for
->>>>>>> main
+_MOST_COMPARED = 8  # the same for differences of two coordinates
 
 
 def find_far_off(residual: Floats, tie: Floats) -> Bools:
     """The outcomes far from what (s, a) explains, unless many are.
 
     Args:
-        residual: what (s, a) does not explain, shape (steps, targets).
+        residual: the part that (s, a) does not explain, shape (steps, targets).
         tie: the difference up to which outcomes count as the same, of the same shape or for each target.
 
     Returns:
@@ -51,14 +45,9 @@ def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Float
     A small region with a different reward gives such residuals, if rewards are smooth elsewhere.
 
     Args:
-<<<<<<< HEAD
-        residual: what (s, a) does not explain, shape (steps, targets).
+        residual: the part that (s, a) does not explain, shape (steps, targets).
         tie: see `find_far_off`.
         names: of the targets.
-=======
-        residual: the part that (s, a) does not explain, shape (steps, targets).
-        names: the names of the targets.
->>>>>>> main
 
     Returns:
         Shape (steps, some), and their names; no column if there are no outliers.
@@ -138,7 +127,6 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
     return column, ["the number of the step at which the environment truncates"]
 
 
-<<<<<<< HEAD
 def _between(values: Floats, outside: Bools) -> Bools:
     """The steps above the middle of the inner ones that lie below the highest inner one and above the lowest outer one.
 
@@ -148,14 +136,6 @@ def _between(values: Floats, outside: Bools) -> Bools:
     if not (upper & outside).any() or not (upper & ~outside).any():
         return np.zeros_like(outside)
     return np.asarray(upper & (values >= values[upper & outside].min()) & (values <= values[upper & ~outside].max()))
-=======
-def _between(values: Floats, over: Bools) -> Bools:
-    """The steps in the upper half between the lowest terminating and the highest continuing value there."""
-    upper = values > np.median(finite(values))
-    if not (upper & over).any() or not (upper & ~over).any():
-        return np.zeros_like(over)
-    return np.asarray(upper & (values >= values[upper & over].min()) & (values <= values[upper & ~over].max()))
->>>>>>> main
 
 
 def _is_rare(chosen: Bools) -> bool:

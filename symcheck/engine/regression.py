@@ -117,14 +117,7 @@ class Fit:
         numbers = finite(targets)
         means = numbers.mean(axis=0)
         rest = numbers - means
-<<<<<<< HEAD
         explained = np.asarray(means + self.design @ self._weights(rest), dtype=np.float64)
-=======
-        # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
-        for _ in range(_REFINED):
-            rest = rest - self.design @ np.linalg.solve(self._gram, self.design.T @ rest)
-        explained = np.asarray(numbers - rest, dtype=np.float64)
->>>>>>> main
         partial = np.array([], int) if known is None else np.flatnonzero(~known.all(axis=0))
         if known is None or not len(partial):
             return explained
@@ -141,7 +134,7 @@ class Fit:
     def _weights(self, targets: Floats) -> Floats:
         """The weights of the fit of centred targets, shape (columns, dim)."""
         weights = np.zeros((self.design.shape[1], targets.shape[1]))
-        # Each round fits what the last one left: the ridge bends only directions that hardly vary.
+        # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
         for _ in range(_REFINED):
             rest = targets - self.design @ weights
             weights = weights + np.linalg.solve(self._gram, self.design.T @ rest)
