@@ -77,7 +77,8 @@ def locate(signed: Floats, columns: Floats, names: list[str], own: Bools) -> tup
         cut.add(j)
     # So large is the largest of as many sums of random signs; every round chooses among as many boxes again.
     chance = math.sqrt(2 * rounds * math.log(columns.shape[1] * min(_CUTS, count) ** 2))
-    if best < max(chance, _CLEARER * first):
+    # What happens rarely has a place even if it happens on one side only.
+    if best < max(chance, 0.0 if rare else _CLEARER * first):
         return [], everywhere
     sides, inside = [], everywhere
     for j, name in enumerate(names):
