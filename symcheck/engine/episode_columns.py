@@ -195,9 +195,9 @@ class EpisodeColumns:
             if name == f"{moment} of {column}{text}"
         )
         if (compared := next(named, None)) is None:
-            return self._place(part, columns, rests, episodes, own)  # a learned feature is of all of them
+            return self._differing_box(part, columns, rests, episodes, own)  # a learned feature is of all of them
         side, j, moment = compared
-        fields = self._place(part, columns[:, [j]], rests[:, [j]], episodes, own) if moment == "mean" else {}
+        fields = self._differing_box(part, columns[:, [j]], rests[:, [j]], episodes, own) if moment == "mean" else {}
         if j < len(target_names):
             rest = rank_outcomes(targets[:, [j]], epsilon[[j]], given.coarse).residual[:, 0]
             there = (side > 0) & np.isfinite(rest) & ~bulk(targets[:, [j]], epsilon[[j]]).far[:, 0]
@@ -208,7 +208,7 @@ class EpisodeColumns:
                 fields["deviations"] = [float(first.std()), float(images.std())]
         return fields
 
-    def _place(
+    def _differing_box(
         self, part: Part, columns: Floats, rests: Floats, episodes: list[Transitions], own: Bools
     ) -> dict[str, object]:
         """Where the scores that differ most clearly do so, and by how much there, as fields of statements."""

@@ -185,7 +185,7 @@ class DistributionEvidence:
             facts=facts,
         )
         if facts.violations:
-            place = _place(self.bench, sample.measured, sample.measured.by_test[word], comparison, test.effect)
+            place = _differing_box(self.bench, sample.measured, sample.measured.by_test[word], comparison, test.effect)
             return _explain(result, comparison, test, self.bench.pairs.bound.label(word), place)
         if not decision.holds:
             return result
@@ -218,7 +218,7 @@ class DistributionEvidence:
         )
 
 
-def _place(
+def _differing_box(
     bench: Workbench, measured: Measurement, rows: Indices, comparison: Comparison, effect: Effect | None
 ) -> dict[str, object]:
     """Where the means of the coordinate differ clearly, and by how much there, as fields of statements."""
