@@ -67,6 +67,9 @@ class Settings:
         target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
             batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
             1.5; 0 for rates that do not follow.
+        separate_bodies: whether the policy and the value of a network of vectors have hidden layers of their own; without
+            it they share all of them.
+        width: channels (or units) of every hidden layer of a network of vectors; 0 for the network's own.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
 
@@ -103,6 +106,8 @@ class Settings:
     bound_penalty: float = 0.0
     initial_deviation: float = 1.0
     target_divergence: float = 0.0
+    separate_bodies: bool = False
+    width: int = 0
 
     def __post_init__(self) -> None:
         # All problems at once, so that one message mends them all; numbers are compared once they are numbers.
@@ -195,7 +200,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
     problems += [
         f"{name} to be 0 or more, got {getattr(settings, name)}"
-        for name in ("decorrelation_steps", "max_episode_steps")
+        for name in ("decorrelation_steps", "max_episode_steps", "width")
         if getattr(settings, name) < 0
     ]
     # Only sensible numbers are divided.
