@@ -7,6 +7,7 @@ are sampled from the policy, as in the paper.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -122,12 +123,16 @@ def _steps(
     # `index` numbers the evaluation: each has start states and actions of its own.
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
-    observation = environment.reset()
     # A simulator steps one environment after the other: those that have finished cost nothing more.
     pauses = isinstance(environment, GymnasiumVector)
-    while True:
-        numbers, uniforms = policy(observation, running), streams.next()
-        actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms)
-        step = environment.step(actions, active=running if pauses else None)
-        observation = step.observation
-        yield step
+    with contextlib.ExitStack() as closing:
+        # Whoever reads the steps stops when there are enough, which ends this generator.
+        if isinstance(environment, GymnasiumVector):
+            closing.callback(environment.close)
+        observation = environment.reset()
+        while True:
+            numbers, uniforms = policy(observation, running), streams.next()
+            actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms)
+            step = environment.step(actions, active=running if pauses else None)
+            observation = step.observation
+            yield step
