@@ -57,7 +57,8 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
     symmetry, plan = task_symmetry(task), build_plan(task, network)
     spatial = spatial_operators(task)
-    trivial, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
+    trivial: Representation = representations.trivial(symmetry.group)
+    hidden: Representation = representations.regular(symmetry.group)
     if network.separate_bodies:
         # Every component has a copy for the policy and one for the value; coefficients between them are zero.
         hidden = operations.tensor(hidden, representations.trivial(symmetry.group, 2))

@@ -67,8 +67,7 @@ class Settings:
         target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
             batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
             1.5; 0 for rates that do not follow.
-        separate_bodies: whether the policy and the value of a network of vectors have hidden layers of their own; without
-            it they share all of them.
+        separate_bodies: whether policy and value of a network of vectors have hidden layers each of its own.
         width: channels (or units) of every hidden layer of a network of vectors; 0 for the network's own.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
