@@ -93,6 +93,22 @@ class Endless(Point):
         return seen, reward, False, False, info
 
 
+class Held(Point):
+    """Says which copies hold something; the second coordinate of its actions has one value."""
+
+    action_space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 0], np.float32))
+    held: list[Held] = []
+
+    def __init__(self) -> None:
+        self.held.append(self)
+
+    def move(self, action: Any) -> Any:
+        return np.asarray(action)
+
+    def close(self) -> None:
+        self.held.remove(self)
+
+
 class Raises(Point):
     """Breaks in its eighth step."""
 
