@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -97,7 +97,7 @@ class Held(Point):
     """Says which copies hold something; the second coordinate of its actions has one value."""
 
     action_space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 0], np.float32))
-    held: list[Held] = []
+    held: ClassVar[list[Held]] = []
 
     def __init__(self) -> None:
         self.held.append(self)
