@@ -100,26 +100,24 @@ def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, A
     declared = written.history.get(group.name)
     frames = declared.frames if declared is not None and declared.frames > 1 else max(group.frames)
     own = declared.layout if declared is not None and declared.frames > 1 else "terms"
-    terms = [replace(term, written=replace(term.written, history=1)) for term in group.terms]
     if len(set(group.frames)) == 1:
         for reading in ("frames", "terms"):
             if reading != own:
-                other = assemble(
-                    group.name, terms, context.layout.robot, GroupHistory(frames, reading), per_term=[1] * len(terms)
-                )
+                history, single = GroupHistory(frames, reading), [1] * len(group.terms)
+                other = assemble(group.name, group.terms, context.layout.robot, history, per_term=single)
                 yield reading, other.matrices[seen.element]
     yield "components", _component_major(context, seen)
 
 
 def _component_major(context: MirrorContext, seen: Seen) -> Any:
-    """All frames of one number, then of the next, term by term, in the columns of the layout."""
+    """All frames of one component, then of the next, term by term, in the columns of the layout."""
     rows: list[int] = []
     columns: list[int] = []
     values: list[float] = []
     for t, term in enumerate(seen.group.terms):
         places, frames = seen.columns_of(t), seen.group.frames[t]
         single = element_matrix(context, term.matrices, seen.element).toarray()
-        # Number c of frame f stands at c * frames + f.
+        # Component c of frame f is at c * frames + f.
         entries = sparse.coo_array(np.kron(single, np.eye(frames)))
         rows += [places[i] for i in entries.row]
         columns += [places[j] for j in entries.col]
@@ -188,12 +186,12 @@ def other_terms(context: MirrorContext, seen: Seen, term: int) -> Iterator[tuple
             yield from _other_scans(written)
         case "quat":
             order = "xyzw" if "".join(laid.labels) == "wxyz" else "wxyz"
-            # The map of the other order, applied to the numbers as they stand.
+            # The map of the other order, applied to the components in the given order.
             other = _lay(context, replace(written, arguments={"order": order}))
             if other is not None:
                 yield "SYM215", element_matrix(context, other.matrices, seen.element)
         case "rot6d":
-            # Rows of the 3x2 matrix first: number (i, j) stands at 2 i + j instead of 3 j + i.
+            # Row-major 3x2 matrix: entry (i, j) is at 2 i + j instead of 3 j + i.
             place = np.array([3 * j + i for i in range(3) for j in range(2)])
             dense = right.toarray()
             yield "SYM216", sparse.csr_array(dense[np.ix_(place, place)])
@@ -207,7 +205,7 @@ def _reflects(context: MirrorContext, element: int) -> bool:
 
 def _other_scans(written: WrittenTerm) -> Iterator[tuple[str, Any]]:
     rows, cols = int(written.arguments["rows"]), int(written.arguments["cols"])
-    # As it stands: along either axis or both; then with rows and columns exchanged.
+    # In the given order: along either axis or both; then with rows and columns exchanged.
     for code, shape in (("SYM212", (rows, cols)), ("SYM213", (cols, rows))):
         places = np.arange(rows * cols).reshape(shape)
         for axes in ((0,), (1,), (0, 1)):
