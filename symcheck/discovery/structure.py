@@ -236,9 +236,9 @@ def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
     steps = np.array(list(itertools.product((-0.5, 0.5), repeat=len(halves))))
     corners = np.repeat(state[None], len(steps), axis=0)
     corners[:, halves] += steps
-    befores = np.repeat(corners, len(actions), axis=0)
-    followed = lab.outcomes(befores, actions * len(corners)).states
-    mean: Floats = state + lab.difference(befores, followed).mean(axis=0)
+    starts = np.repeat(corners, len(actions), axis=0)
+    followed = lab.outcomes(starts, actions * len(corners)).states
+    mean: Floats = state + lab.difference(starts, followed).mean(axis=0)
     return mean
 
 
