@@ -1,8 +1,8 @@
 """Verify the atlas again: every entry, with several seeds, compared with its file.
 
-An entry is reproduced if, for each seed, the verdict is the recorded one, exactly the recorded properties fail, and the
-sizes of violations agree up to a factor of ten (sizes are maxima over samples, so they vary). Properties listed under
-`sometimes` may fail or not.
+An entry is reproduced if, for each seed, the verdict is the recorded one and exactly the recorded properties fail. The
+sizes of violations must agree up to a factor of ten: sizes are maxima over samples, so they vary. Properties listed
+under `sometimes` may fail or not.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from symcheck.envs.atlas import AtlasEntry
 from symcheck.errors import SymcheckError
 
 SEEDS = (0, 1, 2)
-SAMPLES = (
-    2_000  # pairs per property: enough for every entry that does not ask for more (their sizes were found with it)
-)
-_FACTOR = 10.0  # sizes are maxima over samples, and a maximum varies that much from seed to seed
+SAMPLES = 2_000  # default number of pairs per property; sizes in the files were measured with it
+_FACTOR = 10.0  # sizes are maxima over samples, which vary by this factor between seeds
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Reproduction:
 def check_entries(
     entries: Iterable[AtlasEntry], *, seeds: Sequence[int] = SEEDS, emit: Emit | None = None
 ) -> Iterator[Reproduction]:
-    """Verify entries again, one result after the other.
+    """Verify entries again, and yield each result.
 
     Args:
         entries: the entries to verify; their extras must be installed.
@@ -109,7 +107,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
     undecided = tuple(item.name for item in result.properties if item.verdict == "undecided")
     size = {item.name: float(item.max_residual or 0.0) for item in result.properties if item.verdict == "failed"}
     seconds = time.monotonic() - started
-    # An unfinished run says nothing about what the file records.
+    # An unfinished run cannot be compared with the file.
     problems = () if result.interrupted else tuple(_problems(entry, result.verdict, fails, size))
     return Reproduction(
         entry, env_id, seed, result.verdict, fails, undecided, size, seconds, problems, result.interrupted
@@ -117,7 +115,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
 
 
 def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Mapping[str, float]) -> Iterator[str]:
-    # What is violated by about as little as the samples can show fails with some seeds and passes with others.
+    # A violation near the smallest detectable size fails for some seeds and passes for others.
     marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
     if verdict != entry.verdict and not marginal:
         yield f"the verdict is {verdict}, but {entry.verdict} is recorded"

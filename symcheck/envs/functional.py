@@ -1,8 +1,8 @@
 """Converts Gymnasium's functional environments (`FuncEnv`) to stateful ones, with NumPy's random numbers.
 
-A `FuncEnv` is a set of functions (initial state, transition, observation, reward, termination) without a state of its
-own. `FunctionalEnv` keeps the state between calls and passes `np_random` to those functions as `rng`. For functions
-that need JAX's random keys, use Gymnasium's `FunctionalJaxEnv`.
+A `FuncEnv` is a set of functions (initial state, transition, observation, reward, termination) without stored state.
+`FunctionalEnv` keeps the state between calls and passes `np_random` to those functions as `rng`. For functions that
+need JAX's random keys, use Gymnasium's `FunctionalJaxEnv`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FunctionalEnv(gym.Env[Any, Any]):
         reward = self.func_env.reward(state, action, following, rng)
         terminated = self.func_env.terminal(following, rng)
         self.state = following
-        # Truncation is the business of wrappers; functional environments have none.
+        # Functional environments have no truncation; wrappers provide it.
         return observation, float(reward), bool(terminated), False, {}
 
 
@@ -72,7 +72,7 @@ def is_functional(value: Any) -> bool:
         >>> is_functional(3)
         False
     """
-    # By name along the method resolution order: the experimental module is not imported only to ask.
+    # By name along the method resolution order, to avoid importing the experimental module.
     return any(
         f"{base.__module__}:{base.__name__}" == "gymnasium.experimental.functional:FuncEnv"
         for base in type(value).__mro__

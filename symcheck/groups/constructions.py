@@ -53,7 +53,7 @@ def semidirect(normal: Group, acting: Group, images: Sequence[Sequence[Element]]
         generators.append(Element(tuple(points[automorphism][:, table[:, i]].ravel().tolist())))
     names = _distinct([*normal.generator_names, *acting.generator_names])
     group = Group(generators, name=f"{normal.name} : {acting.name}", generator_names=names)
-    # Automorphisms that break a relation of H generate more than |N| |H| permutations.
+    # Automorphisms that violate a relation of H generate more than |N| |H| permutations.
     if group.order != size * acting.order:
         raise GroupError(
             f"the automorphisms do not satisfy the relations of {acting.name}: they generate {group.order} elements "
@@ -77,7 +77,7 @@ def _automorphism(group: Group, images: Sequence[Element]) -> npt.NDArray[np.int
             result = result * images[letter]
         return result
 
-    # Von Dyck: the images extend to a homomorphism exactly when every relator stays trivial.
+    # Von Dyck: the images extend to a homomorphism if and only if every relator maps to the identity.
     broken = [word for word in group.relators if not image(word).is_identity]
     # Entry k is the position of the image of element k; equal positions mean that the map is not injective.
     positions = [position[image(group.word(g))] for g in group.elements()]
@@ -96,7 +96,7 @@ def subgroup(group: Group, generators: Sequence[Element], *, name: str | None = 
         name: the subgroup's name.
 
     Returns:
-        A group on the same points whose generators are those given.
+        A group on the same points, with the given generators.
 
     Raises:
         GroupError: a generator is not in G.

@@ -12,7 +12,7 @@ same (s, a). Scale and nudge are at least the typical values of the coordinate. 
 such as a sensor's maximum or a diverged simulation, loosens only its own tolerance.
 
 If a case lies within one unit in the last place of a discontinuity (a wall, a threshold), the nudge changes its outcome
-completely. Such a case cannot be judged by rounding and is left out.
+completely. Rounding cannot explain such a case, so it is left out.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
 
-# A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
+# A step rounds a few times, and each rounding changes the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
-# reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, are judged by their
-# own nudge). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
+# reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, have tolerances
+# from their own nudges). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
 SAFETY = 16.0
-_NUDGED_CASES = 48  # for the typical nudge of the whole run
-# Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each
-# is taken in a random pattern of directions and in the opposite one, so that a threshold is crossed by one of the two.
+_NUDGED_CASES = 48  # number of cases that determine the typical nudge of the run
+# Sizes of the nudges of a suspicious case, in ulps: SAFETY is the assumed reach of rounding. Each nudge is applied in a
+# random pattern of directions and in the opposite one, so that one of the two crosses a threshold.
 _NUDGES = (1, 4, int(SAFETY))
-_AWAY = 1024  # units in the last place: further than rounding leads, and nothing beside what separates two thresholds
+_AWAY = 1024  # ulps: beyond the reach of rounding, but small compared with the distance of two thresholds
 
 
 class Tolerance:
@@ -47,7 +47,7 @@ class Tolerance:
     Args:
         pairs: measures cases.
         noise: the difference that repeated steps from the same (s, a) may show, per part, per coordinate or common to
-            all; absent for parts that agreed.
+            all; parts that agreed are missing.
     """
 
     def __init__(self, pairs: Pairs, noise: dict[Part, Floats]) -> None:
@@ -68,7 +68,7 @@ class Tolerance:
             nudge: measured change of these cases, shape (n, dim); the run's typical nudge is used if it is larger.
 
         Returns:
-            Shape (n, dim); 0 for whole numbers, which are compared exactly.
+            Shape (n, dim); 0 for integers, which are compared exactly.
         """
         epsilon, typical = comparison.coordinates.epsilon, self._sizes.get(comparison.part)
         typical = _typical_sizes(comparison) if typical is None else typical
@@ -88,10 +88,37 @@ class Tolerance:
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
 
+    def tolerance_up_to(
+        self, residual: Floats, comparison: Comparison, plain: Measurement, rng: np.random.Generator
+    ) -> Floats:
+        """Tolerance of suspicious cases, which are nudged further only while it is below their residual.
+
+        Larger nudges only raise a tolerance, so the answer to whether rounding explains a residual is that of
+        `local_tolerance`.
+
+        Args:
+            residual: shape (n, dim).
+            comparison: both sides of the cases, as judged.
+            plain: the same cases, measured again.
+            rng: draws the directions.
+        """
+        largest, rest = np.zeros_like(comparison.expected), np.arange(len(plain.cases))
+        for units in _NUDGES:
+            some = plain.rows(rest)
+            neighbours = self._neighbours(some.cases, rng, (units,))
+            if neighbours is None:
+                break
+            largest[rest] = np.maximum(largest[rest], self._movement(comparison.part, some, neighbours))
+            within = (residual <= self.of(comparison, largest)).all(axis=1)  # so written, NaN is not
+            rest = np.flatnonzero(~within)
+            if not len(rest):
+                break
+        return self.of(comparison, largest)
+
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure the typical effect of a nudge on the outcomes of these cases, for several properties at once.
 
-        Nothing is learned from cases that do not repeat, because their outcomes change with or without a nudge.
+        Cases that do not repeat are ignored, because their outcomes change without a nudge too.
         """
         for part in parts:
             self.learn_sizes(self._pairs.comparison(part, measured))
@@ -101,11 +128,11 @@ class Tolerance:
         neighbours = self._neighbours(cases, rng, (1,))
         if neighbours is None or not cases:
             return
-        before = Measurement(cases, measured.left.rows(rows), measured.right.rows(rows))
+        before = measured.rows(rows)
         for part in parts:
             if not self._repeats(part, before, plain):
                 continue
-            # Jumps are infinite where only one side is NaN; they say nothing about rounding.
+            # A change is infinite if only one side is NaN; this is unrelated to rounding.
             moved = finite(self._movement(part, plain, neighbours))
             unmoved = self._pairs.comparison(part, plain)
             self._typical[part] = TypicalMovement(np.fmax(np.abs(unmoved.expected), np.abs(unmoved.actual)), moved)
@@ -113,7 +140,7 @@ class Tolerance:
     def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
         """Whether both sides of the same cases, stepped twice, agree up to rounding and the known noise."""
         one, two = self._pairs.comparison(part, before), self._pairs.comparison(part, again)
-        # The noise that is known is the largest of some repetitions: others are larger, though not by an order.
+        # The known noise is the maximum of a few repetitions; others may be larger, but not by an order of magnitude.
         limits = SAFETY * self.of(one)
         sides = ((one.expected, two.expected), (one.actual, two.actual))
         return all(bool((one.coordinates.residual(*side) <= limits).all()) for side in sides)
@@ -183,7 +210,7 @@ class Tolerance:
         ]
         try:
             other = self._pairs.comparison("reward", self._pairs.measure(wide))
-        except SymcheckError:  # an environment may insist on its actions' dtype
+        except SymcheckError:  # an environment may require its actions' dtype
             return 0.0
         sides = ((plain.expected, other.expected), (plain.actual, other.actual))
         return np.maximum(*(plain.coordinates.residual(narrow_side, wide_side) for narrow_side, wide_side in sides))
@@ -204,7 +231,7 @@ class Tolerance:
 
 
 def _typical_sizes(comparison: Comparison) -> Floats:
-    """The typical size of every coordinate that is subject to rounding, shape (dim,); 0 for whole numbers."""
+    """The typical size of every coordinate that is subject to rounding, shape (dim,); 0 for integers."""
     epsilon = comparison.coordinates.epsilon
     rounded, sizes = epsilon > 0, np.zeros(len(epsilon))
     both = np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])
