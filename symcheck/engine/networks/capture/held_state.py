@@ -301,7 +301,8 @@ class _Writer(pickle.Pickler):
         if (frame := next((name for kind, name in _FRAMES.items() if isinstance(item, kind)), None)) is not None:
             frame = getattr(item, frame)
             return tuple, ((self._id(item),),), () if frame is None else (frame.f_lasti, dict(frame.f_locals))
-        beside = (getattr(item, "__dict__", None), _referents(item))
+        attributes = getattr(item, "__dict__", None)  # of `list[int]` those of its class, which are compared elsewhere
+        beside = (attributes if isinstance(attributes, dict) else None, _referents(item))
         if is_own_class(type(item)):  # its own pickling methods are ignored
             self._classes.setdefault(type(item))
             return tuple, ((self._id(type(item)), *self._built_in_part(item)),), beside
@@ -309,7 +310,9 @@ class _Writer(pickle.Pickler):
             reduced = item.__reduce_ex__(4)
         except Exception:  # what it refers to is all that can be compared
             self._note_closed(item)
-            return tuple, ((type(item).__name__, self._id(item)),), beside
+            # such objects may be made anew each time, as the `__dict__` of a class is
+            which = 0 if isinstance(item, _SHOWN) else self._id(item)
+            return tuple, ((type(item).__name__, which),), beside
         if isinstance(reduced, str):
             return tuple, ((reduced, self._id(item)),), beside
         # compare the constructor's name and its arguments, not the constructor itself
@@ -343,7 +346,7 @@ _WHOLE = (
 """Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
 _SHOWN = (
     *(types.CellType, types.MethodType, property, staticmethod, classmethod),
-    *(memoryview, types.MappingProxyType, weakref.ReferenceType),
+    *(memoryview, types.MappingProxyType, types.UnionType, weakref.ReferenceType),
 )
 """Kinds of objects that hold what they refer to, and nothing else."""
 
