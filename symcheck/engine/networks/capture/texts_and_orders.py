@@ -73,20 +73,24 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
     told: list[tuple[str, str]] = []
     pieces: dict[tuple[types.CodeType, int], list[Step]] = {}
 
+    own, given_sets = set(codes), set[types.FrameType]()
+
     def enter(frame: types.FrameType, _event: str, _argument: Any) -> Any:
-        if frame.f_code not in sites:
+        if frame.f_code not in own:
             return None
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        frame.f_trace_lines, frame.f_trace_opcodes = False, frame.f_code in sites
         return follow
 
-    def follow(frame: types.FrameType, event: str, _argument: Any) -> Any:
+    def follow(frame: types.FrameType, event: str, argument: Any) -> Any:
         code, place = frame.f_code, frame.f_lasti
+        if event == "return" and is_unordered(argument) and frame.f_back is not None:
+            given_sets.add(frame.f_back)
         if event == "opcode" and not told and place in sites[code]:
             if (code, place) not in pieces:
                 pieces[code, place] = _piece(code, place)
             sys.settrace(None)  # the next steps may run code that formats an object
             try:
-                what = _Stack(frame).what_it_uses(pieces[code, place])
+                what = _Stack(frame, sets=frame in given_sets or _has_sets(frame)).what_it_uses(pieces[code, place])
             finally:
                 sys.settrace(enter)
             if what:
@@ -122,6 +126,12 @@ def _makes_sets(code: types.CodeType) -> bool:
     return not {"set", "frozenset", "keys"}.isdisjoint(code.co_names)
 
 
+def _has_sets(frame: types.FrameType) -> bool:
+    """Whether code makes sets, or names one of its variables or globals that is a set."""
+    named = [frame.f_globals.get(word) for word in frame.f_code.co_names]
+    return _makes_sets(frame.f_code) or any(map(is_unordered, (*named, *frame.f_locals.values())))
+
+
 def _are_numbers(steps: Sequence[Step]) -> bool:
     return all(step.name == "LOAD_CONST" and _is_number(step.value) for step in steps)
 
@@ -154,10 +164,16 @@ def _piece(code: types.CodeType, place: int) -> list[Step]:
 
 
 class _Stack:
-    """The values on the stack of a running function, as far as they can be recomputed without side effects."""
+    """The values on the stack of a running function, as far as they can be recomputed without side effects.
 
-    def __init__(self, frame: types.FrameType) -> None:
+    Args:
+        frame: the running function.
+        sets: whether a value that is unknown may be a set: the function has some, or was given one.
+    """
+
+    def __init__(self, frame: types.FrameType, *, sets: bool) -> None:
         self._frame = frame
+        self._sets = sets
         self._items: list[Any] = []
 
     def what_it_uses(self, piece: list[Step]) -> str:
@@ -169,13 +185,13 @@ class _Stack:
             has_spec = last.name == "FORMAT_WITH_SPEC" or (last.name == "FORMAT_VALUE" and last.count & 4)
             return _text_of(self._top(2 if has_spec else 1))
         if last.name in _ITERATING:
-            return _order_of(self._top())
+            return _order_of(self._top(), known=not self._sets)
         if last.name == "BINARY_OP":
             left, right = self._top(2), self._top()
             values = right if isinstance(right, tuple) else (right,)
-            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str | _Unknown) else ""
+            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str) else ""
         if last.name == "CALL_FUNCTION_EX":
-            return _order_of(self._top(1 + (last.count & 1)))
+            return _order_of(self._top(1 + (last.count & 1)), known=not self._sets)
         return self._used_by_call(last)
 
     def _used_by_call(self, last: Step) -> str:
@@ -197,10 +213,10 @@ class _Stack:
         ):
             return ""  # the called function is examined itself
         if any(function is item for item in _BY_KEY):
-            return _order_of(given[0]) if len(given) > 1 else ""
+            return _order_of(given[0], known=not self._sets) if len(given) > 1 else ""
         if any(function is item for item in _BY_ELEMENTS) or isinstance(owner, set | frozenset | dict):
             return ""
-        known = not _iterates(function, owner)
+        known = not self._sets or not _iterates(function, owner)
         return next(filter(None, (_order_of(item, known=known) for item in given)), "")
 
     def _top(self, depth: int = 1) -> Any:
