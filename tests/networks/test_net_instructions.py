@@ -37,6 +37,12 @@ def test_joined_instructions_are_read_as_two() -> None:
 def test_one_instruction_has_one_name_in_every_version() -> None:
     new = [instruction("RESUME"), instruction("LOAD_SMALL_INT", 3), instruction("LOAD_FAST_CHECK", "x")]
     assert forms(*new, instruction("NOT_TAKEN")) == [("LOAD_CONST", 3), ("LOAD_FAST", "x")]
+    target = instruction("PRECALL")
+    target.is_jump_target = True
+    assert [step.is_target for step in steps_from([target, instruction("CALL"), instruction("POP_TOP")])] == [
+        True,
+        False,
+    ]
     calls = [instruction("LOAD_METHOD", "time"), instruction("LOAD_ATTR", "time", text="time + NULL|self")]
     assert [(step.name, step.is_method) for step in steps_from(calls)] == [("LOAD_ATTR", True)] * 2
     (handed_on,) = steps_from([instruction("LOAD_ATTR", "time")])

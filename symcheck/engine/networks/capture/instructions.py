@@ -106,7 +106,9 @@ def steps_from(instructions: Iterable[Any]) -> Iterator[Step]:
     Raises:
         UnknownInstructionError: one of them is not listed here.
     """
+    reached = False  # whether a jump leads to an instruction that was skipped just before
     for item in instructions:
+        reached = reached or item.is_jump_target
         if item.opname in _SKIPPED:
             continue
         joined = _JOINED.get(item.opname)
@@ -116,5 +118,5 @@ def steps_from(instructions: Iterable[Any]) -> Iterator[Step]:
             if name not in _KNOWN:
                 raise UnknownInstructionError(name)
             value = item.argval[place] if joined else item.argval
-            target = item.is_jump_target and not place
+            target, reached = reached, False
             yield Step(name, value, item.arg or 0, item.argrepr, item.offset, item.opcode, target, called)
