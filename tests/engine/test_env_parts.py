@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -17,6 +18,8 @@ from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
+from symcheck.engine.environments.replay import _read_state
+from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
@@ -274,3 +277,22 @@ def test_probing_finds_affine_maps_and_no_others(function: Any, known: bool) -> 
 def test_a_map_of_something_else_than_vectors_is_not_probed() -> None:
     assert linear_map(lambda x: x, {"p": 1}) is None
     assert linear_map(lambda x: x, np.zeros(1000)) is None
+
+
+@pytest.mark.parametrize("form", [[1.0, 2.0], (1.0, 2.0), {"x": 1.0, "name": "east"}, np.zeros(2)])
+def test_states_of_numbers_are_read_from_a_report_as_vectors_and_others_in_their_form(form: Any) -> None:
+    placement = SimpleNamespace(kind=None, form=form)
+    held = {"x": 3.0, "name": "west"} if isinstance(form, dict) else [3.0, 4.0]
+    state = _read_state(SimpleNamespace(placement=placement), held)
+    if isinstance(form, dict):
+        assert state == held
+    else:
+        assert isinstance(state, np.ndarray)
+        assert state.tolist() == held
+
+
+def test_a_black_box_has_no_state_access() -> None:
+    placement = object.__new__(Placement)
+    placement._access = None
+    with pytest.raises(ValueError, match="black box"):
+        placement.access  # noqa: B018
