@@ -19,11 +19,12 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
 from symcheck.engine.environments.replay import _read_state
-from symcheck.engine.environments.subject.placement import Placement
+from symcheck.engine.environments.subject.placement import Placement, _inspect_access
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
-from symcheck.envs.state_access import register_state_access
+from symcheck.envs.state_access import find_state_access, register_state_access
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
 from symcheck.spaces.actions import draw_actions
@@ -296,3 +297,14 @@ def test_a_black_box_has_no_state_access() -> None:
     placement._access = None
     with pytest.raises(ValueError, match="black box"):
         placement.access  # noqa: B018
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_is_known_of_plain_observations_is_not_believed_of_wrapped_ones(wrapped: bool) -> None:
+    env: Any = gym.make("CartPole-v1")
+    if wrapped:
+        env = gym.wrappers.TransformObservation(env, lambda obs: 2 * obs, env.observation_space)
+    stepper = Stepper(env, find_state_access(env.unwrapped), "cart", seed=0)
+    access, shows_state, _ = _inspect_access(stepper)
+    assert access is not None
+    assert (access.observe is None, shows_state) == (wrapped, not wrapped)
