@@ -159,7 +159,7 @@ class GymnasiumVector:
                 f"expected {self._encoded.label!r} to reproduce its episodes from the same seeds and actions, but it "
                 "does not.",
                 where="--resume",
-                remedy="Such a training cannot be resumed bit for bit: start a new one.",
+                remedy="Such a training run cannot be resumed bit for bit: start a new one.",
             )
 
     def _begin(self, place: tuple[int, ...]) -> Array:

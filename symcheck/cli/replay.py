@@ -17,9 +17,9 @@ def command(
         bool, typer.Option("--trust", help="Also import code from outside the current folder and the report's folder.")
     ] = False,
 ) -> None:
-    """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do.
+    """Reproduce the counterexamples of a JSON report; exits with 1 while they still fail, and with 0 otherwise.
 
-    The command of the report is printed first. The code that it names is then imported and runs.
+    The command of the report is printed first. The code that it names is then imported and run.
 
     Example: symcheck replay report.json
     """

@@ -39,7 +39,7 @@ _MOST_RANDOM = 48  # maps tried about one centre where steps are random: each co
 _UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
-_BY_NAME = "mirrors by the names in a model"
+_BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
 
@@ -272,7 +272,7 @@ class _Search:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
             return
         if screened.refuted and self.lab.kind == "stochastic":  # where a run, which says more of it, is slow
-            self._refuse(candidate, screened.refuted, "rewards or ends differ")
+            self._refuse(candidate, screened.refuted, "rewards or terminations differ")
             return
         try:
             complete = self._with_observation(candidate)
@@ -310,8 +310,8 @@ class _Search:
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share
         return (
-            f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, "
-            f"most in state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
+            f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, most strongly in "
+            f"state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
         )
 
     def _moving(self, state_map: SignedMap) -> tuple[tuple[int, int, float], ...]:

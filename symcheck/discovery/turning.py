@@ -139,7 +139,7 @@ def _describe_generator(generator: Generator, lab: Laboratory) -> str:
     ]
     parts += [f"{name}[{j}] moves along" for j in np.flatnonzero(generator.shift)]
     acting = np.argwhere(np.triu(generator.action) != 0)
-    parts += [f"(action[{i}], action[{j}]) turns" for i, j in acting]
+    parts += [f"(action[{i}], action[{j}]) rotates" for i, j in acting]
     return ", ".join(parts)
 
 

@@ -73,7 +73,7 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
         share = ended[beside].mean() if beside.any() else 0.0
         if _is_rare(beside) and 0 < share < 1:
             columns.append(np.where(beside, over - share, 0.0))
-            described.append(f"ends beside a threshold of {names[j]}")
+            described.append(f"terminations next to a threshold of {names[j]}")
     return np.stack(columns, axis=1) if columns else np.zeros((len(ended), 0)), described
 
 

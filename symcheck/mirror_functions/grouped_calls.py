@@ -267,7 +267,9 @@ def as_function(target: Any) -> Callable[..., Any]:
         raise SpecError(
             f"expected a function fn(env, obs, actions), got {type(target).__name__}.",
             where=WHERE,
-            remedy="An object with augment_observations(obs, env, names) and augment_actions(actions) serves too.",
+            remedy=(
+                "An object with augment_observations(obs, env, names) and augment_actions(actions) is also accepted."
+            ),
         )
     return target  # type: ignore[no-any-return]
 

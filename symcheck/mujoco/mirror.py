@@ -176,8 +176,8 @@ def derive(
     except RepresentationError as error:
         # Relations of the group fail where the images do not return after `order` steps.
         raise SpecError(
-            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it does not return "
-            f"everything to its place ({error.problem})",
+            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it is not the "
+            f"identity ({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
         ) from error

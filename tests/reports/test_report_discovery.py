@@ -66,7 +66,7 @@ def test_the_terminal_is_as_agreed(model: DiscoveryModel, gold: Callable[[str, s
 
 def test_a_rotation_is_called_no_claim_on_the_page(model: DiscoveryModel) -> None:
     assert "Continuous symmetries, not claimed" in render_discovery(model)
-    assert "a candidate, not a claim" in render_discovery(model)
+    assert "candidates, not claims" in render_discovery(model)
 
 
 def test_what_is_open_is_not_called_absent(model: DiscoveryModel) -> None:

@@ -245,7 +245,7 @@ def test_images_that_follow_each_other_sample_by_sample_are_named():
     def planted(env, obs, actions):
         return weave(obs, left_right), weave(actions, legs_left_right)
 
-    with pytest.raises(RepresentationError, match="the images of each sample follow each other"):
+    with pytest.raises(RepresentationError, match="the images of each sample are next to each other"):
         made(planted, group=C2)
 
 

@@ -79,13 +79,13 @@ def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError
 
 def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
     """The error when `source` returns another number of coordinates than the space has."""
-    text = f"{source} returned an observation of {size} numbers; its space has {dim}."
+    text = f"{source} returned an observation of {size} numbers, but its space has {dim}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
 def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
     """The error when `source` returns an observation of the right size in the wrong shape."""
-    text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
+    text = f"{source} returned an observation of shape {shape}, but its space has shape {space.shape}."
     return TargetError(
         text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
     )

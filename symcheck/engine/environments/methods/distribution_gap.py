@@ -81,7 +81,7 @@ def distribution_gap(
     Returns:
         The estimate, at most the span of returns possible with the observed rewards; None if the time is up.
     """
-    measured, rng = compared.measured, bench.rng("gap of laws")
+    measured, rng = compared.measured, bench.rng("gap between distributions")
     if not bench.in_time():
         return None
     cases = [measured.cases[int(i)] for i in rng.integers(len(measured.cases), size=_LOOKED_AT)]

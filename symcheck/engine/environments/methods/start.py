@@ -222,7 +222,7 @@ class StartEvidence:
             return result
         region = state("region_resets", pairs=checked)
         # The least sensitive element bounds what was excluded.
-        detectable = max(each.detectable(bench.rng("promises of starts")) for _, each in tests)
+        detectable = max(each.detectable(bench.rng("detectable changes of starts")) for _, each in tests)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
 

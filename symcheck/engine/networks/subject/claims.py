@@ -296,9 +296,11 @@ def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where:
         return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
         raise SpecError(
-            f"acts on {entry.dim} components, but {what} has {size} (shape {shape}).",
+            f"acts on {entry.dim} components, but {what} has {size} components (shape {shape}).",
             where=where,
-            remedy="Give the symmetry of what this network takes and returns, or its shape with --input-shape.",
+            remedy=(
+                "Give the symmetry of this network's input and outputs, or the shape of the input with --input-shape."
+            ),
         )
     if entry.index is not None and entry.sign is not None and entry.offset is None:
         return SignedPermutation(entry.index, entry.sign)

@@ -337,7 +337,7 @@ def _refuse_uninitialised(net: nn.Module) -> None:
         raise TargetError(
             f"expected a network with weights, got uninitialised ones: {', '.join(lazy)}.",
             where=type(net).__name__,
-            remedy="Run it once on an input of the right shape in the factory, or load its checkpoint.",
+            remedy="Run it once on an input of the correct shape in the factory, or load its checkpoint.",
         )
 
 
