@@ -128,7 +128,7 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
 def describe_evaluation(job: Job) -> str:
     """A sentence on how the returns of a curve were measured."""
     settings = job.settings
-    when = f"after the first update at or after every {settings.evaluation_every:,} environment steps."
+    when = f"at the first update at or after every {settings.evaluation_every:,} environment steps."
     if settings.evaluation == "training":
         return f"Each point is the mean return of the training episodes that ended since the previous point, {when}"
     if settings.evaluation == "window":

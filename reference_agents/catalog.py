@@ -278,7 +278,7 @@ TASKS: dict[str, Task] = {
             ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT symmetric"),
             (
                 "pong-symmetrized", "symcheck/SymmetrizedPong-v0", "pong/symmetrized",
-                "the same, with each game upside down at random, so that the flip is an exact symmetry",
+                "the same, with each game played upside down at random, so that the flip is an exact symmetry",
             ),
         )
     },

@@ -82,7 +82,7 @@ def mirror(
         >>> found.action[0].sign.tolist(), found.model_is_symmetric
         ([-1], False)
         >>> print(found.differences[0])
-        centre of mass of body 'pole': (0.0005, 0, 0.3) is not its own image, which is (-0.0005, 0, 0.3)
+        centre of mass of body 'pole': (0.0005, 0, 0.3), but its image is (-0.0005, 0, 0.3)
 
     Source: derived in docs/robots.md. Cost: one forward kinematics.
     """

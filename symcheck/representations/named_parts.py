@@ -68,7 +68,7 @@ def _read(G: ContinuousGroup, piece: str, where: str) -> tuple[int, LieRepresent
         raise RepresentationError(
             f"expected parts such as '2*vector' or '1x1o', got {piece!r}.",
             where=where,
-            remedy=f"Parts are {', '.join(_NAMES)}, and e3nn's.",
+            remedy=f"Parts are {', '.join(_NAMES)}, and those of e3nn.",
         )
     count, name, degree = int(match[1] or 1), match[2], int(match[3] or 0)
     match name:

@@ -196,7 +196,7 @@ def _read_action(value: Any, where: str) -> tuple[str, ...] | None:
     table = _table_of(value, where)
     for name in table:
         if name != "order":
-            raise SpecError(f"has an unknown field {name!r}; it has order.", where=where)
+            raise SpecError(f"has an unknown field {name!r}; its only field is order.", where=where)
     return read_names(table["order"], f"{where}.order") if "order" in table else None
 
 
@@ -211,7 +211,7 @@ def _read_histories(
         table = _table_of(item, where)
         for key in table:
             if key not in ("frames", "layout"):
-                raise SpecError(f"has an unknown field {key!r}; it has frames and layout.", where=where)
+                raise SpecError(f"has an unknown field {key!r}; its fields are frames and layout.", where=where)
         both = [term.where for term in observation[name] if term.history > 1]
         if both:
             raise SpecError(
