@@ -123,8 +123,8 @@ class AutomorphismGroup:
         start = self.mdp.initial
         if start is None:
             return True
-        # Start probabilities are given, not computed: 64 rounding units of 1, as for the distributions.
-        # The start distribution on images of states.
+        # Start probabilities are inputs, not results: tolerance 64 rounding units of 1, as for distributions. Compare
+        # with the start distribution on the images of states.
         return all(np.abs(start[images] - start).max() <= 64 * np.finfo(np.float64).eps for images in self.state_maps)
 
     def homomorphism(self) -> Homomorphism:
@@ -135,7 +135,8 @@ class AutomorphismGroup:
             if states are equivalent without a symmetry (`minimal_homomorphism`).
         """
         onto_orbits = self._onto(self.orbit_map, self.pair_orbit_map)
-        # Ends that a symmetry cannot move may spoil the orbits; then states that do not count are set apart.
+        # If the maps do not extend to final states, these may not respect the orbits; then uncounted states are kept
+        # separate.
         return onto_orbits if onto_orbits.is_exact else self._onto(*self._apart())
 
     def _onto(self, block: Ints, classes: Ints) -> Homomorphism:
@@ -145,14 +146,14 @@ class AutomorphismGroup:
     def _apart(self) -> tuple[Ints, Ints]:
         """Orbits of the counted states; absorbing states are one block, and other uncounted states stay alone.
 
-        States in which episodes end move along by how they are led to, whatever the table says of steps from them.
+        Final states are mapped according to the pairs that lead to them, regardless of their own rows in the table.
         """
         states, actions = self.mdp.n_states, self.mdp.n_actions
-        # Numbers above all states: such labels coincide with no orbit's.
+        # Labels above all state numbers, so that they differ from every orbit's label.
         idle = np.where(self.mdp.absorbing, states, states + 1 + np.arange(states))
         pairs = states * actions + 1 + np.arange(states * actions).reshape(states, actions)
         idle_pairs = np.where(self.mdp.absorbing[:, None], states * actions, pairs)
-        # One block for all absorbing states: their values are 0 alike.
+        # One block for all absorbing states: their values are all 0.
         block = renumber(np.where(self.counted, self.orbit_map, idle))
         return block, np.where(self.counted[:, None], self.pair_orbit_map, idle_pairs)
 
@@ -179,7 +180,7 @@ class AutomorphismGroup:
         """
         from symcheck.symmetry.symmetry import Symmetry  # loads gymnasium
 
-        # Wrappers move the ends as well: generators that keep them may be a smaller group.
+        # Wrappers map final states too; the generators that extend to them may generate a smaller group.
         if not self.moves_ends:
             return self._moving_ends().symmetry(name)
         actions = [self._action_entry(index) for index in range(len(self.state_maps))]
@@ -202,7 +203,7 @@ class AutomorphismGroup:
         return keeping_ends
 
     def _action_entry(self, index: int) -> object:
-        """One permutation where all counted states agree on one, else a function of the state."""
+        """One permutation if all counted states share it, otherwise a function of the state."""
         maps = self.action_maps[index]
         # States in which no action is taken may have any action map.
         counted_maps = maps[self.counted]
@@ -235,17 +236,17 @@ def find_automorphisms(
     if ends not in ("merged", "kept"):
         raise SpecError(f"expected 'merged' or 'kept', got {ends!r}.", where="ends")
     structure = reduce_mdp(mdp, preserve_initial=preserve_initial, keep_ends=ends == "kept")
-    # No pair counts: nothing can be exchanged.
+    # No pair is counted: there is nothing to permute.
     if not len(structure.owner):
         return _verify_maps(mdp, structure, named_group([Element.identity(1)], 1), [np.zeros(0, dtype=np.int64)])
-    # igraph searches larger MDPs; the built-in search needs nothing installed.
+    # igraph handles larger MDPs; the built-in search has no dependencies.
     use_igraph = method == "igraph" or (method == "auto" and search_igraph.is_installed())
     generators, order = (search_igraph if use_igraph else search_builtin).search(structure)
     count = len(structure.states)
     # An empty generating set becomes the identity, which every group has.
     elements = [Element(tuple(images.tolist())) for images in generators] or [Element.identity(max(count, 1))]
     known = named_group(elements, order)
-    # The search numbers counted states first; what comes after them are vertices of the graph.
+    # The search numbers counted states first; the remaining vertices are not states of the MDP.
     return _verify_maps(mdp, structure, known, [np.array(g.images[:count], dtype=np.int64) for g in known.generators])
 
 
@@ -255,7 +256,7 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
     state_maps = np.stack([extension.states for extension in everywhere])
     action_maps = np.stack([extension.actions for extension in everywhere])
     counted = mdp.acted_in
-    # Both equations on every counted pair: nothing rests on hashes or on the search.
+    # Verify both equations on every counted pair: the result depends neither on hashes nor on the search.
     residuals = [_residuals(mdp, counted, extension.states, extension.actions) for extension in everywhere]
     reward, transition = (max(part) for part in zip(*residuals, strict=True))
     if not (reward <= exact_reward_error(mdp) and transition <= EXACT_DISTRIBUTION):
@@ -269,7 +270,7 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
         name=known.name,
         generator_names=known.generator_names,
         order=known.order,
-        # As a function: relators of a large group are derived only when they are asked for.
+        # Passed as a function: relators of a large group are derived only on request.
         relators=(lambda: known.relators),
     )
     return AutomorphismGroup(
@@ -287,25 +288,25 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
 def _residuals(mdp: FiniteMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
     """The largest differences of rewards and of distributions over all counted pairs, by enumeration."""
     _require_permutations(counted, states, actions)
-    # Pairs of states that count, as row numbers s * actions + a.
+    # Pairs of counted states, as row numbers s * actions + a.
     pairs = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
     s, a = np.divmod(pairs, mdp.n_actions)
     images = states[s] * mdp.n_actions + actions[s, a]
     rewards = mdp.rewards.reshape(-1)
-    # Distributions are compared on states that count; outcomes elsewhere are compared in total only.
+    # Distributions are compared on counted states; of other outcomes only the total is compared.
     living = np.flatnonzero(counted)
     position = np.full(mdp.n_states, -1, dtype=np.int64)
     position[states[living]] = np.arange(len(living))
     of_pairs = mdp.transitions[pairs][:, living]
     of_images = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
     apart: Floats = np.asarray(abs(sparse.csr_array(of_pairs - of_images)).sum(axis=1)).reshape(-1)
-    # What ends, or goes on into an absorbing state, ends: the missing mass must agree as well.
+    # Terminations and transitions into absorbing states both end the episode: the missing mass must agree too.
     gone = np.abs(np.asarray(of_pairs.sum(axis=1)).reshape(-1) - np.asarray(of_images.sum(axis=1)).reshape(-1))
     return float(np.abs(rewards[pairs] - rewards[images]).max(initial=0.0)), float((apart + gone).max(initial=0.0))
 
 
 def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:
-    # L is a permutation of the states, each K_s one of the actions, and counted states go to counted ones.
+    # L must permute the states, each K_s the actions, and counted states must map to counted states.
     onto = np.sort(states) == np.arange(len(states))
     rows = np.sort(actions[counted], axis=1) == np.arange(actions.shape[1])
     if not onto.all() or not rows.all() or not counted[states[counted]].all():

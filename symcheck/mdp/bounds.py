@@ -2,8 +2,8 @@
 
 Both bounds are one contraction argument. A map of the MDP to itself that preserves rewards up to epsilon_R and
 distributions up to epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors
-of later steps are discounted. The bounds are worst cases: on random MDPs about ten times the true gap at discount 0.9
-and a hundred times at 0.99, so say "at most".
+of later steps are discounted. The bounds are worst-case bounds: on random MDPs about ten times the true gap at discount
+0.9 and a hundred times at 0.99, so say "at most".
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _value_scale(
     value_span: float | None,
     lipschitz: float | None,
 ) -> float:
-    """What one unit of epsilon_transition can be worth."""
+    """The largest effect of one unit of epsilon_transition on the value."""
     for name, given in (("reward_range", reward_range), ("value_span", value_span), ("lipschitz", lipschitz)):
         if given is not None:
             _check(given, name)
@@ -133,7 +133,7 @@ def _value_scale(
     if reward_range is not None:
         # Values lie within reward_range / (1 - discount) of each other.
         return reward_range / (1.0 - discount)
-    # Distributions that agree cost nothing, whatever the scale.
+    # Equal distributions contribute 0, whatever the scale.
     if epsilon_transition == 0.0:
         return 0.0
     raise OptionError(
@@ -158,6 +158,6 @@ def _check_discount(discount: Any) -> None:
 
 
 def _as_number(value: Any) -> float:
-    """NaN if it is none."""
-    # Anything that is no number fails every comparison in the checks above.
+    """The number as a float; NaN if it is not a number."""
+    # NaN fails every comparison in the checks above.
     return float(value) if hasattr(value, "__float__") else math.nan

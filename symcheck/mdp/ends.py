@@ -1,4 +1,4 @@
-"""Extends symmetries of the counted states to the whole MDP: to actions and to the states in which episodes end.
+"""Extends symmetries of the counted states to actions and to final states (those in which episodes end).
 
 Final states have value 0, so a symmetry of the values need not map them. An environment still returns their
 observations, and a claim about it must map them too. A final state is characterised by the counted pairs that lead to
@@ -57,18 +57,18 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
     Raises:
         SymcheckError: the permutation is not a symmetry of the structure.
     """
-    if not len(structure.owner):  # no state counts
+    if not len(structure.owner):  # no state is counted
         return Extended(np.arange(mdp.n_states), np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1)), True)
     distinct_images = structure.action_images(images)
     if distinct_images is None:
         raise SymcheckError("the search proposed a permutation that is not a symmetry.", where="automorphism_group")
     states = np.arange(mdp.n_states)
-    # From local numbers of the reduced structure to the MDP's own; other states stay where they are for now.
+    # Convert local numbers of the reduced structure to those of the MDP; other states are fixed for now.
     states[structure.states] = structure.states[images]
     final = _final_outcomes(mdp, structure)
     moves = _move_ends(structure, final, distinct_images, states)
     actions = _action_map(mdp, structure, distinct_images, final, states)
-    # Moving the ends is tried first; it is given up where actions cannot follow.
+    # First try to map the final states too; give up if no action map is consistent with that.
     consistent = moves and _consistent(mdp, final, states, actions)
     uniform = _uniform(mdp, structure, distinct_images, final if consistent else None, states)
     return Extended(states, actions if uniform is None else np.tile(uniform, (mdp.n_states, 1)), consistent)
@@ -83,7 +83,7 @@ def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
         sources.append((mdp.terminations, 1))
     for distribution, kind in sources:
         row = row_of_entry(distribution.indptr.astype(np.int64))
-        # Transitions count as ends where the next state does not count; terminations always do.
+        # A transition counts as an end if the next state is not counted; a termination always does.
         keep = (structure.distinct[row] >= 0) & ((kind == 1) | ~counted[distribution.indices])
         pairs.append(row[keep])
         targets.append(distribution.indices[keep].astype(np.int64))
@@ -95,18 +95,18 @@ def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
 
 
 def _led_to(final: _Ends, action: Ints, states: int) -> Hashes:
-    """For each state, how it is reached as an end, hashed; 0 for states that are none."""
+    """A hash, for each state, of the pairs that lead to it as a final state; 0 for other states."""
     hashes = np.zeros(states, dtype=np.uint64)
-    # A sum of hashes: which pairs lead to a state, and with what weight, without order.
+    # A sum of hashes of (pair, weight), independent of the order of the pairs.
     np.add.at(hashes, final.target, hash_pairs(action[final.pair], final.weight))
     return hashes
 
 
 def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states: Ints) -> bool:
-    """Send final states to those that are led to as their images must be; whether that is possible."""
-    # How each state is reached now, and how its image must be reached.
+    """Map each final state to the one reached by the images of its pairs; return whether that is possible."""
+    # Hashes of how each state is reached, and of how its image must be reached.
     reached_by = _led_to(final, structure.distinct, len(states))
-    # Pairs as their images call them; pairs that do not count keep the label -1.
+    # Label pairs by their images; uncounted pairs keep the label -1.
     moved = np.where(structure.distinct >= 0, distinct_images[structure.distinct], -1)
     asked_for = _led_to(final, moved, len(states))
     counted = structure.states
@@ -114,7 +114,7 @@ def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states
     if (asked_for[counted] != reached_by[states[counted]]).any():
         return False
     loose = np.setdiff1d(np.unique(final.target), counted)
-    # Both sorted by how they are reached: equal descriptions stand at equal places.
+    # Sort both by these hashes, so that equal hashes have equal positions.
     asked, offered = (
         loose[np.argsort(asked_for[loose], kind="stable")],
         loose[np.argsort(reached_by[loose], kind="stable")],
@@ -126,22 +126,22 @@ def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states
 
 
 def _action_map(mdp: FiniteMDP, structure: Structure, distinct_images: Ints, final: _Ends, states: Ints) -> Ints:
-    """K: interchangeable actions go to those that end in the images of their final states, else in their order.
+    """K: interchangeable actions map to actions that end in the images of their final states, otherwise in order.
 
-    Actions that a state does not have go to those that its image does not have, so that K is one to one.
+    Unavailable actions of a state map to unavailable actions of its image, so that K is bijective.
     """
     actions = np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1))
     rows = np.flatnonzero(structure.distinct >= 0)
-    # The distinct action that each pair must be sent to.
+    # The distinct action to which each pair must map.
     to = distinct_images[structure.distinct[rows]]
     own_ends, image_ends = (
         _endings(final, target, len(structure.distinct))[rows] for target in (final.target, states[final.target])
     )
-    # Among interchangeable actions those that end alike are matched, the rest in their order.
+    # Among interchangeable actions, match those with the same final states, the rest in order.
     offered = np.lexsort((rows, own_ends, structure.distinct[rows]))
     asked = np.lexsort((rows, image_ends, to))
     actions.reshape(-1)[rows[asked]] = rows[offered] % mdp.n_actions
-    # Actions that are not available are matched in their order: K_s must be a permutation.
+    # Unavailable actions are matched in order: K_s must be a permutation.
     gone = np.flatnonzero(mdp.acted_in[:, None] & ~mdp.available)
     asked = np.lexsort((gone, states[gone // mdp.n_actions]))
     actions.reshape(-1)[gone[asked]] = gone % mdp.n_actions
@@ -151,20 +151,20 @@ def _action_map(mdp: FiniteMDP, structure: Structure, distinct_images: Ints, fin
 def _uniform(
     mdp: FiniteMDP, structure: Structure, distinct_images: Ints, final: _Ends | None, states: Ints
 ) -> Ints | None:
-    """One permutation of the actions that serves in every counted state, where there is one; else None.
+    """One permutation of the actions that is valid in every counted state; None if there is none.
 
-    Actions that do the same in all states are sent to each other's images in their order, so that maps of several
-    generators compose.
+    Actions that are interchangeable in all states are matched in order, so that the maps of several generators compose.
     """
     if mdp.n_actions > _MOST_COMPARED:
         return None
     shape = (mdp.n_states, mdp.n_actions)
     counted = np.flatnonzero(mdp.acted_in)
     distinct = structure.distinct.reshape(shape)
-    # asked[s, a]: the distinct action that pair (s, a) must go to; offered[s, b]: what action b of the image is.
+    # asked[s, a]: the distinct action to which pair (s, a) must map; offered[s, b]: the distinct action of action b in
+    # the image state.
     asked = np.where(distinct >= 0, distinct_images[distinct], -1)[counted]
     offered = distinct[states[counted]]
-    # fits[a, b]: whether sending a to b serves in every counted state.
+    # fits[a, b]: whether mapping a to b is valid in every counted state.
     fits = (asked[:, :, None] == offered[:, None, :]).all(axis=0)
     # alike[a, b]: whether a and b are interchangeable everywhere.
     alike = (distinct[counted][:, :, None] == distinct[counted][:, None, :]).all(axis=0)
@@ -172,11 +172,11 @@ def _uniform(
         pairs = len(structure.distinct)
         own_ends = _endings(final, final.target, pairs).reshape(shape)
         image_ends = _endings(final, states[final.target], pairs).reshape(shape)
-        # Final states must follow as well.
+        # The map must also respect final states.
         fits &= (image_ends[counted][:, :, None] == own_ends[states[counted]][:, None, :]).all(axis=0)
         alike &= (own_ends[counted][:, :, None] == own_ends[counted][:, None, :]).all(axis=0)
     chosen = np.full(mdp.n_actions, -1, dtype=np.int64)
-    # The k-th of several interchangeable actions takes the k-th action that fits.
+    # The k-th of several interchangeable actions maps to the k-th action that fits.
     for action in range(mdp.n_actions):
         rank = int(alike[action, :action].sum())
         images = np.flatnonzero(fits[action])
@@ -187,7 +187,8 @@ def _uniform(
 
 
 _MOST_COMPARED = 64
-"""Every two actions are compared in every state: 64 of them in 10,000 states take 40 MB."""
+"""Maximum number of actions: all pairs of actions are compared in every state; 64 actions in 10,000 states take 40
+MB."""
 
 
 def _endings(final: _Ends, target: Ints, pairs: int) -> Hashes:
@@ -197,11 +198,11 @@ def _endings(final: _Ends, target: Ints, pairs: int) -> Hashes:
 
 
 def _consistent(mdp: FiniteMDP, final: _Ends, states: Ints, actions: Ints) -> bool:
-    """Whether every pair ends in the images of where its original ends."""
+    """Whether the image of every pair ends in the images of the pair's final states."""
     rows = np.arange(mdp.n_states * mdp.n_actions)
     images = states[rows // mdp.n_actions] * mdp.n_actions + actions.reshape(-1)
     own_ends = _endings(final, final.target, len(rows))
     image_ends = _endings(final, states[final.target], len(rows))
-    # Only pairs that end anywhere have something to compare.
+    # Only pairs with a final state need to be compared.
     led = np.unique(final.pair)
     return bool((own_ends[images[led]] == image_ends[led]).all())

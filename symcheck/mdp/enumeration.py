@@ -1,4 +1,4 @@
-"""Enumerates all reachable states, breadth first, from a function that lists outcomes."""
+"""Enumerates all reachable states breadth first, from a function that lists the outcomes of each pair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcomes = Callable[[Any, int], Iterable[tuple[float, Hashable, float, bool]]]
 
 
 class _Numbering:
-    """States by the order in which they were met."""
+    """States, numbered in order of discovery."""
 
     def __init__(self, limit: int) -> None:
         self.number: dict[Hashable, int] = {}
@@ -25,7 +25,7 @@ class _Numbering:
 
     def __call__(self, state: Hashable) -> int:
         try:
-            # A new state gets the next number; a known one keeps its own.
+            # A new state gets the next number; a known state keeps its number.
             number = self.number.setdefault(state, len(self.number))
         except TypeError as error:
             raise SpecError(
@@ -62,8 +62,8 @@ def enumerate_model(
     going: list[tuple[int, int, float]] = []
     ending: list[tuple[int, int, float]] = []
     rewards: list[float] = []
-    closed: set[int] = set()  # met only as ends: nothing follows them
-    # The list grows while it is walked over: breadth first.
+    closed: set[int] = set()  # states that occur only as final states have no outcomes
+    # The list grows during iteration: breadth first.
     waiting = list(number.number)
     for state in waiting:
         for action in range(actions):
@@ -71,9 +71,9 @@ def enumerate_model(
             for probability, following, reward, terminated in outcomes(state, action):
                 known = len(number.number)
                 target = number(following)
-                # Met for the first time, or so far as an end only.
+                # A new state, or one that was only a final state so far.
                 if target == known or target in closed:
-                    # Ends need no outcomes of their own unless an episode goes on in them elsewhere.
+                    # Final states need no outcomes, unless an episode continues in them elsewhere.
                     (closed.add if terminated else closed.discard)(target)
                     if not terminated:
                         waiting.append(following)
@@ -102,9 +102,9 @@ def _assemble_model(
     gained = np.zeros((states, actions))
     gained[acted] = np.array(rewards).reshape(-1, actions)
     idle = np.setdiff1d(np.arange(states), acted)
-    stay = [(int(s) * actions + a, int(s), 1.0) for s in idle for a in range(actions)]  # absorbing: nothing follows
+    stay = [(int(s) * actions + a, int(s), 1.0) for s in idle for a in range(actions)]  # absorbing: no further outcomes
     shape = (states * actions, states)
-    # Start states given several times weigh more.
+    # A start state that is listed several times has more weight.
     initial = None if seeds is None else np.bincount(seeds, minlength=states) / len(seeds)
     return cls(
         _matrix(going + stay, shape),

@@ -24,7 +24,7 @@ from symcheck.mdp import reading
 from symcheck.mdp.sparse_rows import Csr
 
 ModelT = TypeVar("ModelT", bound="FiniteMDP")
-"""The class that builds itself: `TabularMDP`, or a class of a user's own."""
+"""The class under construction: `TabularMDP` or a user's subclass."""
 
 
 class FiniteMDP:
@@ -58,13 +58,13 @@ class FiniteMDP:
         # Rows of the distribution may sum to less than 1: the rest ends the episode.
         going_on: Floats = np.asarray(distribution.sum(axis=1)).reshape(shape)
         self.available = _read_available(available, shape)
-        # The longest row bounds what rounding adds up to.
+        # The longest row bounds the accumulated rounding error.
         longest = int(np.diff(distribution.indptr).max(initial=0))
         reading.check_sums(going_on + ending, self.available, longest, unit)
         if not self.available.any(axis=1).all():
             state = int(np.flatnonzero(~self.available.any(axis=1))[0])
             raise SpecError(f"expected an action in every state; state {state} has none.", where="available")
-        # Rewards per next state are averaged over outcomes that end as well.
+        # Rewards per next state are averaged over all outcomes, terminations included.
         everything = distribution if ends is None else distribution + ends
         expected = reading.read_rewards(rewards, everything, *shape)
         self.rewards: Floats = np.where(self.available, expected, 0.0)
@@ -80,7 +80,7 @@ class FiniteMDP:
     def _read_ends(value: Any, shape: tuple[int, int]) -> tuple[Csr | None, Floats]:
         if value is None:
             return None, np.zeros(shape)
-        # A (S, A) array of probabilities: it is not known in which state episodes end.
+        # An (S, A) array of probabilities: the final states are unknown.
         if not sparse.issparse(value) and np.shape(value) == shape:
             ending = arrays.to_numpy(value, where="terminations", error=SpecError).astype(np.float64)
             if not ((ending >= 0) & np.isfinite(ending)).all():
@@ -104,12 +104,12 @@ class FiniteMDP:
     def absorbing(self) -> Bools:
         """Absorbing states: every action stays in the state with reward 0. Shape (S,)."""
         rows = np.arange(self.n_states * self.n_actions)
-        # Rows with a single outcome, which is all that a self-loop has.
+        # Rows with a single outcome: a self-loop has only one.
         alone = np.diff(self.transitions.indptr) == 1
         target = np.full(len(rows), -1, dtype=np.int64)
         target[alone] = self.transitions.indices[self.transitions.indptr[:-1][alone]]
         stays = (target == rows // self.n_actions).reshape(self.n_states, self.n_actions)
-        # Nothing moves, nothing is paid: values are 0 in every notation.
+        # The state never changes and the reward is 0, so the value is 0 in both notations.
         idle: Bools = ((stays & (self.rewards == 0.0)) | ~self.available).all(axis=1)
         idle &= (self.termination == 0.0).all(axis=1)
         return idle
@@ -130,12 +130,12 @@ class FiniteMDP:
         order = csgraph.breadth_first_order(graph, hub, return_predecessors=False)
         reached = np.zeros(hub + 1, dtype=np.bool_)
         reached[order] = True
-        # Without the hub.
+        # Drop the hub.
         return reached[:-1]
 
     @cached_property
     def acted_in(self) -> Bools:
-        """States that count for a symmetry: reachable and not absorbing. Shape (S,)."""
+        """The counted states: reachable and not absorbing. Shape (S,)."""
         return self.reachable & ~self.absorbing
 
 

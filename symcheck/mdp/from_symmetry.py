@@ -60,9 +60,9 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
     Raises:
         SpecError: the symmetry does not fit, or an image is not an observation of a state.
     """
-    # Without observations states show their own numbers.
+    # Without observations, the observation of a state is its number.
     shown = np.arange(mdp.n_states) if observations is None else np.asarray(observations)
-    # Observations must tell states apart, or images could not be looked up.
+    # Observations must be distinct, otherwise images could not be looked up.
     if len(shown) != mdp.n_states or len(np.unique(shown, axis=0)) != mdp.n_states:
         raise SpecError(
             f"expected {mdp.n_states} distinct observations, one per state; got {len(shown)} of which "
@@ -80,7 +80,7 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
     states = np.stack([_match_states(shown, bound.observation_batch(word, shown), symmetry.name) for word in words])
     actions = np.empty((len(words), mdp.n_states, mdp.n_actions), dtype=np.int64)
     for index, word in enumerate(words):
-        # K may depend on the state: one action in all states at a time.
+        # K may depend on the state: map one action in all states at a time.
         for action in range(mdp.n_actions):
             chosen = np.full(mdp.n_states, action, dtype=np.int64)
             actions[index, :, action] = np.asarray(bound.action_batch(word, chosen, shown), dtype=np.int64)
@@ -93,14 +93,14 @@ def _bind_symmetry(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.NDArray
     choices = spaces.Discrete(mdp.n_actions)
     if observations is None:
         return symmetry.bind(spaces.Discrete(mdp.n_states), choices)
-    # Any numbers: the space is there for the shape only.
+    # Unbounded: only the shape of the space is used.
     space = spaces.Box(-np.inf, np.inf, observations.shape[1:], np.float64)
     return symmetry.bind(space, choices)
 
 
 def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
-    """The state that each image shows."""
-    # By content: images are computed, and are no objects that were seen before.
+    """The state whose observation equals each image."""
+    # Look up by content: images are newly computed objects.
     table = {_key(observation): state for state, observation in enumerate(shown)}
     numbers = np.array([table.get(_key(observation), -1) for observation in np.asarray(images)], dtype=np.int64)
     if (numbers < 0).any():
@@ -113,6 +113,6 @@ def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
 
 
 def _key(observation: Any) -> bytes:
-    """Equal numbers, equal bytes: signed zeros and dtypes must not tell observations apart; 9 digits count."""
+    """A key that is equal for equal observations: it ignores dtypes and signed zeros, and rounds to 9 decimals."""
     rounded = np.round(np.asarray(observation, dtype=np.float64), 9) + 0.0
     return rounded.tobytes()

@@ -1,4 +1,4 @@
-"""Identifies small groups with textbook groups, and finds their usual generators.
+"""Identifies small groups with textbook groups and finds their usual generators.
 
 A cyclic group has an element of full order; a dihedral group has a cyclic subgroup of index 2 and only involutions
 outside it; in a power of C2 every element but the identity has order 2.
@@ -13,7 +13,7 @@ from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 
 RECOGNISED_UP_TO = 500
-"""Larger groups keep their generators and are named by their order: elements are not listed for a name."""
+"""Maximum order for identification; larger groups keep their generators and are named by their order."""
 
 
 def named_group(generators: Sequence[Element], order: int) -> Group:
@@ -36,11 +36,11 @@ def named_group(generators: Sequence[Element], order: int) -> Group:
         return plain
     elements = plain.elements()
     orders = {g: g.order for g in elements}
-    # An element of the largest order: a generator of a cyclic group, the rotation of a dihedral one.
+    # An element of the largest order generates a cyclic group, or is the rotation of a dihedral group.
     turn = max(elements, key=lambda g: orders[g])
     if orders[turn] == order:
         return _copy_presentation(catalog.cyclic(order) if order > 1 else catalog.trivial(), [turn])
-    # All elements of order 2: elementary abelian.
+    # All non-identity elements have order 2: elementary abelian.
     if max(orders.values()) == 2:
         return Group(list(_independent(elements)), name="C2 x C2" if order == 4 else _power(order), order=order)
     # A cyclic subgroup of index 2 with involutions outside: s r s = r^-1, a dihedral group.
@@ -70,7 +70,7 @@ def _independent(elements: Sequence[Element]) -> list[Element]:
     for g in elements[1:]:
         if g not in spanned:
             basis.append(g)
-            # The span doubles with every independent element.
+            # Each independent element doubles the span.
             spanned |= {g * h for h in spanned}
     return basis
 

@@ -1,6 +1,6 @@
 """Gymnasium's own tables: `P[s][a] = [(probability, next state, reward, terminated), ...]`.
 
-Gymnasium's toy-text environments have one. `symcheck.envs.tables` handles wrappers that change it.
+Gymnasium's toy-text environments have such a table. `symcheck.envs.tables` handles wrappers that change it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_environment(cls: type[ModelT], env: Any, discount: float, kwargs: Mappi
     states, actions = _sizes(made, table)
     rows, columns, probabilities, ended, rewards = _read_outcomes(table, states, actions)
     shape = (states * actions, states)
-    # Outcomes that end are kept apart from those that go on.
+    # Terminating outcomes are stored separately from continuing ones.
     going = ~ended
     transitions = sparse.csr_array((probabilities[going], (rows[going], columns[going])), shape=shape)
     terminations = sparse.csr_array((probabilities[ended], (rows[ended], columns[ended])), shape=shape)
@@ -54,7 +54,7 @@ def _make_target(env: Any, kwargs: Mapping[str, Any]) -> Any:
             ) from error
         except gym.error.Error as error:
             raise TargetError(f"{env!r} cannot be made: {error}", where="env") from error
-    # A factory; environments may be callable too.
+    # A factory; an environment may be callable too.
     made = env() if callable(env) and not isinstance(env, gym.Env) else env
     if not isinstance(made, gym.Env):
         raise TargetError(
@@ -88,9 +88,9 @@ def _require_table(env: Any) -> Mapping[int, Mapping[int, Any]]:
 
 
 def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
-    """States and actions, with every one of them present."""
+    """The numbers of states and actions, after checking that all are present."""
     states = int(getattr(env.observation_space, "n", len(table)))
-    # Without a Discrete space the widest row of the table.
+    # Without a Discrete space, use the widest row of the table.
     actions = int(getattr(env.action_space, "n", max(len(row) for row in table.values())))
     missing = sorted(set(range(states)) - set(table))
     if missing:
@@ -149,7 +149,7 @@ def _read_outcome(outcome: Any, state: int, action: int, states: int) -> tuple[f
 
 
 def _layout(env: Any, states: int) -> Ints | None:
-    """Row and column of each state where the environment is a map of one cell per state."""
+    """Row and column of each state, if the environment is a map with one cell per state."""
     # FrozenLake has nrow and ncol, CliffWalking and Taxi a shape.
     shape = getattr(env, "shape", None) or (getattr(env, "nrow", 0), getattr(env, "ncol", 0))
     if (

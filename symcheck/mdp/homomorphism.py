@@ -73,7 +73,7 @@ class Homomorphism:
     @cached_property
     def blocks(self) -> tuple[Ints, ...]:
         """The states of each abstract state."""
-        # Stable: the states of a block stay in ascending order.
+        # A stable sort keeps the states of a block in ascending order.
         order = np.argsort(self.state_map, kind="stable")
         sizes = np.bincount(self.state_map, minlength=self.abstract_mdp.n_states)
         return tuple(np.split(order, np.cumsum(sizes)[:-1]))
@@ -98,7 +98,7 @@ class Homomorphism:
         Source: van der Pol et al. 2020, equation for the lifted policy, after Ravindran and Barto 2001.
         """
         abstract = solving.read_policy(self.abstract_mdp, policy, where="abstract policy")
-        # -1 marks actions that are not available; any index serves, as their mass is masked.
+        # -1 marks unavailable actions; any index works, because their probability is masked.
         mapped = np.where(self.action_map < 0, 0, self.action_map)
         mass = np.where(self.mdp.available, abstract[self.state_map[:, None], mapped], 0.0)
         # The abstract probability is shared among the actions with the same image.
@@ -147,7 +147,7 @@ class Homomorphism:
         if self.is_exact:
             return 0.0
         optimal = solving.value_iteration(self.abstract_mdp).values
-        # Ending has value 0, which belongs to the span wherever an episode can end.
+        # Termination has value 0, so the span includes 0 if an episode can end.
         ends = bool((self.mdp.termination > 0).any())
         low, high = float(optimal.min()), float(optimal.max())
         span = max(high, 0.0) - min(low, 0.0) if ends else high - low
@@ -192,8 +192,8 @@ class Homomorphism:
 
 
 EXACT_DISTRIBUTION = 1e-9
-"""L1 distances of distributions that count as rounding: up to 100 times the rounding of adding up a distribution of
-10,000 outcomes (`value_classes.ROUNDING`), which is how many blocks' worth of it a long distribution can gather."""
+"""Largest L1 distance of distributions that counts as rounding: 100 times `value_classes.ROUNDING`, because the
+rounding of many blocks adds up."""
 
 
 def exact_reward_error(mdp: FiniteMDP) -> float:
@@ -233,13 +233,13 @@ def from_maps(
             f"{action_map.shape}.",
             where="homomorphism",
         )
-    # Abstract actions are numbered inside each block: `wide` is the largest number of them.
+    # Abstract actions are numbered within each block; `wide` is the largest number of actions of a block.
     blocks, wide = int(state_map.max()) + 1, int(action_map.max()) + 1
     pairs = np.flatnonzero(mdp.available.reshape(-1))
     # The abstract pair of every pair, as a row number.
     image = state_map[pairs // actions] * wide + action_map.reshape(-1)[pairs]
     available = _match_actions(state_map, image, pairs // actions, blocks, wide)
-    # The average over all pairs with one image.
+    # The average over all pairs with the same image.
     weights = 1.0 / np.bincount(image, minlength=blocks * wide)[image]
     # average is (abstract pairs, pairs), onto is (states, blocks).
     average = sparse.csr_array((weights, (image, np.arange(len(pairs)))), shape=(blocks * wide, len(pairs)))
@@ -248,7 +248,7 @@ def from_maps(
     ends, rewards = mdp.termination.reshape(-1)[pairs], mdp.rewards.reshape(-1)[pairs]
     abstract_distributions = sparse.csr_array(average @ distributions)
     abstract_ends, abstract_rewards = average @ ends, average @ rewards
-    # Each pair against the average of its class.
+    # Compare each pair with the average of its class.
     gaps = _distances(
         distributions - abstract_distributions[image], ends - abstract_ends[image], _worthless(mdp, state_map, blocks)
     )
@@ -258,25 +258,25 @@ def from_maps(
 
 
 def _worthless(mdp: FiniteMDP, state_map: Ints, blocks: int) -> Bools:
-    """Blocks of absorbing states alone: what they say is that the episode has ended."""
-    # One state that counts makes the block's value matter.
+    """Whether each block consists of absorbing states only, so that reaching it is equivalent to termination."""
+    # A block with one non-absorbing state has a value.
     only = np.ones(blocks, dtype=np.bool_)
     only[state_map[~mdp.absorbing]] = False
     return only
 
 
 def _distances(distributions: sparse.csr_array[np.float64], ends: Floats, worthless: Bools) -> Floats:
-    """L1 norms of differences of distributions over blocks, those in which nothing follows counted with the end."""
+    """L1 norms of differences of distributions over blocks; blocks of absorbing states are counted as termination."""
     going: Floats = np.asarray(abs(distributions[:, np.flatnonzero(~worthless)]).sum(axis=1)).reshape(-1)
-    # Absorbing blocks and ends proper are two notations of one thing.
+    # Absorbing blocks and terminations are equivalent notations.
     ended = np.asarray(distributions[:, np.flatnonzero(worthless)].sum(axis=1)).reshape(-1) + ends
     distances: Floats = going + np.abs(ended)
     return distances
 
 
 def _match_actions(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:
-    """Which abstract actions each block has; refuses blocks whose states do not all have them."""
-    # Each (state, abstract pair) once, however many actions map there.
+    """The abstract actions of each block. Rejects blocks whose states differ in their abstract actions."""
+    # List each (state, abstract pair) once, however many actions map to it.
     have = np.unique(np.stack([owner, image]), axis=1)
     per_image = np.bincount(have[1], minlength=blocks * wide).reshape(blocks, wide)
     size = np.bincount(state_map, minlength=blocks)
@@ -299,9 +299,9 @@ def _abstract(
     available: Bools,
     state_map: Ints,
 ) -> FiniteMDP:
-    """The abstract MDP; averages of distributions are distributions up to rounding, which is divided out."""
+    """The abstract MDP. Averages of distributions are normalised to remove rounding."""
     shape = available.shape
-    # Distributions and ends together sum to 1 for a true pair, to 0 for one that is not available.
+    # Transitions and terminations sum to 1 for an available pair, and to 0 for an unavailable one.
     total = np.asarray(distributions.sum(axis=1)).reshape(-1) + ends
     scale = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
     initial = None if mdp.initial is None else np.bincount(state_map, weights=mdp.initial, minlength=shape[0])
@@ -335,7 +335,7 @@ def ranked_in_blocks(block: Ints, classes: Ints) -> Ints:
     order = np.argsort(owner, kind="stable")
     sizes = np.bincount(owner)
     rank = np.empty_like(owner)
-    # The place of a class among the classes of its block.
+    # The index of a class among the classes of its block.
     rank[order] = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     result = np.full(len(flat), -1, dtype=np.int64)
     result[pairs] = rank[numbered]

@@ -1,4 +1,4 @@
-"""The minimal homomorphism: coarsest partition, action maps from matching descriptions, verified on the arrays."""
+"""The minimal homomorphism: coarsest partition, and action maps from matching descriptions, verified on the arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.refinement import Partition, coarsest_partition
 from symcheck.mdp.sparse_rows import renumber
 
-_ATTEMPTS = 3  # each with other hash functions; one fails with a probability below 1e-6 for a million pairs
+# number of attempts, each with new hash functions; one attempt fails with probability below 1e-6 for a million pairs
+_ATTEMPTS = 3
 
 
 def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorphism:
@@ -20,10 +21,10 @@ def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorph
         raise SpecError(f"expected a finite number of at least 0, got {tolerance!r}.", where="tolerance")
     origin = "coarsest partition" if tolerance == 0 else f"partition refinement with tolerance {tolerance:g}"
     for salt in range(_ATTEMPTS):
-        # Seven salts are used inside one attempt: the next one shares none.
+        # One attempt uses seven salts, so the next attempt shares none of them.
         partition = coarsest_partition(mdp, tolerance=tolerance, salt=7 * salt)
         homomorphism = from_maps(mdp, partition.state, action_classes(mdp, partition), origin=origin)
-        # Only exact partitions can be refuted by the numbers; a tolerance is an approximation by intent.
+        # Only an exact partition can be refuted by the arrays; with a tolerance, deviations are expected.
         if tolerance > 0 or homomorphism.is_exact:
             return homomorphism
     raise SymcheckError(

@@ -19,9 +19,9 @@ from symcheck.mdp.finite import FiniteMDP
 if TYPE_CHECKING:
     from symcheck_reports.homomorphism_model import HomomorphismModel, Matching
 
-_MOST_SOLVED = 2_000  # abstract states whose optimal values a page computes, in under a second
-_MOST_AS_GRAPH = 40  # as the page's
-_MOST_BLOCKS, _MOST_STATES = 4, 8  # of the tables that show how actions are matched
+_MOST_SOLVED = 2_000  # maximum number of abstract states for which a page computes optimal values, in under a second
+_MOST_AS_GRAPH = 40  # the same limit as the page's
+_MOST_BLOCKS, _MOST_STATES = 4, 8  # limits of the tables that show how actions are matched
 
 
 class Drawn(Protocol):
@@ -84,7 +84,7 @@ def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismMo
     """
     from symcheck_reports.homomorphism_model import HomomorphismModel
 
-    # Optimal values need a discount below 1, and must not keep a notebook waiting.
+    # Optimal values need a discount below 1, and must be computed quickly enough for a notebook.
     solvable = h.mdp.discount < 1.0 and h.abstract_mdp.n_states <= _MOST_SOLVED
     return HomomorphismModel(
         target=target,
@@ -94,7 +94,7 @@ def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismMo
         abstract_pairs=int(h.abstract_mdp.available.sum()),
         idle=(~h.mdp.acted_in).tolist(),
         edges=_transition_edges(h.abstract_mdp),
-        # Laid out states are drawn on their map instead.
+        # States with a layout are drawn on their map instead.
         state_edges=_transition_edges(h.mdp) if h.mdp.layout is None and h.mdp.n_states <= _MOST_AS_GRAPH else [],
         matchings=_matchings(h),
         place=None if h.mdp.layout is None else [(int(r), int(c)) for r, c in h.mdp.layout],
@@ -129,7 +129,7 @@ def render_frame(h: Drawn) -> str:
 
 
 def save(h: Drawn, path: str | Path, *, target: str = "MDP") -> Path:
-    """Write the page, whole or not at all.
+    """Write the page atomically.
 
     Raises:
         SymcheckError: the folder does not exist or cannot be written.
@@ -143,20 +143,20 @@ def _transition_edges(mdp: FiniteMDP) -> list[tuple[int, int, float]]:
     source, target = entries.row // mdp.n_actions, entries.col
     largest: dict[tuple[int, int], float] = {}
     for s, t, p in zip(source.tolist(), target.tolist(), entries.data.tolist(), strict=True):
-        # Self-loops would hide the picture and say nothing about symmetry.
+        # Self-loops would clutter the picture and carry no information about symmetry.
         if s != t:
             largest[(s, t)] = max(largest.get((s, t), 0.0), p)
     return [(s, t, p) for (s, t), p in sorted(largest.items())]
 
 
 def _matchings(h: Drawn) -> list[Matching]:
-    """The first blocks of several states that are acted in, each with a few of its states."""
+    """The first non-absorbing blocks of several states, each with a few of its states."""
     from symcheck_reports.homomorphism_model import Matching
 
     matchings: list[Matching] = []
     for block, states in enumerate(h.blocks):
         acted = states[h.mdp.acted_in[states]]
-        # A block of a single state has nothing to match.
+        # In a block with a single state there is nothing to match.
         if len(acted) > 1 and len(matchings) < _MOST_BLOCKS:
             shown = acted[:_MOST_STATES].tolist()
             width = int(h.abstract_mdp.available[block].sum())

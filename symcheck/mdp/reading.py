@@ -37,13 +37,13 @@ def read_distributions(value: Any, where: str) -> tuple[Csr, int, int, float]:
     if sparse.issparse(value):
         rows = _stacked_sparse(value, where)
     elif isinstance(value, list | tuple) and value and all(sparse.issparse(item) for item in value):
-        # One matrix per action, as many toolboxes have it.
+        # One matrix per action, the format of many toolboxes.
         rows = _one_per_action(value, where)
     else:
         rows = _dense(value, where)
     matrix, states, actions, unit = rows
     matrix = sparse.csr_array(matrix, dtype=np.float64)
-    # Duplicates add up first: two entries of one place are one probability.
+    # Add duplicates first: two entries at the same position form one probability.
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     _check_entries(matrix, actions, where)
@@ -67,14 +67,14 @@ def _one_per_action(value: Sequence[Any], where: str) -> tuple[Any, int, int, fl
         raise SpecError(f"expected one square matrix per action, got shapes {shapes}.", where=where)
     states, actions = shapes[0][0], len(value)
     stacked = sparse.vstack([sparse.csr_array(distribution) for distribution in value]).tocsr()
-    # From action by action to state by state: row s * actions + a.
+    # Reorder rows from action-major to state-major: row s * actions + a.
     by_state = np.arange(states * actions).reshape(actions, states).T.reshape(-1)
     return stacked[by_state], states, actions, max(_unit(distribution.dtype) for distribution in value)
 
 
 def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
     array = arrays.to_numpy(value, where=where, error=SpecError)
-    # (actions, states, states) is recognised unless both readings fit.
+    # (actions, states, states) is recognised if the shape is unambiguous.
     if array.ndim == 3 and array.shape[1] == array.shape[2] != array.shape[0]:  # one square matrix per action
         array = array.transpose(1, 0, 2)
     if array.ndim != 3 or array.shape[0] != array.shape[2] or array.size == 0:
@@ -89,7 +89,7 @@ def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
 
 
 def _unit(dtype: Any) -> float:
-    # bfloat16 and float64 fall back on float64's unit.
+    # bfloat16 and float64 use the unit of float64.
     return _EPS.get(np.dtype(dtype).str[1:], float(np.finfo(np.float64).eps))
 
 
@@ -113,7 +113,7 @@ def _count_others(count: int) -> str:
 
 
 def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> None:
-    """Refuse distributions that do not sum to one.
+    """Reject distributions that do not sum to one.
 
     Args:
         total: probability of each pair's outcomes, terminations included, shape (states, actions).
@@ -134,14 +134,14 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
             remedy="Give the pair a distribution, or say which actions exist where: available=array of booleans "
             "(states, actions).",
         )
-    # Each probability is rounded once and the sum once for each term: at least 64 units so that decimals pass, and
-    # 1e-12 for probabilities that were themselves added up, as from thousands of samples.
+    # Each probability is rounded once, and the sum once per term. The tolerance is at least 64 units, for decimal
+    # input, and at least 1e-12, for probabilities that are sums themselves, such as those from thousands of samples.
     # Unavailable pairs must sum to 0.
     off = np.abs(total - available)
     wrong = ~(off <= max(unit * max(64, longest), 1e-12))
     if not wrong.any():
         return
-    # The worst row is named.
+    # The message names the worst row.
     state, action = np.unravel_index(int(np.argmax(np.where(wrong, off, -1.0))), off.shape)
     excess = float(total[state, action] - available[state, action])
     expected = 1 if available[state, action] else 0
@@ -160,7 +160,7 @@ def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Fl
 
     Args:
         value: an array (states, actions), or (states, actions, states) with a reward for each next state.
-        distribution: distributions of all outcomes, ends included, (states * actions, states).
+        distribution: distributions of all outcomes, terminations included, (states * actions, states).
         states: their number.
         actions: the number of actions.
 
@@ -209,7 +209,7 @@ def read_initial(value: Any, states: int) -> Floats | None:
     """
     if value is None:
         return None
-    # A single state to start in.
+    # A single start state.
     if np.ndim(value) == 0:
         state = int(value)
         if not 0 <= state < states:

@@ -31,8 +31,8 @@ class Partition:
 
     Attributes:
         state: the block of each state, (S,), numbered by its lowest state.
-        pair: a description of each pair, (S * A,); pairs of one block are matched when theirs are equal.
-        rounds: how often blocks were split.
+        pair: a description of each pair, (S * A,); pairs of one block are matched if their descriptions are equal.
+        rounds: number of rounds in which blocks were split.
     """
 
     state: Ints
@@ -45,7 +45,8 @@ def coarsest_partition(mdp: FiniteMDP, *, tolerance: float = 0.0, salt: int = 0)
 
     Args:
         mdp: the MDP.
-        tolerance: rewards, and probabilities of blocks, that differ by at most this count as equal; 0 is rounding.
+        tolerance: rewards, and probabilities of blocks, that differ by at most this count as equal; 0 allows rounding
+            only.
         salt: chooses the hash functions.
 
     Returns:
@@ -68,14 +69,14 @@ class _Refinement:
         self._indptr = distribution.indptr.astype(np.int64)
         self._columns = distribution.indices.astype(np.int64)
         self._values: Floats = distribution.data
-        # Which pairs lead to a state: only their descriptions change when its block does.
+        # The pairs that lead to each state: only their descriptions change if its block changes.
         self._into = _predecessors(distribution)
         self._classes = ValueClasses(max(tolerance, ROUNDING), chained=tolerance == 0.0)
         self._reward = _reward_hashes(mdp, tolerance, salt)
         self._available = mdp.available.reshape(-1)
         self.pair: Hashes = np.zeros(len(self._reward), dtype=np.uint64)
         self.block: Ints = np.zeros(mdp.n_states, dtype=np.int64)
-        # Space for as many blocks as there are states; grown where names run out.
+        # Space for as many blocks as there are states; it grows if more names are needed.
         self._size = np.zeros(mdp.n_states, dtype=np.int64)
         self._size[0] = mdp.n_states
         self._shared: Hashes = np.zeros(mdp.n_states, dtype=np.uint64)  # the description that a block's states share
@@ -86,7 +87,7 @@ class _Refinement:
         pairs = np.flatnonzero(self._available)
         rounds = 0
         while len(states):
-            # Only pairs that lead to a moved state are described anew.
+            # Only pairs that lead to a state in a renamed block are described again.
             self.pair[pairs] = self._describe_pairs(pairs)
             moved = self._split(states, self._state_hashes(states))
             pairs = self._leading_to(moved)
@@ -97,7 +98,7 @@ class _Refinement:
     def _describe_pairs(self, pairs: Ints) -> Hashes:
         """Reward and distribution over blocks of some pairs, hashed."""
         entries, pointers = gather_rows(self._indptr, pairs)
-        # Probabilities of equal blocks are added up first, then classed: 1/3 + 1/3 is 2/3.
+        # Add up the probabilities of equal blocks before classifying them: 1/3 + 1/3 equals 2/3.
         where, key_of, total = self._block_distribution(entries, pointers)
         terms = hash_pairs(key_of, self._classes.of(total), self._salt)
         starts = np.searchsorted(where, np.arange(len(pairs) + 1))
@@ -120,10 +121,10 @@ class _Refinement:
         """The set of the descriptions of each state's actions, hashed."""
         actions = self._mdp.n_actions
         pairs = (states[:, None] * actions + np.arange(actions)).reshape(-1)
-        # Actions that are not available count as no description: 0.
+        # Unavailable actions have no description: 0.
         kept = np.where(self._available[pairs], self.pair[pairs], np.uint64(0)).reshape(len(states), actions)
         kept.sort(axis=1)
-        # A set, not a multiset: equal actions of one state count once.
+        # A set, not a multiset: equal actions of a state count once.
         fresh = np.ones(kept.shape, dtype=np.bool_)
         fresh[:, 1:] = kept[:, 1:] != kept[:, :-1]
         fresh &= kept != 0
@@ -131,7 +132,7 @@ class _Refinement:
         return total
 
     def _split(self, states: Ints, described: Hashes) -> Ints:
-        """Give every group of touched states that differs from the rest of its block a name of its own."""
+        """Give every group of touched states that differs from the rest of its block a new name."""
         block = self.block[states]
         # Sorted by block, then by description: groups are runs.
         order = np.lexsort((described, block))
@@ -148,7 +149,7 @@ class _Refinement:
         names = np.full(len(start), -1, dtype=np.int64)
         names[leaving] = self._count + np.arange(len(leaving))
         self._grow(self._count + len(leaving))
-        # Sizes move with the states.
+        # Update the block sizes.
         np.subtract.at(self._size, owner[leaving], size[leaving])
         self._size[names[leaving]] = size[leaving]
         self._shared[names[leaving]] = shared[leaving]
@@ -159,12 +160,12 @@ class _Refinement:
         return changed
 
     def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
-        """Which groups keep their block's name: those like its untouched part, or the largest where all are touched."""
+        """Which groups keep their block's name: those equal to its untouched part, or the largest if there is none."""
         begins = np.concatenate([[True], owner[1:] != owner[:-1]])  # groups come sorted by their block
-        # How many states of the block were touched in all.
+        # The number of touched states of the block.
         touched = np.add.reduceat(size, np.flatnonzero(begins))[np.cumsum(begins) - 1]
         whole = touched == self._size[owner]
-        # States that were not touched share one description; a group like them stays with them.
+        # Untouched states share one description; a group with the same description keeps their block.
         like_the_rest = ~whole & (shared == self._shared[owner])
         by_size = np.lexsort((-size, owner))
         largest = np.zeros(len(owner), dtype=np.bool_)
@@ -174,7 +175,7 @@ class _Refinement:
 
     def _grow(self, needed: int) -> None:
         if needed > len(self._size):
-            # At least doubled: growing costs constant time per name.
+            # Grow by a factor of at least two: amortised constant time per name.
             more = max(needed, 2 * len(self._size)) - len(self._size)
             self._size = np.concatenate([self._size, np.zeros(more, dtype=np.int64)])
             self._shared = np.concatenate([self._shared, np.zeros(more, dtype=np.uint64)])
@@ -186,7 +187,7 @@ class _Refinement:
 
 
 def _predecessors(distribution: Csr) -> tuple[Ints, Ints]:
-    """For each state the pairs that lead to it, as pointers and pairs."""
+    """The pairs that lead to each state, as pointers and pairs."""
     turned = sparse.csc_array(distribution)
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int64)
 
@@ -194,14 +195,14 @@ def _predecessors(distribution: Csr) -> tuple[Ints, Ints]:
 def _reward_hashes(mdp: FiniteMDP, tolerance: float, salt: int) -> Hashes:
     flat = mdp.rewards.reshape(-1)
     scale = float(np.abs(flat).max(initial=0.0))
-    # Relative to the largest reward; `tiny` keeps the width above 0 where all rewards are 0.
+    # Relative to the largest reward; `tiny` keeps the width positive if all rewards are 0.
     width = max(tolerance, ROUNDING * max(scale, np.finfo(np.float64).tiny))
     return mix_bits(ValueClasses(width, chained=tolerance == 0.0).of(flat), salt + 3)
 
 
 def _unique(numbers: Ints, limit: int) -> Ints:
-    """Sorted distinct numbers below `limit`: by sorting few, by marking many."""
-    # Sixteen: sorting n numbers costs about that many times a pass over the marks.
+    """The sorted distinct numbers below `limit`: by sorting if there are few, by marking if there are many."""
+    # Sorting n numbers costs about sixteen times as much as a pass over n marks.
     if len(numbers) * 16 < limit:
         return np.unique(numbers)
     marked = np.zeros(limit, dtype=np.bool_)

@@ -45,12 +45,12 @@ def count_model(
     visits = np.bincount(pair, minlength=n_states * n_actions)
     available, idle = _available(visits.reshape(n_states, n_actions), following, ended, unseen)
     shape = (n_states * n_actions, n_states)
-    # States that are never acted in get one action that stays: rows need a distribution.
+    # States in which no action was sampled get one action that stays: every row needs a distribution.
     alone = np.flatnonzero(idle)
     going = _frequencies(
         np.concatenate([pair[~ended], alone * n_actions]), np.concatenate([following[~ended], alone]), visits, shape
     )
-    # Mean rewards; pairs never seen have a sum of 0.
+    # Mean rewards; unsampled pairs have a sum of 0.
     total = np.bincount(pair, weights=gained, minlength=n_states * n_actions)
     model = cls(
         going,
@@ -65,7 +65,7 @@ def count_model(
 
 
 def _frequencies(rows: Ints, columns: Ints, visits: Ints, shape: tuple[int, int]) -> Any:
-    """How often each entry occurs, divided by how often its row was seen."""
+    """The relative frequency of each entry within its row."""
     counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
     return sparse.csr_array(sparse.diags_array(1.0 / np.maximum(visits, 1)) @ counts)
 
@@ -94,12 +94,12 @@ def _read_size(given: int | None, largest: int, name: str) -> int:
 
 
 def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[Any, Any]:
-    """Pairs that can be chosen; and states that were never acted in, which get one action that stays for nothing."""
+    """The available pairs, and the states without samples. These get one action that stays with reward 0."""
     if unseen not in ("refuse", "unavailable"):
         raise SpecError(f"expected 'refuse' or 'unavailable', got {unseen!r}.", where="unseen")
     idle = visits.sum(axis=1) == 0
     live = np.zeros(len(visits), dtype=np.bool_)
-    # Ended samples do not require that their last state is acted in.
+    # The last state of a terminated sample needs no sampled action.
     live[following[~ended]] = True
     dangling = np.flatnonzero(idle & live)
     if len(dangling):
@@ -108,7 +108,7 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
             where="from_samples",
             remedy="Sample actions there too, or mark transitions to them as terminated.",
         )
-    # Pairs of states that are acted in, never sampled.
+    # Unsampled pairs of states in which other actions were sampled.
     gaps = np.argwhere((visits == 0) & ~idle[:, None])
     if len(gaps) and unseen == "refuse":
         state, action = gaps[0]

@@ -1,4 +1,4 @@
-"""Automorphisms by refinement and backtracking, for small MDPs and machines without igraph.
+"""Automorphism search by refinement and backtracking, for small MDPs and installations without igraph.
 
 Colours of states are refined until they are stable. If all states have different colours, the group is trivial.
 Otherwise one state of a cell gets a colour of its own, colours are refined again, and so on until all differ; these
@@ -24,12 +24,12 @@ from symcheck.mdp.sparse_rows import hash_pairs, mix_bits, row_of_entry, row_sum
 from symcheck.mdp.structure import Structure
 
 BUDGET = 20_000
-"""Most colourings that are refined; a few milliseconds each for hundreds of states."""
+"""Maximum number of colour refinements; each takes a few milliseconds for hundreds of states."""
 
 
 @dataclass
 class _Level:
-    """One level of the base: the state singled out, its rivals, and the colours that follow."""
+    """One level of the base: the individualised state, the other states of its cell, and the refined colours."""
 
     state: int
     cell: Ints
@@ -37,7 +37,7 @@ class _Level:
 
 
 class _Colouring:
-    """Refinement of colours: an isomorphism-invariant function of the colours it starts from."""
+    """Colour refinement: an isomorphism-invariant function of the initial colours."""
 
     def __init__(self, structure: Structure) -> None:
         self._s = structure
@@ -50,7 +50,7 @@ class _Colouring:
         self.spent = 0
 
     def refine(self, colours: Hashes) -> Hashes:
-        """Colours that no further look at neighbours splits."""
+        """The stable colours: no further refinement by neighbours splits them."""
         self.spent += 1
         if self.spent > BUDGET:
             raise SymcheckError(
@@ -58,7 +58,7 @@ class _Colouring:
                 where="automorphism_group",
                 remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
             )
-        # The number of colours grows until nothing more can be distinguished.
+        # Refine until the number of colours stops growing.
         count = len(np.unique(colours))
         while True:
             colours = self._recolour(colours)
@@ -70,10 +70,10 @@ class _Colouring:
     def _recolour(self, colours: Hashes) -> Hashes:
         s = self._s
         outgoing = row_sums(hash_pairs(colours[s.columns], s.weights), s.indptr)
-        # An action's colour: its own, where it leads, and its state's.
+        # An action's new colour combines its own colour, the colours of its next states, and that of its state.
         action = mix_bits(s.colour + outgoing + mix_bits(colours[s.owner], 8), 9)
         chosen = row_sums(mix_bits(action, 10), self._owned)
-        # States are told apart by what leads to them as well.
+        # Incoming transitions distinguish states too.
         arriving = hash_pairs(action[self._action_of_entry], s.weights, 11)[self._incoming]
         return mix_bits(colours + chosen + mix_bits(row_sums(arriving, self._in_pointers), 12), 13)
 
@@ -91,12 +91,12 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
         SymcheckError: the search exceeded its budget.
     """
     colouring = _Colouring(structure)
-    # Before anything is singled out: colours every automorphism keeps.
+    # Colours before individualisation: every automorphism preserves them.
     first = colouring.refine(structure.state_colour)
     levels = _base(colouring, first)
     generators: list[Ints] = []
     order = 1
-    # From the bottom of the base upwards, as in Schreier-Sims: stabilisers first.
+    # From the deepest level upwards, as in Schreier-Sims: stabilisers first.
     for depth in reversed(range(len(levels))):
         before = levels[depth - 1].colours if depth else first
         order *= _widen(structure, colouring, levels, depth, before, generators)
@@ -105,7 +105,7 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
 
 def _base(colouring: _Colouring, colours: Hashes) -> list[_Level]:
     levels = []
-    # Discrete colours end the base: every state is told apart.
+    # The base is complete if every state has its own colour.
     while (cell := _smallest_cell(colours)) is not None:
         state = int(cell[0])
         colours = colouring.refine(_single_out(colours, state))
@@ -114,7 +114,10 @@ def _base(colouring: _Colouring, colours: Hashes) -> list[_Level]:
 
 
 def _smallest_cell(colours: Hashes) -> Ints | None:
-    """The states of the smallest cell of two and more; ties go to the smallest colour, whatever the numbering."""
+    """The states of the smallest cell with at least two states.
+
+    Among equal sizes, the smallest colour is chosen, so that the choice does not depend on the numbering.
+    """
     values, counts = np.unique(colours, return_counts=True)
     several = counts > 1
     if not several.any():
@@ -138,12 +141,12 @@ def _widen(
     before: Hashes,
     generators: list[Ints],
 ) -> int:
-    """Find what this level's base state can be sent to while all base states above it stay; the size of its orbit."""
+    """Find all images of this level's base state that fix the base states above; return the size of its orbit."""
     level = levels[depth]
     hopeless: set[int] = set()
     for candidate in level.cell.tolist():
         orbit = orbit_of(level.state, generators)
-        # Images that known generators reach need no search; neither do orbits of failures.
+        # Images under known generators need no search; nor do the orbits of failed candidates.
         if candidate in orbit or candidate in hopeless:
             continue
         automorphism = _descend(structure, colouring, levels, depth, before, candidate)
@@ -157,20 +160,20 @@ def _widen(
 def _descend(
     structure: Structure, colouring: _Colouring, levels: list[_Level], depth: int, before: Hashes, candidate: int
 ) -> Ints | None:
-    """An automorphism that sends the base state of this level to `candidate`, given the choices above; or None."""
+    """An automorphism that maps this level's base state to `candidate` and fixes those above; None if there is none."""
     colours = colouring.refine(_single_out(before, candidate))
     target = levels[depth].colours
     base_order, image_order = np.argsort(target), np.argsort(colours)
-    # Different multisets of colours: no automorphism of this kind.
+    # Different multisets of colours: no such automorphism exists.
     if (target[base_order] != colours[image_order]).any():
         return None
-    # All states are told apart: equal colours name images.
+    # Every state has its own colour: equal colours determine the images.
     if depth + 1 == len(levels):
         images = np.empty(len(colours), dtype=np.int64)
         images[base_order] = image_order
-        # Colours are hashes: the map is verified on the structure itself.
+        # Colours are hashes, so verify the map on the structure itself.
         return images if structure.action_images(images) is not None else None
-    # States that the next base state can be sent to.
+    # Candidate images of the next base state.
     chosen = colours == target[levels[depth + 1].state]
     for following in np.flatnonzero(chosen).tolist():
         automorphism = _descend(structure, colouring, levels, depth + 1, colours, following)

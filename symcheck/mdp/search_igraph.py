@@ -1,4 +1,4 @@
-"""Automorphisms through igraph (BLISS): the MDP as a graph whose vertices are coloured.
+"""Automorphism search by igraph (BLISS): the MDP as a graph with coloured vertices.
 
 Three kinds of vertices: states; distinct actions, joined to their state; and for every action one vertex per
 probability, joined to the action and to all states that have it. Colours encode the kind of vertex, the reward and
@@ -43,7 +43,7 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
         raise MissingExtraError("discover", needed_for="automorphism_group(method='igraph')") from error
     states, actions = len(structure.states), len(structure.owner)
     edges, outcome_weight = _edges(structure)
-    # States, actions and outcomes never share a colour.
+    # States, actions and outcomes have disjoint colours.
     colours = np.concatenate(
         [
             renumber(structure.state_colour),
@@ -63,13 +63,13 @@ def _edges(structure: Structure) -> tuple[Ints, Ints]:
     """The edges, (edges, 2), and the probability class of each outcome vertex."""
     states, actions = len(structure.states), len(structure.owner)
     action = row_of_entry(structure.indptr)
-    # One outcome vertex per (action, weight): equal probabilities share it.
+    # One outcome vertex per (action, weight): equal probabilities share a vertex.
     wide = int(structure.weights.max(initial=0)) + 1
     key = action * wide + structure.weights
     distinct, outcome = np.unique(key, return_inverse=True)
     outcome = outcome.reshape(-1) + states + actions
     outcomes = np.arange(len(distinct)) + states + actions
-    # States to their actions, actions to their outcome vertices, those to next states.
+    # Edges from states to their actions, from actions to outcome vertices, and from those to next states.
     acting = np.stack([structure.owner, np.arange(actions) + states], axis=1)
     having = np.stack([distinct // wide + states, outcomes], axis=1)
     leading = np.stack([outcome, structure.columns], axis=1)
@@ -77,7 +77,7 @@ def _edges(structure: Structure) -> tuple[Ints, Ints]:
 
 
 def _order(counted: float, generators: list[Ints]) -> int:
-    """Igraph counts in floating point: exact up to 2^53, beyond that Schreier-Sims counts again."""
+    """The order of the group: igraph's floating-point count up to 2^53, above that by Schreier-Sims."""
     if counted < 2**53:
         return round(counted)
     from symcheck.groups import large

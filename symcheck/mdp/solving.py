@@ -23,9 +23,9 @@ from symcheck.errors import OptionError, SpecError
 from symcheck.mdp.finite import FiniteMDP
 
 _SOLVED_DENSE = 1_500
-"""Up to so many states a dense solve takes under a second."""
+"""Maximum number of states for a dense solve, which then takes under a second."""
 _SOLVED_DIRECTLY = 20_000
-"""Up to so many states a sparse factorisation is tried; fill-in of random distributions is quadratic."""
+"""Maximum number of states for a sparse factorisation; the fill-in of random distributions is quadratic."""
 
 
 class Solution(NamedTuple):
@@ -69,7 +69,7 @@ def q_values(mdp: FiniteMDP, values: npt.ArrayLike) -> Floats:
     if v.shape != (mdp.n_states,):
         raise SpecError(f"expected one value per state, shape ({mdp.n_states},), got {v.shape}.", where="values")
     backed = mdp.rewards + mdp.discount * (mdp.transitions @ v).reshape(mdp.rewards.shape)
-    # Actions that are not available never win a maximum.
+    # Unavailable actions are never the maximum.
     return np.where(mdp.available, backed, -np.inf)
 
 
@@ -110,7 +110,7 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
         change = float(np.abs(improved - values).max())
         values = improved
         if change * factor <= target:
-            # Without discounting a small change bounds nothing.
+            # Without discounting, a small change gives no bound.
             bound = change * factor if mdp.discount < 1.0 else math.inf
             final = q_values(mdp, values)
             return Solution(values, final, final.argmax(axis=1), sweep, bound)
@@ -122,11 +122,11 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
 
 
 def _attainable(tolerance: float, scale: float, discount: float) -> float:
-    """The distance asked for, but not below what rounding of values of this size leaves (four units, discounted up)."""
+    """The requested distance, but at least the rounding error of values of this size (four units over the horizon)."""
     if not tolerance > 0:
         raise OptionError(f"expected a number above 0, got {tolerance!r}.", where="tolerance")
     horizon = 1.0 / (1.0 - discount) if discount < 1.0 else 1.0
-    # Rounding of a backup, carried on over the horizon, and once more for the residual.
+    # Rounding of a backup, accumulated over the horizon, and once more for the residual.
     return max(tolerance * scale, 4 * float(np.finfo(np.float64).eps) * scale * horizon * horizon)
 
 
@@ -184,13 +184,13 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
     """
     if mdp.discount == 1.0:
         raise OptionError("policy iteration needs a discount below 1.", where="discount", remedy="Use value_iteration.")
-    # Greedy for the rewards alone: a start better than an arbitrary policy.
+    # Start with the policy that is greedy for the immediate rewards.
     policy = q_values(mdp, np.zeros(mdp.n_states)).argmax(axis=1)
     states = np.arange(mdp.n_states)
     for rounds in range(1, max_iterations + 1):
         values = evaluate_policy(mdp, policy)
         backed = q_values(mdp, values)
-        # An action is better when it is so by more than the rounding of the solve; otherwise ties cycle for ever.
+        # An action is better only if the gain exceeds the rounding of the solve; otherwise ties would cycle forever.
         margin = 1e-12 * max(1.0, float(np.abs(values).max()))
         better = backed.max(axis=1) > backed[states, policy] + margin
         if not better.any():
@@ -233,7 +233,7 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
             where=where,
         )
     probabilities = array.astype(np.float64)
-    # Softmax in float32 is off by a few of its rounding units, 1.2e-7, for each action.
+    # A float32 softmax has an error of a few rounding units (1.2e-7) per action.
     off = np.abs(probabilities.sum(axis=1) - 1.0)
     if not (off <= 1e-6).all() or not (probabilities >= 0).all():
         raise SpecError(
@@ -268,7 +268,7 @@ def _solve_linear(distribution: Any, rewards: Floats, discount: float) -> Floats
 def _iterate_values(distribution: Any, rewards: Floats, discount: float) -> Floats:
     values = np.zeros_like(rewards)
     scale = max(1.0, float(np.abs(rewards).max()))
-    # A residual of this size leaves the distance asked for after discounting.
+    # A residual of this size gives the requested distance to V.
     target = _attainable(1e-12, scale, discount) * (1.0 - discount)
     while True:
         following: Floats = rewards + discount * (distribution @ values)
@@ -278,18 +278,18 @@ def _iterate_values(distribution: Any, rewards: Floats, discount: float) -> Floa
 
 
 def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
-    """Total rewards: classes of states that are never left must pay nothing; the others are solved for."""
-    # Classes of states that reach each other: a class is left by an edge out of it, or by an end.
+    """Total rewards. Recurrent classes must have reward 0; the values of all other states are solved for."""
+    # Strongly connected classes: an episode leaves a class by an edge to another class, or by termination.
     count, label = csgraph.connected_components(distribution, directed=True, connection="strong")
     edges = distribution.tocoo()
     leaves = np.zeros(count, dtype=np.bool_)
     crossing = label[edges.row] != label[edges.col]
     leaves[label[edges.row[crossing]]] = True
-    # A row that sums to less than one ends the episode with what is missing; 64 units as for the distributions
+    # A row that sums to less than one terminates with the missing probability; 64 units as for the distributions
     # themselves.
     ends = np.asarray(distribution.sum(axis=1)).reshape(-1) < 1.0 - 64 * np.finfo(np.float64).eps
     leaves[label[ends]] = True
-    # States from which the episode never ends: finite total only where nothing is paid.
+    # States from which the episode never ends have a finite total only if all rewards are 0.
     held = ~leaves[label]
     if (rewards[held] != 0.0).any():
         state = int(np.flatnonzero(held & (rewards != 0.0))[0])
@@ -301,6 +301,6 @@ def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
     values = np.zeros_like(rewards)
     free = np.flatnonzero(~held)
     if len(free):
-        # Where the chain ends surely the system with discount 1 is regular.
+        # If the chain ends almost surely, the system with discount 1 is regular.
         values[free] = _solve_linear(sparse.csr_array(distribution[free][:, free]), rewards[free], 1.0)
     return values

@@ -1,8 +1,8 @@
 """Vectorised tools for sparse rows: gathering, summing, and hashing independently of the order of entries.
 
-Sums of 64-bit hashes do not depend on the order of their terms, so a row (or the set of actions of a state) has one
-number that two rows share exactly when their entries agree, up to a collision of probability 2^-64 a pair. Every
-conclusion drawn from hashes is verified on the arrays afterwards.
+Sums of 64-bit hashes do not depend on the order of their terms, so a row (or the set of actions of a state) is
+represented by one number. Two rows have the same number if and only if their entries agree, up to a collision of
+probability 2^-64 per pair. Every conclusion drawn from hashes is verified on the arrays afterwards.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def mix_bits(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
-    """A bijection of 64-bit integers that spreads every bit over all (the finalizer of the splitmix64 generator).
+    """A bijection of 64-bit integers in which every input bit affects all output bits (splitmix64's finalizer).
 
     Args:
         values: integers of any width.
-        salt: another bijection for another salt.
+        salt: selects the bijection.
 
     Returns:
         Hashes of the same shape.
@@ -38,7 +38,7 @@ def mix_bits(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
         >>> len(set(mix_bits(np.arange(1000)).tolist()))
         1000
     """
-    # Odd multiples of the constant: streams of different salts do not meet.
+    # Odd multiples of the constant keep the streams of different salts disjoint.
     x: Hashes = values.astype(np.uint64) + np.uint64(_GOLDEN * (2 * salt + 1) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
@@ -76,7 +76,7 @@ def gather_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
     Args:
         indptr: row pointers as in a CSR matrix.
-        rows: the rows wanted.
+        rows: the requested rows.
 
     Returns:
         The positions of their entries, row after row, and the pointers of the gathered rows, shape (len(rows) + 1,).
@@ -88,7 +88,7 @@ def gather_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     lengths = indptr[rows + 1] - indptr[rows]
     pointers = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(lengths, out=pointers[1:])
-    # How far the entries of each row move when rows are put one behind the other.
+    # The offset of each row's entries after the rows are concatenated.
     shift = np.repeat(indptr[rows] - pointers[:-1], lengths)
     return np.arange(pointers[-1], dtype=np.int64) + shift, pointers
 

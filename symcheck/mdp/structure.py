@@ -1,11 +1,10 @@
-"""The structure that a symmetry of an MDP must preserve, without everything that does not matter.
+"""The structure that a symmetry of an MDP must preserve, reduced to what is relevant.
 
-Only states in which an episode acts are counted. Actions of one state with the same reward and distribution are one
-action with a
-multiplicity: exchanging them is a trivial symmetry, and there are very many of these. The remaining structure is a
-graph: states, their distinct actions, and weighted edges from actions to states. Distinct actions of a state differ in
-reward or distribution, so a permutation of the states determines the images of the actions: symmetries are permutations
-of states.
+Only states in which an episode acts are counted. Actions of one state with the same reward and distribution are merged
+into one action with a multiplicity: exchanging them is a trivial symmetry, and there can be very many of these. The
+remaining structure is a graph: states, their distinct actions, and weighted edges from actions to states. Distinct
+actions of a state differ in reward or distribution, so a permutation of the states determines the images of the
+actions: symmetries are permutations of states.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Structure:
     Attributes:
         states: the numbers, in the MDP, of the n counted states (and of final states if they are kept).
         owner: the state of each of the m distinct actions, sorted.
-        colour: the class of reward and multiplicity of each distinct action, (m,); images must have the same.
-        state_colour: the class of each state's start probability, (n,), if that is preserved; images must have the
-            same.
+        colour: the class of reward and multiplicity of each distinct action, (m,); images must have the same class.
+        state_colour: the class of each state's start probability, (n,), if that is preserved; images must have the same
+            class.
         indptr: pointers to the outcomes of each distinct action, (m + 1,).
         columns: next states of the outcomes.
         weights: classes of equal probability of the outcomes.
@@ -56,11 +55,11 @@ class Structure:
 
         Cost: sorting the distinct actions.
         """
-        # Sorted by owner and signature on both sides: matching actions stand at equal places.
+        # Both are sorted by owner and signature, so that matching actions have equal positions.
         own_order = np.lexsort((self._signatures(np.arange(len(self.states))), self.owner))
         moved = images[self.owner]
         image_order = np.lexsort((self._signatures(images), moved))
-        # Every distinct action must find one of equal reward, multiplicity and distribution.
+        # Every distinct action must have an image with equal reward, multiplicity and distribution.
         same = (self.owner[own_order] == moved[image_order]) & (
             self._signatures(np.arange(len(self.states)))[own_order] == self._signatures(images)[image_order]
         )
@@ -88,28 +87,29 @@ def reduce_mdp(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: boo
         The structure.
     """
     counted: Bools = mdp.acted_in
-    # Rows of pairs that are available in states that count.
+    # Rows of available pairs in counted states.
     rows = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
     row, target, weights = _relevant_outcomes(mdp, rows, counted, keep_ends)
-    # States that only outcomes lead to are vertices too, without actions.
+    # States that occur only as outcomes are vertices without actions.
     kept = counted.copy()
     kept[target] = True
     states, local = np.flatnonzero(kept), np.cumsum(kept) - 1
     columns = local[target]
     rewards = _reward_classes(mdp.rewards.reshape(-1)[rows])
     pointers = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
-    # Equal signatures: interchangeable actions, up to a collision of 64-bit hashes, which verification would refuse.
+    # Equal signatures mean interchangeable actions, up to a collision of 64-bit hashes, which verification would
+    # detect.
     signature = mix_bits(row_sums(hash_pairs(columns, weights), pointers) + mix_bits(rewards, 1))
     keep, distinct, multiplicity = _merge_actions(rows // mdp.n_actions, signature)
     kept_entries, indptr = gather_rows(pointers, keep)
-    # -1 for pairs that do not count.
+    # -1 for uncounted pairs.
     every = np.full(mdp.n_states * mdp.n_actions, -1, dtype=np.int64)
     every[rows] = distinct
     start = np.zeros(mdp.n_states) if mdp.initial is None or not preserve_initial else mdp.initial
     return Structure(
         states=states,
         owner=local[rows[keep] // mdp.n_actions],
-        # How many actions were merged must be kept, or states with two and with one would look alike.
+        # Keep the number of merged actions, otherwise states with one and with two such actions would be equal.
         colour=hash_pairs(rewards[keep], multiplicity, 4),
         state_colour=hash_pairs(ValueClasses(ROUNDING).of(start[states]), counted[states], 6),
         indptr=indptr,
@@ -120,7 +120,7 @@ def reduce_mdp(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: boo
 
 
 def _relevant_outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
-    """Row (its place in `rows`), next state and weight class of every outcome that is part of the structure."""
+    """Row (as an index into `rows`), next state and weight class of every outcome in the structure."""
     parts = []
     distributions = [(mdp.transitions, 0)]
     if keep_ends and mdp.terminations is not None:
@@ -128,12 +128,12 @@ def _relevant_outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bo
     for distribution, kind in distributions:
         entries, pointers = gather_rows(distribution.indptr.astype(np.int64), rows)
         columns = distribution.indices[entries].astype(np.int64)
-        # Outcomes in states that do not count carry no value, unless ends are asked for.
+        # Outcomes in uncounted states have no value; they are included only if final states are requested.
         stays = np.ones(len(columns), dtype=np.bool_) if keep_ends else counted[columns]
         kinds = np.full(int(stays.sum()), kind, dtype=np.int64)
         parts.append((row_of_entry(pointers)[stays], columns[stays], distribution.data[entries][stays], kinds))
     row, columns, values, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
-    # Transitions and terminations of equal probability stay apart.
+    # Transitions and terminations of equal probability have different classes.
     weights = ValueClasses(ROUNDING).of(values) * 2 + kinds
     order = np.argsort(row, kind="stable")
     return row[order], columns[order], weights[order]
@@ -147,7 +147,7 @@ def _reward_classes(rewards: Floats) -> Ints:
 
 def _merge_actions(state: Ints, signature: Hashes) -> tuple[Ints, Ints, Ints]:
     """First pair of each (state, signature), the class of every pair, and how many pairs each class has."""
-    # The position is the last key: the first pair of each class leads it.
+    # Position is the last sort key, so that each class begins with its first pair.
     order = np.lexsort((np.arange(len(state)), signature, state))
     first = np.ones(len(state), dtype=np.bool_)
     # A new class begins where state or signature changes.

@@ -152,12 +152,12 @@ class TabularMDP(FiniteMDP):
         )
 
     def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
-        """The largest difference of probabilities between two equally distributed pairs that sampling error explains.
+        """The largest difference of the estimated probabilities of two equally distributed pairs due to sampling.
 
-        With probability 1 - alpha every relative frequency of every set of next states is within half of this of the
-        true probability, simultaneously for all observed pairs: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)),
-        with k = S + 1 outcomes (termination is one of them) and n the number of samples of the rarest pair. With this
-        `tolerance`, `minimal_homomorphism` does not split the true blocks; rewards must agree within it too.
+        With probability 1 - alpha, the relative frequency of every set of next states is within half of this tolerance
+        of the true probability, simultaneously for all observed pairs: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2
+        n)), with k = S + 1 outcomes (termination is one of them) and n the number of samples of the rarest pair. With
+        this `tolerance`, `minimal_homomorphism` does not split the true blocks; rewards must agree within it too.
 
         Args:
             alpha: in (0, 1).
@@ -173,7 +173,8 @@ class TabularMDP(FiniteMDP):
             >>> round(coin.sampling_tolerance(), 3)
             0.033
 
-        Source: derived: Hoeffding's inequality for each of the 2^k - 2 sets of outcomes of each pair, added up.
+        Source: derived: Hoeffding's inequality for each of the 2^k - 2 sets of outcomes of each pair, with a union
+        bound.
         """
         return largest_deviation(self, alpha)
 

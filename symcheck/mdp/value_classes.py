@@ -13,8 +13,8 @@ from symcheck.array_types import Floats, Ints
 ROUNDING = 1e-11
 """Differences that count as rounding, relative to the scale of the numbers.
 
-Adding up a distribution of 10,000 outcomes loses at most 10,000 half units in the last place of 1, 1.1e-12; differences
-that a model writes on purpose start far above this."""
+Summing a distribution of 10,000 outcomes has an error of at most 10,000 half ulps of 1, which is 1.1e-12. Intended
+differences in a model are far larger."""
 
 
 class ValueClasses:
@@ -22,7 +22,7 @@ class ValueClasses:
 
     Args:
         width: numbers at most this far from a class's representative belong to it.
-        chained: whether a run of new numbers with gaps of at most `width` forms one class, as is right for rounding;
+        chained: whether a run of new numbers with gaps of at most `width` forms one class, which suits rounding;
             otherwise no class is wider than `width`.
 
     Example:
@@ -54,14 +54,15 @@ class ValueClasses:
     def _lookup(self, values: Floats) -> Ints:
         if not len(self._representatives):
             return np.full(len(values), -1, dtype=np.int64)
-        # The representatives on either side of each number: no other can be nearer.
+        # The representatives on either side of each number are the nearest ones.
         after = np.searchsorted(self._representatives, values, side="right")
         sides = np.maximum(after - 1, 0), np.minimum(after, len(self._representatives) - 1)
-        first: Ints = np.minimum(*(self._class_at(side, values) for side in sides))  # the older of two: it stays so
+        # the older class of the two, so that the choice is stable
+        first: Ints = np.minimum(*(self._class_at(side, values) for side in sides))
         return np.where(first < self._count, first, -1)
 
     def _class_at(self, place: Ints, values: Floats) -> Ints:
-        """The class of the representative at each place where the number is near it, else a class that is none."""
+        """The class of each representative if the number is near it, otherwise an invalid class."""
         near = np.abs(self._representatives[place] - values) <= self.width
         return np.where(near, self._ids[place], self._count)
 
@@ -69,7 +70,7 @@ class ValueClasses:
         """New classes for sorted distinct numbers that are far from all representatives."""
         if self.chained:
             kept = fresh
-            # Chained: neighbours within the width share a class however long the chain.
+            # Chained: neighbours within the width share a class, whatever the length of the chain.
             ids = np.concatenate([[0], np.cumsum(np.diff(fresh) > self.width)])
         else:
             kept = _class_starts(fresh, self.width)
@@ -89,6 +90,7 @@ def _class_starts(fresh: Floats, width: float) -> Floats:
     while at < len(fresh):
         starts.append(fresh[at])
         at = int(np.searchsorted(fresh, fresh[at] + width, side="right"))
-        while fresh[at - 1] - starts[-1] > width:  # the sum above rounds, and members are told by the difference
+        # the sum above is rounded, but membership is decided by the difference
+        while fresh[at - 1] - starts[-1] > width:
             at -= 1
     return np.array(starts)

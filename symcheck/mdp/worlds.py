@@ -11,7 +11,7 @@ from symcheck.mdp.tabular import TabularMDP
 
 CATCH_REWARD = 1.0
 STEP_REWARD = -0.1
-# Stay, then the four directions: both agent and prey move by one of them.
+# Stay, then the four directions: the moves of both agent and prey.
 MOVES: Ints = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
 
 
@@ -46,7 +46,7 @@ def torus_chase(size: int = 7, *, prey_moves: float = 0.15, discount: float = 0.
         raise OptionError(f"expected a probability, got {prey_moves}.", where="prey_moves")
     layout = np.stack(np.divmod(np.arange(size * size), size), axis=1).astype(np.int64)
     rows, following, probability = _outcomes(layout, size, prey_moves)
-    # Displacement (0, 0) is the middle cell, as the layout is centred on the agent.
+    # Displacement (0, 0) is the middle cell, because the layout is centred on the agent.
     caught = following == (size * size) // 2
     shape = (5 * size * size, size * size)
     ends = np.bincount(rows, weights=probability * caught, minlength=shape[0]).reshape(-1, 5)
@@ -63,7 +63,7 @@ def _outcomes(layout: Ints, size: int, prey_moves: float) -> tuple[Ints, Ints, F
     agent = layout[:, None, None] + MOVES[None, :, None]
     moved = (agent - MOVES[None, None, :]) % size  # the prey stays (entry 0) or moves
     following = moved[..., 0] * size + moved[..., 1]
-    # The prey stays, or goes in one of four directions with equal probability.
+    # The prey stays, or moves in one of the four directions with equal probability.
     chances = np.array([1.0 - prey_moves, *[prey_moves / 4] * 4])
     rows = np.arange(5 * size * size).reshape(-1, 5, 1) + np.zeros((1, 1, 5), dtype=np.int64)
     probability = np.broadcast_to(chances, rows.shape)

@@ -34,19 +34,19 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
     for tendon in range(model.ntendon):
         wanted = path_image(model, pairing, tendon)
         for other in _by_name(model, "tendon", tendon, range(model.ntendon)):
-            # Where the image has no counterpart at all, no tendon is searched for.
+            # If the path has no image, no tendon is searched for.
             if wanted is not None and (sign := _same_path(wanted, path_of(model, other))):
                 pairing.tendons[tendon], pairing.tendon_signs[tendon] = other, sign
                 break
         else:
-            if wanted is not None:  # otherwise what it runs over is reported itself
+            if wanted is not None:  # otherwise the element on its path is reported instead
                 pairing.unpaired.append(
                     f"{title(model, 'tendon', tendon)}: no tendon connects the images of its joints or sites"
                 )
 
 
 def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) -> list[int]:
-    """Candidates, those whose name says that they are the mirror image first."""
+    """Candidates, with those whose name indicates the mirror image first."""
     name = name_of(model, section, index)
     return sorted(candidates, key=lambda other: not are_mirrored(name, name_of(model, section, other)))
 
@@ -56,11 +56,11 @@ def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
 
     Pulleys are not elements of the model; they are numbered -1, -2, ... along the tendon.
     """
-    # A tendon's path is a run of rows in the wrap arrays.
+    # A tendon's path is a range of rows in the wrap arrays.
     first = int(model.tendon_adr[tendon])
     steps = range(first, first + int(model.tendon_num[tendon]))
     kinds = [(int(model.wrap_type[i]), int(model.wrap_objid[i]), float(model.wrap_prm[i])) for i in steps]
-    # Parameters of other steps are no numbers of the path.
+    # The parameters of other elements are not part of the path.
     numbered = (_WRAP_JOINT, _WRAP_PULLEY)
     path: dict[tuple[int, int], float] = {}
     for kind, element, number in kinds:
@@ -92,7 +92,7 @@ def _same_path(wanted: dict[tuple[int, int], float], path: dict[tuple[int, int],
     """+1 or -1 if two paths run over the same elements with coefficients of equal or opposite signs, else 0."""
     if set(wanted) != set(path):
         return 0
-    # One sign for the whole path: the tendon's own, or none fits.
+    # One sign must fit the whole path.
     signs = {int(np.sign(wanted[key] * path[key])) for key in wanted}
     return signs.pop() if len(signs) == 1 else 0
 
@@ -109,7 +109,7 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
         The number of the image.
     """
     body = int(pairing.bodies[model.site_bodyid[site]])
-    # Sites are compared on the image of the body only: others may be nearer by accident.
+    # Compare only sites on the image of the body: other sites may be nearer by coincidence.
     candidates = [i for i in range(model.nsite) if model.site_bodyid[i] == body]
     if not candidates:
         return -1
@@ -131,11 +131,11 @@ def pair_actuators(model: Any, pairing: Pairing) -> None:
     for actuator in range(model.nu):
         # Each actuator is the image of one other.
         candidates = [i for i in range(model.nu) if i not in taken and _drives_image(model, pairing, actuator, i)]
-        # The most similar one first: several may drive the same joint.
+        # Take the most similar one first: several may drive the same joint.
         candidates = sorted(candidates, key=lambda other: _unlike(model, actuator, other))
         counterpart = _first_with_sign(model, pairing, actuator, candidates)
         if counterpart is None:
-            if _target_image(model, pairing, actuator) >= 0:  # otherwise the target is reported itself
+            if _target_image(model, pairing, actuator) >= 0:  # otherwise the target is reported instead
                 pairing.unpaired.append(
                     f"{title(model, 'actuator', actuator)}: no actuator acts on the image of its target"
                 )
@@ -158,7 +158,7 @@ def _drives_image(model: Any, pairing: Pairing, actuator: int, other: int) -> bo
 
 
 def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
-    """The image of what an actuator drives; -1 if that has none."""
+    """The image of an actuator's target; -1 if the target has none."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     images: dict[int, Ints] = {
         _JOINT: pairing.joints,
@@ -170,9 +170,9 @@ def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
 
 
 def _unlike(model: Any, actuator: int, other: int) -> tuple[float, bool]:
-    """How little two actuators on the same joint resemble each other: a motor and a spring are not a pair."""
+    """The dissimilarity of two actuators on the same joint: a motor and a spring are not a pair."""
     kinds = ("actuator_gaintype", "actuator_biastype", "actuator_dyntype")
-    # 1e9: another type weighs more than any difference of gains.
+    # 1e9: a different type outweighs any difference of gains.
     differing = sum(int(getattr(model, kind)[actuator] != getattr(model, kind)[other]) for kind in kinds)
     numbers = ("actuator_gainprm", "actuator_biasprm")
     gaps = sum(float(np.abs(getattr(model, key)[actuator] - getattr(model, key)[other]).sum()) for key in numbers)
@@ -184,7 +184,7 @@ def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> in
     """The sign of the image control: 0 if forces point in different directions."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     gear, image_gear = model.actuator_gear[actuator], model.actuator_gear[other]
-    # Forces in space decide by their direction; joints and tendons by the signs of their coordinates.
+    # For forces in space the direction decides; for joints and tendons, the signs of their coordinates.
     wrenches = wrench_image(model, pairing, actuator, other)
     if wrenches is not None:
         return _wrench_sign(*wrenches)
@@ -238,5 +238,5 @@ def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Floats, Floats
 def _wrench_sign(image: Floats, actual: Floats) -> int:
     product = float(image @ actual)
     lengths = float(np.linalg.norm(image) * np.linalg.norm(actual))
-    # Parallel up to the same 0.9 as joint axes; what remains is reported as a difference.
+    # Parallel up to a cosine of 0.9, as for joint axes; smaller deviations are reported as differences.
     return int(np.sign(product)) if lengths and abs(product) > 0.9 * lengths else 0

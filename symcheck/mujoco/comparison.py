@@ -1,8 +1,8 @@
-"""Compares every element of a model with its image, number by number, without a simulation.
+"""Compares every parameter of a model with that of its image, without a simulation.
 
-An isometry is a symmetry of the dynamics when the pairing carries every number that the simulator reads to the number
-of the counterpart: masses and inertias as tensors, ranges with the sign of their coordinate, positions and axes by M.
-Every difference is a finding with both elements, both values, and the size of the difference.
+An isometry is a symmetry of the dynamics if it maps every parameter that the simulator reads to the parameter of the
+counterpart: masses and inertias as tensors, ranges with the sign of their coordinate, positions and axes by M. Every
+difference is a finding with both elements, both values, and the size of the difference.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from symcheck.mujoco.isometry import ROUNDING
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver
-_PLACES = ("centre of mass", "anchor", "position", "height")  # in metres, from an origin that says nothing
+_PLACES = ("centre of mass", "anchor", "position", "height")  # in metres, relative to an arbitrary origin
 _WRAP_JOINT, _WRAP_SITE, _WRAP_GEOMS = 1, 3, (4, 5)  # mjtWrap
-_JOINT_DRIVES, _TENDON_DRIVE, _SITE_DRIVES = (0, 1), 3, (2, 4)  # mjtTrn; of sites: a slider and crank, a site
+_JOINT_DRIVES, _TENDON_DRIVE, _SITE_DRIVES = (0, 1), 3, (2, 4)  # mjtTrn; slider-crank and site, both on sites
 _AFFINE = 1  # mjtBias
 _SITE_OBJECT = 6  # mjtObj
 _JOINT_NUMBERS = (
@@ -135,9 +135,9 @@ def remarks(model: Any) -> list[str]:
 
 
 def _pairs(images: Any, pairing: Pairing) -> Iterator[tuple[int, int]]:
-    """Elements and their images; of a reflection's pairs the one that comes first."""
+    """Elements and their images; for a reflection, only the first element of each pair."""
     for i, image in enumerate(images):
-        # For a reflection i -> j and j -> i compare the same numbers: one of the two is left out.
+        # For a reflection, i -> j and j -> i compare the same numbers, so one of them is omitted.
         if image >= 0 and (pairing.isometry.order != 2 or i <= image or images[image] != i):
             yield i, int(image)
 
@@ -145,7 +145,7 @@ def _pairs(images: Any, pairing: Pairing) -> Iterator[tuple[int, int]]:
 def _compare_numbers(
     model: Any, section: str, i: int, j: int, numbers: tuple[tuple[str, str], ...], row: tuple[int, int] | None = None
 ) -> Iterator[Difference]:
-    """Numbers that must simply be equal."""
+    """Compare parameters that must be equal."""
     first, second = row or (i, j)
     for quantity, key in numbers:
         # Older versions of MuJoCo lack some of the arrays.
@@ -172,7 +172,7 @@ def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
         element, counterpart = title(model, "body", i), title(model, "body", j)
         yield from difference(element, counterpart, "mass", model.body_mass[i], model.body_mass[j])
         yield from difference(element, counterpart, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
-        # Where nothing has mass there is no centre.
+        # Without mass there is no centre of mass.
         if not (model.body_mass[i] or model.body_mass[j]):
             continue
         moved = isometry.point(reference.centre[i])
@@ -205,33 +205,33 @@ def _compare_axes(model: Any, pairing: Pairing, i: int, j: int, element: str, co
     reference, isometry = pairing.reference, pairing.isometry
     sign = pairing.joint_signs[i]
     slide = model.jnt_type[i] == 2
-    # A slide's axis is a direction of motion (polar), a hinge's one of rotation (axial).
+    # The axis of a slide is a direction of motion (polar); that of a hinge is an axis of rotation (axial).
     axis = isometry.polar(reference.axis[i]) if slide else isometry.axial(reference.axis[i])
     yield from difference(element, counterpart, "axis", sign * axis, reference.axis[j])
     if slide:
         return
-    # An anchor may lie anywhere on its axis: only the distance from it counts.
+    # An anchor may lie anywhere on its axis: only the distance from the axis matters.
     offset = isometry.point(reference.anchor[i]) - reference.anchor[j]
-    # The part of the offset across the axis.
+    # The component of the offset perpendicular to the axis.
     beside = offset - (offset @ reference.axis[j]) * reference.axis[j]
     yield from difference(element, counterpart, "anchor", reference.anchor[j] + beside, reference.anchor[j])
 
 
 def _coordinates(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpart: str) -> Iterator[Difference]:
-    """Numbers that live on the joint's coordinate and change with its sign: range, rest position of its spring."""
+    """Compare parameters that depend on the sign of the joint's coordinate: range, and rest position of its spring."""
     sign = float(pairing.joint_signs[i])
     start, image_start = int(model.jnt_qposadr[i]), int(model.jnt_qposadr[j])
     # Coordinates of the image: q' = sign * q + shift, with equality in the reference configuration.
     shift = pairing.reference.qpos[image_start] - sign * pairing.reference.qpos[start]
     if model.jnt_limited[i] and model.jnt_limited[j]:
-        # A negative sign exchanges the ends of a range: sorted.
+        # A negative sign exchanges the ends of a range, so they are sorted.
         moved = np.sort(sign * model.jnt_range[i] + shift)
         yield from difference(element, counterpart, "range", moved, model.jnt_range[j])
     if model.jnt_stiffness[i] or model.jnt_stiffness[j]:
         rest = sign * model.qpos_spring[start] + shift
         yield from difference(element, counterpart, "rest position of the spring", rest, model.qpos_spring[image_start])
     if model.jnt_actfrclimited[i] or model.jnt_actfrclimited[j]:
-        # Forces have no shift: 0 is no force on both sides.
+        # Forces are not shifted: a force of 0 maps to 0.
         forces = np.sort(sign * model.jnt_actfrcrange[i])
         yield from difference(element, counterpart, "range of the actuator force", forces, model.jnt_actfrcrange[j])
 
@@ -241,7 +241,7 @@ def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
     unlike = _unlike_bodies(model, pairing)
     for i, j in _pairs(pairing.geoms, pairing):
         element, counterpart = title(model, "geom", i), title(model, "geom", j)
-        # Geoms that touch nothing are seen by cameras only, or give a body its mass.
+        # Geoms without contacts only affect cameras, or give a body its mass.
         if touches(model, i) or touches(model, j):
             yield from _compare_numbers(model, "geom", i, j, _GEOM_NUMBERS)
         if touches(model, i) or touches(model, j) or title(model, "body", int(model.geom_bodyid[i])) in unlike:
@@ -260,7 +260,7 @@ def touches(model: Any, geom: int) -> bool:
 
 
 def _unlike_bodies(model: Any, pairing: Pairing) -> set[str]:
-    """The bodies whose inertia differs from their image's, so that one of their geoms may be why."""
+    """The bodies whose inertia differs from their image's; one of their geoms may be the cause."""
     return {name for item in _bodies(model, pairing) for name in (item.element, item.counterpart)}
 
 
@@ -268,7 +268,7 @@ def _lone_geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for geom, image in enumerate(pairing.geoms):
         if image < 0 and pairing.bodies[model.geom_bodyid[geom]] >= 0 and touches(model, geom):
             body = title(model, "body", int(pairing.bodies[model.geom_bodyid[geom]]))
-            # Where its image would have to be.
+            # The required position of its image.
             moved = pairing.isometry.point(pairing.reference.geom_position[geom])
             yield Difference(title(model, "geom", geom), body, "position", tuple(moved.tolist()), ())
 
@@ -280,7 +280,7 @@ def _shape(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpa
     place = reference.geom_position[j]
     # The z axis of the geom's frame: a plane's normal, the axis of capsules and cylinders.
     normal = reference.geom_rotation[j][:, 2]
-    if kind == _PLANE:  # endless: its distance along the normal is all there is to its position
+    if kind == _PLANE:  # a plane is infinite: only its position along the normal matters
         yield from difference(element, counterpart, "height", (moved - place) @ normal, 0.0)
         yield from difference(element, counterpart, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
         return
@@ -289,7 +289,7 @@ def _shape(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpa
         yield from difference(element, counterpart, "size", model.geom_size[i], model.geom_size[j])
     turned, image = isometry.matrix @ reference.geom_rotation[i], reference.geom_rotation[j]
     if kind in (_CAPSULE, _CYLINDER):
-        # An axis has no direction: the nearer of the two.
+        # An axis has no orientation: use the nearer of the two directions.
         axis = turned[:, 2] * (1 if turned[:, 2] @ normal >= 0 else -1)
         yield from difference(element, counterpart, "axis", axis, normal)
     if kind in (_BOX, _ELLIPSOID) and not _same_box(turned, image, model.geom_size[i]):
@@ -297,7 +297,7 @@ def _shape(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpa
 
 
 def _same_box(turned: Floats, image: Floats, size: Floats) -> bool:
-    """Whether two boxes of one size coincide: every axis of one is an axis, of equal length, of the other."""
+    """Whether two boxes coincide: every axis of one is an axis of the other, with the same length."""
     # cosines[i, j]: whether axis i of one is parallel to axis j of the other, up to sign.
     cosines = np.abs(turned.T @ image) > 1 - ROUNDING
     equal = np.abs(size[:, None] - size[None, :]) <= ROUNDING
@@ -316,7 +316,7 @@ def _tendons(model: Any, pairing: Pairing) -> Iterator[Difference]:
         # In the order of the image's path.
         expected, actual = [sign * image[key] for key in path], list(path.values())
         yield from difference(element, counterpart, "coefficients", expected, actual)
-        # Lengths shift as coordinates do.
+        # Lengths are shifted in the same way as coordinates.
         shift = _joint_length(model, pairing, j) - sign * _joint_length(model, pairing, i)
         if model.tendon_limited[i] and model.tendon_limited[j]:
             moved = np.sort(sign * model.tendon_range[i] + shift)
@@ -338,14 +338,14 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
         sign = float(pairing.actuator_signs[i])
         yield from _compare_numbers(model, "actuator", i, j, _ACTUATOR_NUMBERS)
         bias = np.array(model.actuator_biasprm[i])
-        # The constant force; the other terms multiply length and velocity, which carry the sign.
+        # The constant force; the other terms are multiplied by length and velocity, which carry the sign.
         bias[0] = sign * bias[0] - _length_shift(model, pairing, i, j, sign) * bias[1] + 0.0
         yield from difference(element, counterpart, "bias", bias, model.actuator_biasprm[j])
         wrenches = wrench_image(model, pairing, i, j)
         if wrenches is not None:
             yield from difference(element, counterpart, "force and torque", sign * wrenches[0], wrenches[1])
         elif model.actuator_trntype[i] in (0, 1, 3):
-            # Joints and tendons: sizes only, as the gear's sign is in the control's sign already.
+            # Joints and tendons: magnitudes only, because the sign of the gear is part of the control's sign.
             yield from difference(
                 element, counterpart, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0])
             )
@@ -356,7 +356,7 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
 
 def _length_shift(model: Any, pairing: Pairing, i: int, j: int, sign: float) -> float:
-    """What the image's length is longer than the signed length: joints may count from unequal references."""
+    """The difference between the image's length and the signed length: joints may have different references."""
     if int(model.actuator_biastype[i]) != _AFFINE or model.actuator_trntype[i] not in (*_JOINT_DRIVES, _TENDON_DRIVE):
         return 0.0
     lengths = [float(model.actuator_gear[k, 0]) * _driven_length(model, pairing, k) for k in (i, j)]
@@ -380,7 +380,7 @@ _RANGES = (
 
 def _sites(model: Any, pairing: Pairing) -> Iterator[Difference]:
     """Where forces act: the sites that actuators, tendons and equalities use."""
-    # Other sites are markers and sensors: no force acts there.
+    # Other sites are markers or sensors, without forces.
     driven = {int(model.actuator_trnid[i, 0]) for i in range(model.nu) if model.actuator_trntype[i] in _SITE_DRIVES}
     wrapped = {int(model.wrap_objid[i]) for i in range(model.nwrap) if model.wrap_type[i] == _WRAP_SITE}
     tied = {

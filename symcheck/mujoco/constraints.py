@@ -51,19 +51,19 @@ def _equalities(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in enumerate(nearest):
         image = _image(model, pairing, i)
         if image is not None and j is None:
-            # Found in neither the file nor its images: the constraint is missing on one side.
+            # No constraint between the images exists: the constraint is missing on one side.
             yield _missing(f"equality {i} ({_names(model, i)})", f"an equality of {_words(model, i, image)}")
-        elif j is not None and not (j < i and nearest[j] == i):  # the same two were compared from the other side
+        elif j is not None and not (j < i and nearest[j] == i):  # the pair was already compared in the other direction
             yield from _equality(model, pairing, i, j)
 
 
 def _nearest(model: Any, pairing: Pairing, i: int) -> int | None:
-    """The equality that ties the images of what equality i ties; of several the one that differs least."""
+    """The equality between the images of the elements that equality i connects; among several, the most similar one."""
     image = _image(model, pairing, i)
     if image is None:
         return None
     candidates = [j for j in range(model.neq) if _same(_tie_of(model, j), image)]
-    # Several constraints between the same two: the most similar is the image.
+    # If there are several constraints between the same two elements, the most similar one is the image.
     return min(candidates, key=lambda j: sum(gap.size for gap in _equality(model, pairing, i, j)), default=None)
 
 
@@ -73,7 +73,7 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
         yield from difference(element, counterpart, quantity, getattr(model, key)[i], getattr(model, key)[j])
     kind = int(model.eq_type[i])
     if kind in (_JOINT, _TENDON):
-        # Without a second joint or tendon the length is held at c_0, and MuJoCo reads no other coefficient.
+        # Without a second joint or tendon, the length is fixed at c_0, and MuJoCo reads no other coefficient.
         read = 5 if int(model.eq_obj2id[i]) >= 0 else 1
         image = _polynomial(model, pairing, i)[:read]
         yield from difference(element, counterpart, "polynomial", image, model.eq_data[j][:read])
@@ -84,7 +84,7 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
     actual = _points(model, pairing, j)
     yield from difference(element, counterpart, "anchors", points[::-1] if turned_round else points, actual)
     if kind == _WELD:
-        # Orientation M H M^T, with H reversed where the two ends are exchanged.
+        # Orientation M H M^T, with H inverted if the two ends are exchanged.
         matrix, held = pairing.isometry.matrix, _weld_orientation(model, pairing, i)
         turned = matrix @ (held.T if turned_round else held) @ matrix.T
         there = _weld_orientation(model, pairing, j)
@@ -93,7 +93,7 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
 
 
 def _points(model: Any, pairing: Pairing, i: int) -> Floats:
-    """The two points that a connection or a weld holds together, in the reference configuration, (2, 3)."""
+    """The two points that a connection or weld joins, in the reference configuration, (2, 3)."""
     ends, data = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i])), model.eq_data[i]
     reference = pairing.reference
     if int(model.eq_objtype[i]) == _SITE_OBJECT:
@@ -106,7 +106,7 @@ def _points(model: Any, pairing: Pairing, i: int) -> Floats:
 
 
 def _weld_orientation(model: Any, pairing: Pairing, i: int) -> Floats:
-    """The turn along world axes that brings the second end of a weld from the reference to where it is held, (3, 3)."""
+    """The world-axes rotation that takes a weld's second end from the reference to the constrained pose, (3, 3)."""
     first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
     if int(model.eq_objtype[i]) == _SITE_OBJECT:
         frames = pairing.reference.site_rotation
@@ -119,23 +119,23 @@ Tie = tuple[int, int, int, int]
 
 
 def _tie_of(model: Any, i: int) -> Tie:
-    """(type, type of what is tied, first, second); -1 if there is no second."""
+    """(type, object type, first, second) of an equality; second is -1 if there is none."""
     kind, objects = int(model.eq_type[i]), int(model.eq_objtype[i])
     return kind, objects, int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
 
 
 def _same(tie: Tie, other: Tie) -> bool:
-    # A connection or weld is the same with its ends exchanged; a polynomial between joints is not.
+    # A connection or weld does not change if its ends are exchanged; a polynomial between joints does.
     return tie == other or (tie[0] in (_CONNECT, _WELD) and tie == (other[0], other[1], other[3], other[2]))
 
 
 def _image(model: Any, pairing: Pairing, i: int) -> Tie | None:
     kind, objects, first, second = _tie_of(model, i)
     if kind not in (_CONNECT, _WELD, _JOINT, _TENDON):
-        return None  # flexible bodies are not followed, and a remark says so
+        return None  # flexible bodies are not compared; a remark states this
     if kind in (_CONNECT, _WELD) and objects == _SITE_OBJECT:
         return kind, objects, site_image(model, pairing, first), site_image(model, pairing, second)
-    # Joints, tendons or bodies, by what the equality ties.
+    # Joints, tendons or bodies, depending on the type of the equality.
     images = pairing.joints if kind == _JOINT else pairing.tendons if kind == _TENDON else pairing.bodies
     ends = [-1 if end < 0 else int(images[end]) for end in (first, second)]
     return kind, objects, ends[0], ends[1]
@@ -179,7 +179,7 @@ def _contact_pairs(model: Any, pairing: Pairing) -> Iterator[Difference]:
                 yield _missing(f"contact pair of {words}", f"a contact pair of {image_words}")
             continue
         j = pairs.index(image)
-        # Each couple of pairs once.
+        # List each two pairs once.
         if i <= j:
             for quantity, key in _PAIR_NUMBERS:
                 element, counterpart = f"contact pair {i} of {words}", f"contact pair {j}"

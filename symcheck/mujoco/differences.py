@@ -18,7 +18,7 @@ class Difference:
     Attributes:
         element: the element, for instance "geom 'right_foot'".
         counterpart: its image; equal to `element` for elements on the mirror plane. If `actual` is empty, the element
-            that lacks the parameter.
+            that has no image.
         quantity: the parameter that differs: "friction", "range", "inertia", ...
         expected: the image of the element's value, which the counterpart should have.
         actual: the value of the counterpart; empty if the element has no image.
@@ -43,7 +43,8 @@ class Difference:
         """`size` divided by the largest component (or by `scale`); 0 if all are 0, infinite if there is no image."""
         if not self.actual:
             return self.size
-        # A centre that should lie on the plane is off by twice itself: places are compared with the robot.
+        # The difference for a centre that should lie on the plane is twice its coordinate, so positions are compared
+        # with the robot's extent.
         scale = max(self.scale, *map(abs, (*self.expected, *self.actual)))
         return self.size / scale if scale else 0.0
 
@@ -77,7 +78,7 @@ def difference(element: str, counterpart: str, quantity: str, expected: Any, act
     """
     first, second = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
     scale = max(1.0, float(np.abs(first).max(initial=0)), float(np.abs(second).max(initial=0)))
-    # Masses are small numbers whose absolute size says nothing: relative only.
+    # Relative differences only: masses may be small numbers.
     if quantity in ("inertia", "mass") or quantity.startswith("armature"):
         scale = max(float(np.abs(first).max(initial=0)), float(np.abs(second).max(initial=0)))
     if first.size and not np.abs(first - second).max() <= ROUNDING * scale:

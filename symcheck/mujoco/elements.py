@@ -25,7 +25,7 @@ def name_of(model: Any, section: str, index: int) -> str:
     Returns:
         The name.
     """
-    # Models that are read without a simulator hold their names themselves.
+    # Models that are read without a simulator store their names.
     names = getattr(model, "names", None)
     if isinstance(names, dict):
         return str(names[section][int(index)]) if int(index) < len(names.get(section, ())) else ""

@@ -1,4 +1,7 @@
-"""The image of every element of a model under an isometry; pairing fills it in, and maps are built from it."""
+"""The image of every element of a model under an isometry.
+
+The pairing module fills it in, and maps are built from it.
+"""
 
 from __future__ import annotations
 

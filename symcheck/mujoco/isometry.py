@@ -18,7 +18,7 @@ from symcheck.errors import SpecError
 
 _NORMALS = {"xz": 1, "zx": 1, "yz": 0, "zy": 0, "xy": 2, "yx": 2}
 _AXES = {"x": 0, "y": 1, "z": 2}
-ROUNDING = 1e-9  # kinematic chains leave 1e-15 per link; files print six digits or more
+ROUNDING = 1e-9  # kinematic chains have errors of 1e-15 per link; files have at least six digits
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Isometry:
 
     def point(self, points: Floats) -> Floats:
         """The images of points, shape (..., 3), in metres."""
-        # About the point that stays fixed, not about the origin.
+        # About the fixed point, not about the origin.
         moved = (np.asarray(points) - self.through) @ self.matrix.T + self.through
         return np.asarray(moved)
 
@@ -62,7 +62,7 @@ def reflection(plane: str | Sequence[float], through: Sequence[float] = (0.0, 0.
     """The reflection in a plane.
 
     Args:
-        plane: "xz", "yz" or "xy", or the plane's normal vector, three numbers of any length but zero.
+        plane: "xz", "yz" or "xy", or the plane's normal vector, three numbers, not all zero.
         through: a point of the plane, in metres.
 
     Returns:
@@ -129,7 +129,7 @@ def _normal(plane: str | Sequence[float]) -> Floats:
         normal = np.zeros(0)
     if normal.shape != (3,) or not np.isfinite(normal).all() or not normal.any():
         raise SpecError(f"expected a normal vector of three numbers that are not all 0, got {plane!r}.", where="plane")
-    # A plane's normal has length 1, whatever was given.
+    # Normalise the plane's normal vector.
     return np.asarray(normal / np.linalg.norm(normal))
 
 
@@ -156,7 +156,7 @@ def quaternion_of(matrix: Floats) -> Floats:
     # SciPy puts w last, MuJoCo first.
     x, y, z, w = Rotation.from_matrix(matrix).as_quat()
     quaternion = whole(np.array([w, x, y, z]))
-    # q and -q are one orientation: the sign is fixed by the first entry that is not 0.
+    # q and -q are the same orientation: the first non-zero entry determines the sign.
     leading = quaternion[np.flatnonzero(np.abs(quaternion) > ROUNDING)[0]]
     return quaternion if leading > 0 else -quaternion
 
@@ -187,7 +187,7 @@ def quaternion_map(left: Floats, right: Floats) -> Floats:
     # The conjugate.
     w, x, y, z = right * np.array([1.0, -1.0, -1.0, -1.0])
     times_right = np.array([[w, -x, -y, -z], [x, w, z, -y], [y, -z, w, x], [z, y, -x, w]])
-    # Left and right multiplications commute: one matrix for q -> a q b*.
+    # Left and right multiplications commute, so one matrix represents q -> a q b*.
     return np.asarray(times_left @ times_right)
 
 

@@ -36,7 +36,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
     if not laid.observation:
         raise SpecError("names no observation group.", where=layout.label, remedy="Write [[observation.policy]].")
     groups = {key: _entries(laid, group) for key, group in laid.observation.items()}
-    # One group is the whole observation, several are a Dict by name.
+    # A single group is the whole observation; several form a Dict by name.
     observation = next(iter(groups.values())) if len(groups) == 1 else _by_group(groups, len(laid.robot.pairings))
     try:
         symmetry = RobotSymmetry(
@@ -64,7 +64,7 @@ def _by_group(groups: dict[str, list[Any]], generators: int) -> list[dict[str, A
 
 
 def _entries(laid: LaidOut, group: LaidGroup) -> list[Any]:
-    """One entry per generator: signed images wherever the map is an exchange with signs, else a matrix."""
+    """One entry per generator: signed images if the map is a signed permutation, otherwise a matrix."""
     elements = laid.group.elements()[1:]
     entries: list[Any] = []
     for generator in laid.group.generators:

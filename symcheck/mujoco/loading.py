@@ -63,7 +63,7 @@ def load_model(source: Any) -> LoadedModel:
         return LoadedModel(source, "model")
     if isinstance(source, mujoco.MjSpec):
         return LoadedModel(_compile_model(source.compile, "the MjSpec"), "model")
-    # MJCF text rather than a path: files do not begin with "<".
+    # MJCF text rather than a path: paths do not begin with "<".
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return LoadedModel(_compile_model(lambda: mujoco.MjModel.from_xml_string(source), "the MJCF text"), "model")
     if isinstance(source, Path) or (isinstance(source, str) and source.endswith(_SUFFIXES)):
@@ -125,7 +125,7 @@ def _compile_model(build: Any, what: str) -> Any:
 def _from_file(mujoco: Any, path: Path) -> Any:
     if not path.is_file():
         raise TargetError(f"there is no file {path}.", where="model", remedy="Give the path of an MJCF file.")
-    # Compiled models are a binary format of their own.
+    # Compiled models have a separate binary format.
     load = mujoco.MjModel.from_binary_path if path.suffix == ".mjb" else mujoco.MjModel.from_xml_path
     return _compile_model(lambda: load(str(path)), str(path))
 

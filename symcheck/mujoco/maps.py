@@ -1,7 +1,7 @@
 """The affine maps of joint coordinates, controls and observed quantities that follow from a pairing.
 
 Let N = R'^T M R be the isometry in the frame of a body with orientation R whose image has orientation R' in the
-reference configuration. The coordinate q of a hinge or slide goes to +-q (about its reference value). The quaternion of
+reference configuration. The coordinate q of a hinge or slide maps to +-q (about its reference value). The quaternion of
 a ball joint keeps its scalar part, and det(M) N maps its vector part. The position of a free body is mapped by M, its
 orientation by R -> M R N^T. Velocities transform likewise; angular velocities in the body's own frame are mapped by
 det(M) N.
@@ -24,7 +24,7 @@ _FREE, _BALL, _SLIDE, _HINGE = range(4)
 
 @dataclass(frozen=True)
 class Affine:
-    """x -> matrix x + offset.
+    """The map x -> matrix x + offset.
 
     Attributes:
         matrix: shape (n, n).
@@ -69,7 +69,7 @@ def block_diagonal(maps: Sequence[Affine]) -> Affine:
     size = sum(block.dim for block in maps)
     matrix, offset, start = np.zeros((size, size)), np.zeros(size), 0
     for block in maps:
-        # Where this map's vector begins in the whole.
+        # The start of this block in the whole vector.
         part = slice(start, start + block.dim)
         matrix[part, part], offset[part] = block.matrix, block.offset
         start += block.dim
@@ -83,7 +83,7 @@ def local(pairing: Pairing, body: int) -> Floats:
 
 
 def _assemble_blocks(size: int, blocks: Sequence[tuple[int, int, Floats, Floats]]) -> Affine:
-    """A map made of blocks (first row, first column, matrix, offset)."""
+    """A map assembled from blocks (first row, first column, matrix, offset)."""
     matrix, offset = np.zeros((size, size)), np.zeros(size)
     for row, column, block, shift in blocks:
         matrix[row : row + len(block), column : column + len(block)] = block
@@ -107,7 +107,7 @@ def positions(model: Any, pairing: Pairing) -> Affine:
             blocks.append((image_start, start, block, np.zeros(4)))
         else:
             sign = float(pairing.joint_signs[joint])
-            # q' = sign * q + shift: the reference configurations are each other's images.
+            # q' = sign * q + shift: the two reference configurations are images of each other.
             shift = float(pairing.reference.qpos[image_start] - sign * pairing.reference.qpos[start])
             blocks.append((image_start, start, np.array([[sign]]), whole(np.array([shift]))))
     return _assemble_blocks(int(model.nq), blocks)
@@ -117,16 +117,16 @@ def _free_position(
     model: Any, pairing: Pairing, joint: int, row: int, column: int
 ) -> list[tuple[int, int, Floats, Floats]]:
     isometry, body = pairing.isometry, int(model.jnt_bodyid[joint])
-    # The image of the origin, where the plane or axis does not pass through it.
+    # The image of the origin, if the plane or axis does not pass through it.
     shift = whole(isometry.point(np.zeros(3)))
-    # det(M) M is a proper rotation also for reflections, which have no quaternion.
+    # det(M) M is a proper rotation even for reflections, which have no quaternion themselves.
     left = quaternion_of(isometry.determinant * isometry.matrix)
     right = quaternion_of(isometry.determinant * local(pairing, body))
     block = whole(quaternion_map(left, right))
     quaternion, image_quaternion = model.qpos0[column + 3 : column + 7], model.qpos0[row + 3 : row + 7]
     if (
         image_quaternion @ block @ quaternion < 0
-    ):  # q and -q are one orientation: keep the image of the reference what it is
+    ):  # q and -q are the same orientation: choose the sign that fixes the reference
         block = -block + 0.0
     return [(row, column, isometry.matrix, shift), (row + 3, column + 3, block, np.zeros(4))]
 
@@ -209,7 +209,7 @@ def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str]
     """
     kept = np.arange(whole_map.dim)[rows]
     rest = np.setdiff1d(np.arange(whole_map.dim), kept)
-    # Columns whose images lie outside the part: such a part has no map of its own.
+    # If the images of some columns lie outside the part, the part has no map of its own.
     leaving = [int(j) for j in kept if whole_map.matrix[np.ix_(rest, [j])].any()]
     if leaving:
         raise fail(f"{name} is not mapped to itself: components {leaving} of the whole have their images outside it")

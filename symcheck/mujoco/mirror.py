@@ -50,10 +50,10 @@ def mirror(
 ) -> RobotSymmetry:
     """The mirror symmetry of a robot, derived from its MuJoCo model.
 
-    Positions go to their mirror images. The coordinates of hinges (whose axes are axial vectors) and slides keep or
+    Positions map to their mirror images. The coordinates of hinges (whose axes are axial vectors) and slides keep or
     change their sign, depending on the axes of the pair. The orientation R of a free body becomes M R N. Left and right
-    are paired by position in the reference configuration, and by name if positions coincide. The action map is in the
-    order of the actuators and follows the joint that each actuator drives.
+    elements are paired by position in the reference configuration, and by name if positions coincide. The action map is
+    in the order of the actuators and follows the joint that each actuator drives.
 
     Args:
         model: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, an environment with one, or its Gymnasium id.
@@ -165,7 +165,7 @@ def derive(
             called,
             catalog.cyclic(isometry.order),
             entries,
-            # A model without actuators still needs an action: one value that stays.
+            # A model without actuators still needs an action: a single fixed value.
             [_block("ctrl", maps.controls(model, pairing), control_labels(model))] if model.nu else [[1]],
             state=[
                 _block("qpos", maps.positions(model, pairing), position_labels(model)),
@@ -174,7 +174,7 @@ def derive(
             initial=initial,
         )
     except RepresentationError as error:
-        # Relations of the group fail where the images do not return after `order` steps.
+        # The relations of the group fail if `order` applications do not give the identity.
         raise SpecError(
             f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it is not the "
             f"identity ({error.problem})",
@@ -220,7 +220,7 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
 
 
 def _yaw_remarks(model: Any, pairing: Pairing) -> tuple[str, ...]:
-    """A remark where a plane is not that of a free body's own left and right, as the body is turned in the file."""
+    """A remark if the plane does not separate a free body's left and right, because the body is rotated in the file."""
     # The reflection y -> -y in a body's own frame: x is forward, y sideways.
     sagittal = np.diag([1.0, -1.0, 1.0])
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
@@ -230,7 +230,7 @@ def _yaw_remarks(model: Any, pairing: Pairing) -> tuple[str, ...]:
 
 
 def _yaw_remedy(model: Any, reference: Reference) -> str:
-    """What to do where a free body is turned about the vertical in the reference configuration; else ""."""
+    """The remedy if a free body is rotated about the vertical in the reference configuration; otherwise ""."""
     for joint in range(model.njnt):
         if model.jnt_type[joint] != 0:
             continue
@@ -254,7 +254,7 @@ def _blocks(loaded: LoadedModel, pairing: Pairing, observation: Any) -> list[Obs
         written = _default_layout(loaded)
     elif isinstance(observation, str):
         written = [observation]
-    # A single callable or a dictionary is no layout in words.
+    # A single callable or a dictionary is not a list of blocks.
     if not isinstance(written, list | tuple) or not written or not all(isinstance(item, str) for item in written):
         return []
     blocks = observed_blocks(loaded.model, pairing, written)

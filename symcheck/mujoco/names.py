@@ -25,12 +25,13 @@ _PAIRS = (
 )
 _OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[^A-Za-z]+")
-# "rl" is the rear left leg beside "rr" (Unitree), and otherwise the right of "ll": the first is what robots mean.
+# "rl" is the rear left leg if there is "rr" (Unitree), otherwise the right counterpart of "ll"; the first meaning is
+# more common.
 _QUADRUPED = {"rl": "rr", "rr": "rl"}
 
 
 def mirrored_names(name: str) -> tuple[str, ...]:
-    """The names that the mirror image of an element may have, the likeliest first; empty if no side is named.
+    """Possible names of the mirror image of an element, the most likely first; empty if the name contains no side.
 
     Args:
         name: the name of a body, joint, geom, actuator or tendon.
@@ -47,7 +48,7 @@ def mirrored_names(name: str) -> tuple[str, ...]:
         ('thigh_right_joint', 'thigh_joint')
     """
     words = _WORD.findall(name)
-    # Quadruped names first, then the plain exchange of left and right, then a missing side.
+    # Quadruped names first, then the exchange of left and right, then a missing side.
     candidates = [_exchange_words(words, _QUADRUPED | {k: v for k, v in _OPPOSITE.items() if k not in _QUADRUPED})]
     candidates.append(_exchange_words(words, _OPPOSITE))
     candidates.append(_without_side(name))
@@ -60,7 +61,7 @@ def _exchange_words(words: list[str], opposite: dict[str, str]) -> str:
 
 
 def _without_side(name: str) -> str:
-    """Models that name only one side: `thigh_left` mirrors `thigh`."""
+    """Names of models that mark only one side: `thigh_left` mirrors `thigh`."""
     lowered = name.lower()
     for side in ("left", "right"):
         for pattern in (f"_{side}", f"{side}_"):
@@ -71,7 +72,7 @@ def _without_side(name: str) -> str:
 
 
 def _in_case(example: str, word: str) -> str:
-    # The case of the word that is replaced: "Left" becomes "Right".
+    # Preserve the case of the replaced word: "Left" becomes "Right".
     if word == example.lower():
         return example
     if example.isupper():

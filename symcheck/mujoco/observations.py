@@ -13,8 +13,8 @@
 | `command` | commanded forward, sideways and turning speed, in the frame of the free body | N, det(M) N |
 | `constant(n)` | n invariant numbers | - |
 
-A slice `[a:b]` after any block selects rows of the array (bodies for `cinert`, `cvel`, `cfrc_ext`). A
-block may be given a name of its own: "gravity: base_vector".
+A slice `[a:b]` after any block selects rows of the array (bodies for `cinert`, `cvel`, `cfrc_ext`). A block may be
+given a name: "gravity: base_vector".
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ObservedBlock:
     labels: tuple[str, ...]
 
     def as_block(self) -> Block:
-        """The block as a `Symmetry` takes it."""
+        """The block in the form that a `Symmetry` accepts."""
         return Block(self.name, [self.map.entry()], names=self.labels)
 
 
@@ -92,8 +92,8 @@ def _driven_label(model: Any, actuator: int) -> str:
 
 
 def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels with their number behind those that occur twice."""
-    # "#0" and "#1" keep equal labels apart.
+    """Labels, with a number appended to those that occur more than once."""
+    # "#0" and "#1" distinguish equal labels.
     return tuple(f"{label} #{i}" if labels.count(label) > 1 else label for i, label in enumerate(labels))
 
 
@@ -150,7 +150,7 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
     width = _ROWS.get(name, 1)
     rows = len(labels) // width
     first, last, _ = part.indices(rows)
-    # From rows to numbers.
+    # From rows to components.
     span = slice(first * width, last * width)
     kept = maps.checked_part(full, span, text, lambda problem: SpecError(f"{problem}.", where=where))
     return ObservedBlock(text, kept, tuple(labels[span]))
@@ -167,7 +167,7 @@ def _part(text: str | None, where: str) -> slice:
 
 
 def _of_angles(angles: Affine, function: str) -> Affine:
-    """cos(q) loses the sign, sin(q) keeps it."""
+    """The maps of cos(q), without the sign, and of sin(q), with it."""
     # cos(-q) = cos(q): the absolute value of each sign.
     matrix = np.abs(angles.matrix) if function == "cos" else angles.matrix
     return Affine(matrix, np.zeros(angles.dim))
@@ -247,11 +247,11 @@ def _points(model: Any, pairing: Pairing, of: str, where: str) -> tuple[Affine, 
     if outside:
         raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where)
     matrix, size = np.zeros((3 * len(bodies), 3 * len(bodies))), len(bodies)
-    # Point i goes to the place of its image's body.
+    # Point i maps to the position of its image's body.
     for i, image in enumerate(images):
         j = bodies.index(image)
         matrix[3 * j : 3 * j + 3, 3 * i : 3 * i + 3] = pairing.isometry.matrix
-    # Points, not vectors: the isometry's own fixed point shifts them.
+    # These are points, not vectors: the isometry's fixed point adds an offset.
     offset = np.tile(whole(pairing.isometry.point(np.zeros(3))), size)
     return Affine(matrix, offset), tuple(f"{name} {axis}" for name in names for axis in "xyz")
 
@@ -263,7 +263,7 @@ def _constant(of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
 
 
 def _without_free(model: Any, full: Affine, labels: tuple[str, ...], width: int) -> tuple[Affine, tuple[str, ...]]:
-    """The coordinates of all joints but free ones, which come first in every file that has one."""
+    """The coordinates of all joints except free joints, which come first."""
     adr = model.jnt_qposadr if width == 7 else model.jnt_dofadr
     # 7 numbers of qpos or 6 of qvel per free joint.
     free = {int(adr[j]) + k for j in range(model.njnt) if model.jnt_type[j] == 0 for k in range(width)}
@@ -272,7 +272,7 @@ def _without_free(model: Any, full: Affine, labels: tuple[str, ...], width: int)
 
 
 def _of_joints(every: tuple[Affine, tuple[str, ...]], of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
-    """The numbers of the joints that are named, in their order; all where none is."""
+    """The numbers of the named joints, in the given order; all joints if none is named."""
     full, labels = every
     if not of:
         return every

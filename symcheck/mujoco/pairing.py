@@ -1,4 +1,4 @@
-"""Pairs every element with its image: first bodies, down the tree, then the elements attached to them.
+"""Pairs every element with its image: bodies first, down the tree, then the elements attached to them.
 
 Geometry decides, and names break ties: in the reference configuration, an image must be at the position that the
 isometry gives. If several bodies are there (the legs of a planar walker coincide), the one whose name exchanges left
@@ -23,14 +23,15 @@ from symcheck.mujoco.names import are_mirrored, mirrored_names
 from symcheck.mujoco.reference import Reference, reference_of
 
 _NEAR = (
-    0.05  # of the model's extent: how far an image may miss its counterpart and still be it (a finding says by what)
+    # largest distance of an image from its counterpart, as a fraction of the model's extent; the difference is reported
+    0.05
 )
-_BONUS = 0.02  # of the extent: what a matching name is worth
-_PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
+_BONUS = 0.02  # weight of a matching name, as a fraction of the extent
+_PARALLEL = 0.9  # smallest cosine between the axes of a pair
 
 
 def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str], *, by_frames: bool = False) -> Pairing:
-    """The pairing in the file's configuration or with sliding bodies moved home, whichever pairs more elements.
+    """The pairing in the file's configuration or with sliding bodies centred, whichever pairs more elements.
 
     Args:
         model: a `mujoco.MjModel`.
@@ -44,7 +45,7 @@ def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str], *, by_f
     as_written = pair_elements(model, isometry, reference_of(model, isometry), given, by_frames=by_frames)
     if not as_written.unpaired:
         return as_written
-    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
+    # A body that slides in the world may have any position in the file: its symmetric position may pair more elements.
     slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), given, by_frames=by_frames)
     return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
@@ -56,7 +57,7 @@ def pair_elements(
 
     Args:
         model: a `mujoco.MjModel`.
-        isometry: a reflection or a turn.
+        isometry: a reflection or a rotation.
         reference: `reference_of(model, isometry)`.
         given: names of bodies that are each other's images; they override the geometry.
         by_frames: as in `pair_model`.
@@ -85,7 +86,7 @@ def pair_elements(
         if image >= 0:
             _pair_joints(model, pairing, body, int(image))
             _pair_geoms(model, pairing, body, int(image))
-    # Tendons after joints, actuators after tendons: each needs the images of what it pulls on.
+    # Tendons after joints, actuators after tendons: each step needs the images of the previous one.
     pair_tendons(model, pairing)
     pair_actuators(model, pairing)
     return pairing
@@ -99,7 +100,7 @@ def _read_pairs(model: Any, given: Mapping[str, str], isometry: Isometry) -> dic
     if missing:
         raise SpecError(f"names bodies that the model does not have: {', '.join(missing)}.", where="pairs")
     images = {known[source]: known[target] for source, target in given.items()}
-    # A reflection exchanges: the other direction follows.
+    # A reflection is an involution, so the other direction follows.
     if isometry.order == 2:
         images.update({target: source for source, target in list(images.items())})
     return images
@@ -125,7 +126,7 @@ class _Bodies:
         self.ambiguous: list[str] = []
 
     def match(self, body: int, image: int) -> None:
-        """Match the children of `body` to those of `image`, and theirs."""
+        """Match the children of `body` to those of `image`, recursively."""
         sources, targets = self._children(body), self._children(image)
         if not sources:
             return
@@ -141,24 +142,24 @@ class _Bodies:
                 (self.markers if self._is_marker(source) else self.unpaired).append(self._why(source, targets))
                 continue
             self.image[source] = targets[j]
-            # Neither place nor name tells two candidates apart: either may be meant.
+            # Neither position nor name distinguishes two candidates: both are possible.
             as_near = [k for k in range(len(targets)) if k != j and abs(cost[i, k] - cost[i, j]) <= ROUNDING]
             if as_near and self._moves(source):
                 names = (
                     f"{title(self._model, 'body', targets[j])} and {title(self._model, 'body', targets[as_near[0]])}"
                 )
                 self.ambiguous.append(f"{title(self._model, 'body', source)}: {names}")
-        # Down the tree: children of a pair are matched with each other.
+        # Recurse: children of a pair are matched with each other.
         for source in sources:
             if self.image[source] >= 0:
                 self.match(source, int(self.image[source]))
 
     def _moves(self, body: int) -> bool:
-        """Whether a body, or one below it, has a joint."""
+        """Whether a body or one of its descendants has a joint."""
         return bool(self._model.body_jntnum[body]) or any(self._moves(child) for child in self._children(body))
 
     def _is_marker(self, body: int) -> bool:
-        """Whether a body and all below it are frames only: a camera, an IMU, the tip of a tool."""
+        """Whether a body and all its descendants are frames only: a camera, an IMU, a tool tip."""
         model = self._model
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
         collides = any(model.geom_contype[i] or model.geom_conaffinity[i] for i in range(first, first + count))
@@ -172,7 +173,7 @@ class _Bodies:
         return float(np.linalg.norm(self._moved[0][body] - self._reference.body_position[other]))
 
     def distance(self, body: int, other: int) -> float:
-        """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
+        """The distance of a body's image from another body, in metres: the maximum over frames and centres of mass."""
         reference = self._reference
         frames = self._frame_distance(body, other)
         centres = float(np.linalg.norm(self._moved[1][body] - reference.centre[other]))
@@ -181,7 +182,7 @@ class _Bodies:
     def _cost(self, body: int, other: int) -> float:
         model = self._model
         if body in self._given or other in self._given.values():
-            # What the user says is free of cost; everything else about these bodies is ruled out.
+            # Pairs given by the user cost nothing; all other pairs of these bodies are excluded.
             return -1.0 if self._given.get(body) == other else np.inf
         if model.body_jntnum[body] != model.body_jntnum[other]:
             return float(np.inf)
@@ -194,7 +195,7 @@ class _Bodies:
         # Relative difference of the masses, between 0 and 1.
         unlike = abs(float(model.body_mass[body] - model.body_mass[other])) / heavier
         named = self._isometry.order == 2 and are_mirrored(name_of(model, "body", body), name_of(model, "body", other))
-        # Metres: a matching name outweighs small differences of place, never a large one.
+        # In metres: a matching name outweighs small differences of position, but not large ones.
         return distance + _BONUS * self._reference.extent * (0.25 * unlike - named)
 
     def _joints(self, body: int, other: int) -> tuple[range, range]:
@@ -206,12 +207,12 @@ class _Bodies:
 
     @staticmethod
     def _greedy(cost: Floats) -> dict[int, int]:
-        """An involution: the nearest pair (or body that is its own image) first, both taken out."""
-        # Both directions must fit: the larger of the two costs.
+        """An involution, built greedily: take and remove the nearest pair (or body that is its own image); repeat."""
+        # Both directions must fit: use the larger of the two costs.
         cost = np.maximum(cost, cost.T)
         partner: dict[int, int] = {}
         for flat in np.argsort(cost, axis=None, kind="stable"):
-            # Position in the flattened matrix to row and column.
+            # Convert the position in the flattened matrix to row and column.
             i, j = (int(k) for k in np.unravel_index(flat, cost.shape))
             if i not in partner and j not in partner and np.isfinite(cost[i, j]):
                 partner[i], partner[j] = j, i
@@ -220,7 +221,7 @@ class _Bodies:
     def _why(self, body: int, targets: list[int]) -> str:
         model, element = self._model, title(self._model, "body", body)
         wanted = mirrored_names(name_of(model, "body", body))
-        # A body with the mirrored name is the likeliest mistake, else the nearest one.
+        # The most likely counterpart is the body with the mirrored name, otherwise the nearest one.
         named = [i for i in range(model.nbody) if name_of(model, "body", i) in wanted]
         near = named or sorted(targets, key=lambda other: self.distance(body, other))
         if not near:
@@ -241,10 +242,10 @@ def _assign_rows(cost: Floats) -> dict[int, int]:
     """The assignment of least total cost; rows without any finite cost are left out."""
     if not cost.size:
         return {}
-    # 1e6 stands for "impossible": linear_sum_assignment takes no infinities.
+    # 1e6 stands for "impossible": linear_sum_assignment accepts no infinities.
     bounded = np.where(np.isfinite(cost), cost, 1e6)
     rows, columns = linear_sum_assignment(bounded)
-    # Assigned at the cost of an impossible pair means not assigned.
+    # A pair with the cost of an impossible one is not assigned.
     return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if np.isfinite(cost[i, j])}
 
 
@@ -300,14 +301,14 @@ def _geom_cost(model: Any, pairing: Pairing, i: int, j: int) -> float:
     reference = pairing.reference
     moved = pairing.isometry.point(reference.geom_position[i])
     offset = moved - reference.geom_position[j]
-    if model.geom_type[i] == 0:  # planes are endless: only the distance along the normal counts
+    if model.geom_type[i] == 0:  # planes are infinite: only the distance along the normal matters
         offset = offset @ reference.geom_rotation[j][:, 2]
     distance = float(np.linalg.norm(offset))
-    # Geoms may be placed less exactly than bodies: twice the distance.
+    # Geoms may be positioned less exactly than bodies: allow twice the distance.
     if distance > 2 * _NEAR * reference.extent:
         return float(np.inf)
     unlike = float(np.abs(model.geom_size[i] - model.geom_size[j]).max())
     visible = model.geom_contype[i] == model.geom_contype[j] and model.geom_conaffinity[i] == model.geom_conaffinity[j]
     named = are_mirrored(name_of(model, "geom", i), name_of(model, "geom", j))
-    # A geom that collides is no image of one that does not; names decide between equal ones only.
+    # A colliding geom is not the image of a non-colliding one; names only decide between equal geoms.
     return distance + unlike + (0.0 if visible else reference.extent) - (10 * ROUNDING if named else 0.0)

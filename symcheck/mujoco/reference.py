@@ -1,8 +1,8 @@
-"""The poses in the reference configuration: the model's `qpos0`, with freely movable bodies moved home.
+"""The poses in the reference configuration: the model's `qpos0`, with freely movable bodies in a symmetric position.
 
-A mechanism is its own mirror image if its bodies, joint axes and anchors are in one configuration, because every other
-configuration follows from the joints. The position of a free body is unrelated to its shape, so free bodies are moved
-to a fixed point of the isometry; their orientation is that of the file. Bodies that slide along world axes (targets,
+If bodies, joint axes and anchors are symmetric in one configuration, the mechanism is symmetric, because the joints
+determine every other configuration. The position of a free body is unrelated to its shape, so free bodies are moved to
+a fixed point of the isometry; their orientation is that of the file. Bodies that slide along world axes (targets,
 planar robots) can be moved in the same way.
 """
 
@@ -57,13 +57,14 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
     Args:
         model: a `mujoco.MjModel`.
         isometry: the isometry, to whose fixed point free bodies are moved.
-        slide_home: whether bodies attached to the world by slides are moved to where they are their own images.
+        slide_home: whether bodies attached to the world by slides are moved to a position in which they are their own
+            images.
 
     Returns:
         The poses.
     """
     if hasattr(model, "reference"):
-        # Models that are read without a simulator know their own.
+        # Models that are read without a simulator compute their own.
         return model.reference(isometry, slide_home=slide_home)  # type: ignore[no-any-return]
     import mujoco
 
@@ -71,7 +72,7 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
     data.qpos[:] = model.qpos0
     for joint, _ in free_bodies(model):
         start = model.jnt_qposadr[joint]
-        # A free body may stand anywhere: on the plane or axis of the isometry.
+        # A free body may have any position: move it to the plane or axis of the isometry.
         data.qpos[start : start + 3] = isometry.through
     mujoco.mj_kinematics(model, data)
     if slide_home:
@@ -106,18 +107,18 @@ def free_bodies(model: Any) -> list[tuple[int, int]]:
 def slides_home(
     model: Any, axis: Floats, position: Floats, isometry: Isometry
 ) -> Iterator[tuple[int, list[int], Floats]]:
-    """The displacements along their slides that move bodies to where they are their own images, as far as possible.
+    """Displacements along slides that move bodies, as far as possible, to where they are their own images.
 
     Args:
         model: a `mujoco.MjModel`.
         axis: the axes of the joints, (njnt, 3).
         position: the positions of the bodies, (nbody, 3).
-        isometry: a reflection or a turn.
+        isometry: a reflection or a rotation.
 
     Yields:
         A body, the numbers of its slides, and a step for each, in metres.
     """
-    # M - I is 0 exactly for displacements that the isometry leaves alone.
+    # (M - I) x is 0 exactly for displacements x that the isometry fixes.
     moving = isometry.matrix - np.eye(3)
     for body in range(1, model.nbody):
         if model.body_parentid[body] != 0:
@@ -135,5 +136,5 @@ def _extent(model: Any, data: Any) -> float:
     points = np.concatenate([data.xpos[1:], data.xipos[1:]])
     spread = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     radius = float(model.geom_rbound.max()) if model.ngeom else 0.0  # planes have radius 0
-    # 1e-6: a model of one point has an extent too, by which distances are divided.
+    # 1e-6: keeps the extent of a single point positive, because distances are divided by it.
     return max(spread, radius, 1e-6)

@@ -18,7 +18,7 @@ class RobotSymmetry(Symmetry):
     Built by `mirror` and `turn`.
 
     Attributes:
-        isometry: the reflection or turn.
+        isometry: the reflection or rotation.
         pairs: {element: its image}, in words, for bodies, joints and actuators.
         differences: parameters of the model that break the symmetry; empty if the model is symmetric.
         remarks: settings under which even a symmetric model is only nearly symmetric.

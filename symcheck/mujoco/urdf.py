@@ -199,13 +199,13 @@ class UrdfModel:
             number = float(text)
         except ValueError:
             number = math.nan
-        # A joint without limits may be written with infinite ones.
+        # A joint without limits may be given with infinite limits.
         if math.isnan(number):
             raise TargetError(f"expected a number in {name}, got {text!r}.", where=self._label)
         return number
 
     def reference(self, _isometry: Isometry, *, slide_home: bool) -> Reference:
-        """Where everything is with all joints at 0; nothing in it slides along the world."""
+        """The poses with all joints at 0; no body slides in the world."""
         position, rotation, centre, inertia = self._poses
         axes = []
         for body, joint in self._joints:
@@ -227,7 +227,7 @@ class UrdfModel:
             np.zeros((0, 3, 3)),
             np.zeros((0, 3)),
             np.zeros((0, 3, 3)),
-            # 1e-6: a robot of one point has an extent too.
+            # 1e-6: keeps the extent of a single point positive.
             max(spread, 1e-6),
         )
 
@@ -246,7 +246,7 @@ def is_urdf(text: str) -> bool:
 
 
 def _root(text: str) -> Any:
-    # An encoding declaration is of the file, not of text that was decoded.
+    # An encoding declaration applies to the file, not to decoded text.
     return ElementTree.fromstring(text.encode("utf-8") if "encoding" in text[:100] else text)
 
 

@@ -1,4 +1,4 @@
-"""Refuses maps of actions that leave a bounded action space: an image that is no action cannot be taken."""
+"""Rejects maps under which the image of an action lies outside a bounded action space."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from symcheck.spaces.coordinates import Coordinates, SpaceCodec
 from symcheck.spaces.values import short_text
 
 _SLACK = 4 * float(np.finfo(np.float32).eps)
-"""Relative: a rounding unit of float32 over the bound is rounding of the map, not an action outside the space."""
+"""Relative tolerance: exceeding the bound by a float32 rounding unit is a rounding error of the map, not a
+violation."""
 
 
 def refuse_exits(
     space: spaces.Space[Any], coordinates: Coordinates, actions: Any, images: Any, flat: Floats, where: str = "action"
 ) -> None:
-    """Refuse a map of actions under which one of the given actions leaves the space.
+    """Reject a map under which the image of a given action leaves the space.
 
     Args:
         space: the space of the actions, for the message.
@@ -47,11 +48,11 @@ def refuse_exits(
 
 
 def check_corners(act: Callable[[Array], Array], space: spaces.Space[Any], where: str) -> None:
-    """Refuse an affine map of a Box of actions that leaves it: some corner goes farthest in each direction.
+    """Reject an affine map of a Box of actions that leaves the Box; testing corners suffices.
 
     Args:
         act: the map of stacked actions, float64.
-        space: the space of the actions; of other spaces than a Box nothing is checked.
+        space: the space of the actions; spaces other than a Box are not checked.
         where: the place of the map in messages.
 
     Raises:
@@ -65,13 +66,13 @@ def check_corners(act: Callable[[Array], Array], space: spaces.Space[Any], where
     if not isinstance(space, spaces.Box):
         return
     coordinates = SpaceCodec(space, "action").coordinates
-    # Without a bound an action may be any number; one that is larger than all bounds stands for it.
+    # An unbounded coordinate is represented by a number that is larger than all bounds.
     far = 2.0 + 2.0 * max(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in (coordinates.low, coordinates.high))
     low, high = np.maximum(coordinates.low, -far), np.minimum(coordinates.high, far)
     size = coordinates.dim
     probes = np.concatenate([np.zeros((1, size)), np.eye(size)])
     images = np.asarray(act(probes.reshape(-1, *space.shape)), dtype=np.float64).reshape(size + 1, size)
-    # Row i: the signs with which coordinate i of the image grows.
+    # Row i: the signs of the actions that maximise coordinate i of the image.
     grows = (images[1:] - images[0]).T > 0
     corners = np.concatenate([np.where(grows, high, low), np.where(grows, low, high)])
     moved = np.asarray(act(corners.reshape(-1, *space.shape)), dtype=np.float64)

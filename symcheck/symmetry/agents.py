@@ -78,9 +78,9 @@ def joint_symmetry(
 def _claim_of_one(
     symmetry: Symmetry, agent: str, agents: Sequence[str], observed: gym.Space[Any], acted: gym.Space[Any]
 ) -> Symmetry:
-    """What the claim says about one agent: its own entries where they are given by agent.
+    """The claim for one agent, with its own entries if entries are given by agent.
 
-    Relations of the group hold for all agents together; of one agent's maps along a permutation they need not.
+    The group's relations hold for all agents together; they need not hold for one agent's maps along a permutation.
     """
     claim = copy.copy(symmetry)
     claim.observation = tuple(
@@ -93,11 +93,11 @@ def _claim_of_one(
 
 
 def _own_entry(entry: Entry, agent: str, agents: Sequence[str], space: gym.Space[Any], where: str) -> Entry:
-    """The entry of one agent; one that is not named stays as it is."""
+    """The entry of one agent; the identity if the agent is not named."""
     if not isinstance(entry, TreeEntry) or not set(entry.children) & set(agents):
         return entry
     parts = getattr(space, "spaces", None)
-    # A Dict space with such keys takes the mapping itself.
+    # For a Dict space with these keys, the mapping is the entry itself.
     if isinstance(parts, Mapping) and set(entry.children) <= set(parts):
         return entry
     unknown = [name for name in entry.children if name not in agents]
@@ -107,7 +107,7 @@ def _own_entry(entry: Entry, agent: str, agents: Sequence[str], space: gym.Space
 
 
 def _read_places(mapping: Mapping[str, str], agents: Sequence[str], where: str) -> dict[str, str]:
-    """Where every agent goes; those that are not named stay."""
+    """The image of every agent; agents that are not named are fixed."""
     unknown = [name for name in (*mapping.keys(), *mapping.values()) if name not in agents]
     if unknown:
         raise SpecError(f"there is no agent {unknown[0]!r}.", where=where, remedy=suggestion(unknown[0], agents))
@@ -122,7 +122,7 @@ def _move_observation(bound: Mapping[str, BoundSymmetry], places: Mapping[str, s
 
 
 def _move_view(bound: BoundSymmetry, view: Any, i: int) -> dict[str, Any]:
-    """What one agent shows; what stands for the observation of an agent that is gone is not moved."""
+    """The image of one agent's observation; the placeholder for an agent that has left is not transformed."""
     seen = view["observation"]
     return {**view, "observation": bound.observation((i,), seen) if np.asarray(view["alive"]).item() > 0 else seen}
 

@@ -35,7 +35,7 @@ from symcheck.entries.forms import (
 from symcheck.errors import SpecError, suggestion
 
 _LAYOUTS = ("frames", "components")
-_MOST_COLUMNS = 10_000_000  # each has an index and a sign in memory
+_MOST_COLUMNS = 10_000_000  # each column takes an index and a sign in memory
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Block:
         return self.count * self.history
 
     def labels(self) -> tuple[str, ...]:
-        """A name for every column, made of the names of block and component, and the frame if there are several."""
+        """A name for every column: the block, the component, and the frame if there are several."""
         if self.names is not None:
             inside = [f"{self.name} {name}" for name in self.names]
         elif self.shape is not None:
@@ -89,7 +89,7 @@ class Block:
         if self.history == 1:
             return tuple(inside)
         if self.layout == "frames":
-            # Frame by frame: all numbers of frame 0 first.
+            # Frame-major: all components of frame 0 first.
             return tuple(f"{label}, frame {k}" for k in range(self.history) for label in inside)
         return tuple(f"{label}, frame {k}" for label in inside for k in range(self.history))
 
@@ -166,7 +166,7 @@ def _parse_block(block: Block, part: str, generators: int) -> Block:
         )
     entries = [_parse_map(block, item, f"{where}, map[{i}]") for i, item in enumerate(maps)]
     changes = {declared.name: getattr(block, declared.name) for declared in fields(Block)}
-    # A new block: the one given may be shared between symmetries.
+    # Create a new block, because the given one may be shared between symmetries.
     return Block(**{**changes, "map": tuple(entries)})
 
 
@@ -240,10 +240,10 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
                 raise SpecError(
                     f"names {name!r}, which is not in the block.", where=where, remedy=suggestion(name, names)
                 )
-        # index[j] is where component j goes.
+        # index[j] is the position of component j in the image.
         index[names.index(source)] = names.index(target)
         sign[names.index(source)] = -1 if str(image).startswith("-") else 1
-    # Two components with one image: a swap of which one half was written.
+    # Two components have the same image: probably only half of a swap was given.
     twice = sorted({names[i] for i in index if (index == i).sum() > 1})
     if twice:
         raise SpecError(
@@ -263,13 +263,13 @@ def _on_grid(block: Block, entry: SpatialEntry, where: str) -> AffineEntry:
         )
     # Grids of rows and columns get one channel; operators act on the first two axes.
     numbered = np.arange(block.count).reshape(*block.shape, *([1] if len(block.shape) == 2 else []))
-    # Operators act on the last two axes: the channel goes first and comes back.
+    # Operators act on the last two axes: move the channel axis to the front and back.
     source = np.moveaxis(SPATIAL_OPERATORS[entry.operator](np.moveaxis(numbered, -1, 0)), 0, -1)
     if source.shape != numbered.shape:
         sides = "x".join(map(str, block.shape[:2]))
         raise SpecError(f"{entry.operator!r} needs a square grid; the block has {sides}.", where=where)
     index = np.empty(block.count, dtype=np.int64)
-    # source[p] is the number that ends up at place p; index is its inverse.
+    # source[p] is the component that moves to position p; index is its inverse.
     index[source.reshape(-1)] = np.arange(block.count)
     return AffineEntry(index=index, sign=np.ones(block.count, dtype=np.int64))
 
@@ -289,7 +289,7 @@ def frame_entry(block: Block, generator: int) -> Entry:
         return entry
     frames, count = block.history, block.count
     slow = block.layout == "frames"
-    # columns[k, j] is the column of number j in frame k.
+    # columns[k, j] is the column of component j in frame k.
     columns = (
         np.arange(frames * count).reshape(frames, count) if slow else np.arange(frames * count).reshape(count, frames).T
     )
@@ -303,7 +303,7 @@ def frame_entry(block: Block, generator: int) -> Entry:
         index[columns], sign[columns] = columns[:, entry.index], entry.sign
         return AffineEntry(index=index, sign=sign, offset=offset)
     matrix, same = entry.dense(), np.eye(frames)
-    # Frames are the slow axis in one layout, the fast one in the other.
+    # Frames are the slow axis in one layout and the fast axis in the other.
     dense = np.asarray(np.kron(same, matrix) if slow else np.kron(matrix, same), dtype=np.float64)
     return AffineEntry(matrix=dense, offset=offset)
 
@@ -329,7 +329,7 @@ def joined_entry(blocks: Sequence[Block], generator: int) -> Entry:
     if len(affine) < len(entries):
         return FunctionEntry(_Piecewise(blocks, entries))
     offset = np.concatenate([np.zeros(part.dim) if part.offset is None else part.offset for part in affine])
-    # Where each block begins in the whole vector.
+    # The start of each block in the whole vector.
     starts = np.cumsum([0, *(part.dim for part in affine)])
     if all(part.index is not None for part in affine):
         index = np.concatenate(
@@ -345,7 +345,7 @@ def joined_entry(blocks: Sequence[Block], generator: int) -> Entry:
 
 
 class _Piecewise:
-    """Blocks mapped one by one; what a callable entry gets is its own columns, flattened."""
+    """Map blocks one by one; a callable receives its own columns, flattened."""
 
     def __init__(self, blocks: Sequence[Block], entries: Sequence[Entry]) -> None:
         self._blocks = blocks
@@ -378,7 +378,7 @@ def _call_function(block: Block, entry: Entry, part: Any, context: tuple[Any, ..
 
 
 def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
-    """Refuse blocks that do not cover a vector; the message names the superfluous or missing columns.
+    """Reject blocks that do not cover a vector; the message names the superfluous or missing columns.
 
     Args:
         blocks: parsed.
@@ -395,7 +395,7 @@ def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
     if total == size:
         return
     table, start = [], 0
-    # Which columns each block takes, for the message.
+    # The columns of each block, for the message.
     for block in blocks:
         table.append(f"{block.name}: columns {start} to {start + block.width - 1}")
         start += block.width

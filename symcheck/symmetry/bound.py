@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Word: TypeAlias = Sequence[int]
 Part: TypeAlias = Literal["observation", "action", "state"]
 UNIFORM: tuple[int, ...] = (-1,)
-"""The word of Haar elements of a continuous group, another one for each value; further negative letters are single
-ones."""
+"""The word for Haar elements of a continuous group: each value gets its own. Other negative letters denote single Haar
+elements."""
 
 
 def pooled(word: Word) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ def group_by_word(words: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Ind
         >>> {word: places.tolist() for word, places in group_by_word([(0,), (1,), (0,)]).items()}
         {(0,): [0, 2], (1,): [1]}
     """
-    if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
+    if len(words) and words.count(words[0]) == len(words):  # the usual case of a single generator
         return {words[0]: np.arange(len(words))}
     places: dict[tuple[int, ...], list[int]] = {}
     for i, word in enumerate(words):
@@ -115,10 +115,10 @@ class BoundSymmetry:
             None if symmetry.state is None else _fit_entries(symmetry.state, None, "state")
         )
         for i, (entry, act) in enumerate(zip(symmetry.action, self._action, strict=True)):
-            # What a callable does is seen where actions are mapped.
+            # Callables are checked when actions are mapped.
             if not (_has_function(entry) or symmetry.is_continuous):
                 check_corners(act.batch, action_space, f"action[{i}]")
-        # Only callables can look at the observation; data acts on every action alike.
+        # Only callables can depend on the observation; data acts on every action in the same way.
         self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
 
     def at_tested_elements(self, seed: int, seen: Callable[[], Any]) -> BoundSymmetry:
@@ -174,7 +174,7 @@ class BoundSymmetry:
 
     def label(self, word: Word) -> str:
         """A readable name of the element: the symmetry's name if it has one generator, otherwise generator names."""
-        # A single generator goes by the symmetry's own name: "mirror" rather than "g".
+        # For a single generator, use the symmetry's name: "mirror" rather than "g".
         if len(self.group.generators) != 1:
             return " ".join(self.group.generator_names[i] for i in word) or "identity"
         power = len(word)
@@ -205,18 +205,18 @@ class BoundSymmetry:
         return _apply_word_batch(self._state_maps(), word, states)
 
     def action(self, word: Word, action: Any, obs: Any) -> Any:
-        """K_g^s a, for one action; `obs` is the original observation (unused where K does not depend on it)."""
+        """K_g^s a, for one action; `obs` is the original observation (unused if K does not depend on it)."""
         # The last letter acts first.
         for letter in reversed(word):
             context = obs if self._action_needs_observation else None
             action = self._action[letter].image(action, context)
-            # After a letter the state is its image, which the next letter's K^s depends on.
+            # After each letter the state is replaced by its image, on which the next letter's K^s depends.
             if self._action_needs_observation:
                 obs = self._observation[letter].image(obs)
         return action
 
     def action_batch(self, word: Word, actions: Any, observations: Any) -> Any:
-        """K_g^s on stacked actions; `observations` are the original ones, stacked alike."""
+        """K_g^s on stacked actions; `observations` are the original ones, stacked in the same order."""
         for letter in reversed(word):
             # As in `action`, for stacked values.
             contexts = observations if self._action_needs_observation else None
@@ -235,7 +235,7 @@ def _check_blocks(symmetry: ClaimedMaps, part: str, space: gym.Space[Any]) -> No
     for key, blocks in symmetry.blocks.get(part, {}).items():
         inner = space if key is None else getattr(space, "spaces", {}).get(key)
         shape = getattr(inner, "shape", None)
-        if shape is not None:  # a key that is not there, or a space without shape, is reported when entries are fitted
+        if shape is not None:  # a missing key, or a space without a shape, is reported when entries are fitted
             check_columns(blocks, int(np.prod(shape)), part if key is None else f"{part}[{key!r}]")
 
 

@@ -32,7 +32,7 @@ from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_block
 from symcheck.symmetry.elements import Tested, read_element
 from symcheck.symmetry.lie_claims import check_part, part_representation, read_part, shifts_by_translation
 
-_SHOWN = 24  # numbers of an entry that a message repeats; more would hide the sentence
+_SHOWN = 24  # maximum number of components of an entry that a message repeats
 
 
 def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
@@ -106,12 +106,15 @@ class ClaimedMaps:
         self._check_start()
 
     def _is_by_agent(self, entries: Sequence[Entry]) -> bool:
-        """Whether entries are given by agent, of agents that move: relations then hold for all of them together."""
+        """Whether entries are given by agent and agents are permuted.
+
+        Relations then hold for all agents together only.
+        """
         named = {name for mapping in self.agents or () for name in mapping}
         return any(isinstance(entry, TreeEntry) and bool(named & set(entry.children)) for entry in entries)
 
     def _check_start(self) -> None:
-        """Refuse a start distribution that is claimed to be invariant under shifts, which none is."""
+        """Reject a claim that the start distribution is invariant under shifts; no distribution is."""
         group = self.group
         if not self.initial or not isinstance(group, ContinuousGroup):
             return
@@ -148,9 +151,11 @@ class ClaimedMaps:
         return isinstance(self.group, ContinuousGroup)
 
     def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
-        """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all).
+        """The entries of one part.
 
-        Of continuous groups those of discrete generators; those of Lie generators are kept in `algebra`.
+        If it is given as named blocks, these are stored under their key (None for the whole part).
+
+        For continuous groups, the entries of the discrete generators; those of Lie generators are stored in `algebra`.
         """
         if isinstance(self.group, ContinuousGroup):
             self.algebra[part], discrete = read_part(written, self.group, part)
@@ -167,12 +172,12 @@ class ClaimedMaps:
             key: parse_blocks(table, part if key is None else f"{part}[{key!r}]", count)
             for key, table in tables.items()
         }
-        # Block by block, so that the message names the block.
+        # Check block by block, so that the message names the block.
         for blocks in parsed.values():
             for block in blocks:
                 check_relations(self.group, tuple(block.map), f"{part} block {block.name!r}")
         if None in parsed:
-            # Blocks of the whole part, under the key None.
+            # Blocks of the whole part are stored under the key None.
             return tuple(joined_entry(parsed[None], i) for i in range(count))
         return tuple(TreeEntry({key: joined_entry(blocks, i) for key, blocks in parsed.items()}) for i in range(count))
 
@@ -205,7 +210,7 @@ class ClaimedMaps:
 
 def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
     if isinstance(written, Representation):
-        # Equal by generators: representations of another group have other relations.
+        # Groups are compared by their generators: a representation of another group has other relations.
         if written.group != group:
             raise RepresentationError(
                 f"must represent the symmetry's group {group.name!r} (order {group.order}): "
@@ -213,7 +218,7 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
                 where=part,
                 remedy="Build both from the same group object.",
             )
-        # One matrix per generator, read like any other entries.
+        # One matrix per generator, read in the same way as other entries.
         written = [written.matrix(g) for g in group.generators]
     count = len(group.generators)
     items = _as_list(written)
@@ -230,7 +235,7 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
 
 
 def _suggest_brackets(written: Any, part: str) -> str:
-    """How the entry of the only generator is written: the likely mistake is a pair of brackets left out."""
+    """The entry of the only generator, for the message: the likely mistake is a missing pair of brackets."""
     entry = written if isinstance(written, str) else _as_list(written)
     if entry and len(entry) <= _SHOWN and all(isinstance(item, str | int | float) for item in entry):
         return f"Put the entry into a list: {part} = [{entry!r}]."
@@ -238,7 +243,7 @@ def _suggest_brackets(written: Any, part: str) -> str:
 
 
 def _as_list(written: Any) -> list[Any] | None:
-    # Strings and dictionaries are sequences or mappings of something else than generators.
+    # Strings and dictionaries are not sequences of entries, one per generator.
     if isinstance(written, str | dict) or callable(written):
         return None
     if isinstance(written, Sequence) or hasattr(written, "__array__"):
@@ -247,7 +252,7 @@ def _as_list(written: Any) -> list[Any] | None:
 
 
 def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
-    """Refuse data entries whose images break a relation of the group.
+    """Reject data entries whose images break a relation of the group.
 
     Args:
         group: the group that the entries claim to represent.
@@ -270,7 +275,7 @@ def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
     if affine and not spatial:
         _affine_representation(group, _fill_identities(entries, affine, part), part)
     elif spatial and not affine:
-        # Spatial operators are checked on the corners of a square, which tell them apart.
+        # Spatial operators are checked on the corners of a square, which distinguish them.
         _refuse_unless(group, [corner_images(entry) for entry in entries], part)
 
 
@@ -287,7 +292,7 @@ def _fill_identities(entries: Sequence[Entry], affine: Sequence[AffineEntry], pa
 def _affine_representation(group: Group, entries: Sequence[AffineEntry], part: str) -> Representation:
     if all(entry.is_signed_permutation for entry in entries):
         return _refuse_unless(group, [signed_images(entry) for entry in entries], part)
-    # With offsets on (x, 1), where affine maps compose as matrices.
+    # With offsets, use matrices on (x, 1), where affine maps compose as matrices.
     linear = all(entry.offset is None for entry in entries)
     matrices = [entry.dense() if linear else entry.homogeneous() for entry in entries]
     try:
@@ -308,7 +313,7 @@ def _check_tree(group: Group, entries: Sequence[Entry], part: str) -> None:
     if not all(isinstance(entry, TreeEntry | IdentityEntry) for entry in entries):
         raise SpecError("expected every generator's entry to be a mapping (or tuple), got a mixture.", where=part)
     trees = [entry.children if isinstance(entry, TreeEntry) else {} for entry in entries]
-    # Sub-spaces are mapped each by itself: relations hold for each key.
+    # Sub-spaces are mapped separately: relations hold for each key.
     for key in sorted({key for tree in trees for key in tree}, key=str):
         check_relations(group, [tree.get(key, IdentityEntry()) for tree in trees], f"{part}[{key!r}]")
 
@@ -334,13 +339,13 @@ def corner_images(entry: Entry) -> list[int]:
         return [1, 2, 3, 4]
     if not isinstance(entry, SpatialEntry):
         raise SpecError(f"expected a spatial operator, got {_in_words(entry)[0]}.")
-    # source[p] is the corner that ends up at place p; its inverse is where each corner goes.
+    # source[p] is the corner that moves to position p; its inverse gives the image of each corner.
     source = SPATIAL_OPERATORS[entry.operator](np.arange(4).reshape(2, 2)).ravel()
     return [int(image) + 1 for image in np.argsort(source)]
 
 
 def _in_words(entry: Entry) -> tuple[str, str]:
-    """What an entry is, and what layers take in place of one that is not a linear map of a vector."""
+    """The kind of an entry in words, and the alternative that layers accept if it is not a linear map of a vector."""
     if isinstance(entry, SpatialEntry):
         return f"{entry.operator!r}", "For images, use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):
@@ -362,7 +367,7 @@ def _representation(group: Group, entries: Sequence[Entry], part: str) -> Repres
     vectorial = all(isinstance(entry, AffineEntry | IdentityEntry) for entry in entries)
     # A linear representation needs data on one vector, without offsets.
     if not affine or not vectorial or any(entry.offset is not None for entry in affine):
-        # Each kind of obstacle once, in the order of the entries.
+        # List each kind of obstacle once, in the order of the entries.
         obstacles = list(dict.fromkeys(_in_words(entry) for entry in entries))
         raise SpecError(
             f"expected {part} entries that are linear data on a vector (signs, permutations, matrices); "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """Observed values, from whose spread the amounts of translations are chosen."""
+    """Observed values; their spread determines the amounts of translations."""
 
     observations: Sequence[Any]
     states: Sequence[Any]
@@ -74,7 +74,7 @@ def _child(entry: Any, key: Any) -> Any:
 
 
 class _Composite:
-    """The factors of an element one after the other, the last first: K_gh^s = K_g^{hs} K_h^s."""
+    """Apply the factors of an element one after the other, the last one first: K_gh^s = K_g^{hs} K_h^s."""
 
     def __init__(self, steps: Sequence[Step], context: Sequence[Step] | None) -> None:
         self._steps, self._context = tuple(steps), None if context is None else tuple(context)
@@ -120,14 +120,14 @@ def _call(entry: Any, amount: float | None, value: Any, context: tuple[Any, ...]
 
 
 def calls(entry: Any) -> bool:
-    """Whether an entry, or one within it, is a callable."""
+    """Whether an entry, or an entry nested in it, is a callable."""
     if isinstance(entry, TreeEntry):
         return any(calls(child) for child in entry.children.values())
     return isinstance(entry, FunctionEntry | LieFunctionEntry)
 
 
 def amounts(symmetry: ClaimedMaps, seen: Seen) -> Callable[[int], float]:
-    """The size of each translation: the spread of the components that it shifts, divided by their factor."""
+    """The size of each translation: the spread of the components that it shifts, divided by their coefficient."""
 
     def amount(i: int) -> float:
         for part, values in (("observation", seen.observations), ("state", seen.states)):

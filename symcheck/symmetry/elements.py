@@ -26,9 +26,9 @@ from symcheck.groups.continuous import ContinuousGroup
 from symcheck.groups.lie_factors import Factor, haar
 
 HARMONICS = 8
-"""Up to which every harmonic is moved by at least `MOVED`."""
+"""Every harmonic up to this one is changed by at least `MOVED`."""
 MOVED = 0.5
-"""Of the amplitude 1 of cos(k phi)."""
+"""The smallest change of cos(k phi), relative to its amplitude of 1."""
 _FURTHER, _FURTHER_MOVED = 32, 0.1
 _DRAWS = 4_000
 
@@ -125,7 +125,7 @@ def generic_elements(group: ContinuousGroup, rng: np.random.Generator, amount: C
         own = [i for i, (owner, _) in enumerate(group.lie_places) if owner == k]
         shifts, turns = own[: factor.shifts], own[factor.shifts :]
         for _ in range(len(shifts) + 1 if shifts else 0):
-            # Amounts of both signs between a third and all of the size.
+            # Amounts of both signs, with magnitudes between a third and all of the size.
             amounts = [amount(i) * rng.uniform(1 / 3, 1) * rng.choice([-1.0, 1.0]) for i in shifts]
             chosen.append(element(group, list(zip(shifts, amounts, strict=True))))
         for _ in range((1 if len(turns) == 1 else 2) if turns else 0):
@@ -135,7 +135,10 @@ def generic_elements(group: ContinuousGroup, rng: np.random.Generator, amount: C
 
 
 def generic_angles(factor: Factor, rng: np.random.Generator) -> list[float]:
-    """One angle per rotation generator of a factor; their product also changes every harmonic up to 8 by half."""
+    """One angle per rotation generator of a factor.
+
+    Their product also changes each harmonic up to 8 by half or more.
+    """
     best, score = [0.0] * len(factor.planes), -1.0
     for _ in range(_DRAWS):
         angles = [float(angle) for angle in rng.uniform(0.0, 2 * math.pi, size=len(factor.planes))]
@@ -144,7 +147,7 @@ def generic_angles(factor: Factor, rng: np.random.Generator) -> list[float]:
         further = min(_least_moved(angle, _FURTHER) for angle in own)
         if reached >= MOVED and further >= _FURTHER_MOVED:
             return angles
-        # In many dimensions few products have all their angles so: the best of those drawn.
+        # In many dimensions few products satisfy this for all angles: use the best of those drawn.
         if min(reached, MOVED) + min(further, _FURTHER_MOVED) > score:
             best, score = angles, min(reached, MOVED) + min(further, _FURTHER_MOVED)
     return best
@@ -156,12 +159,12 @@ def _least_moved(angle: float, harmonics: int) -> float:
 
 
 def _angles_of(factor: Factor, angles: Sequence[float]) -> list[float]:
-    """The angles by which a product of turns rotates its invariant planes."""
+    """The angles by which a product of rotations rotates its invariant planes."""
     whole = np.eye(factor.size)
     for i, angle in enumerate(angles):
         whole = whole @ np.asarray(factor.exp(factor.shifts + i, angle))
     values = np.angle(np.linalg.eigvals(whole[: factor.n, : factor.n]))
-    # Eigenvalues come in pairs; for odd n the axis, with the angle 0, is left out.
+    # Eigenvalues come in pairs; for odd n the axis, with angle 0, is omitted.
     return [float(value) for value in np.sort(np.abs(values))[factor.n % 2 :: 2]]
 
 
@@ -197,7 +200,7 @@ def plane_rotations(rotation: Floats) -> list[tuple[tuple[int, int], float]]:
     """
     left, found = rotation.copy(), []
     for i, j in itertools.combinations(range(len(rotation)), 2):
-        # The turn by -angle brings entry (j, i) to 0 and makes entry (i, i) its positive length.
+        # The rotation by -angle sets entry (j, i) to 0 and entry (i, i) to the positive length.
         angle = math.atan2(left[j, i], left[i, i])
         cos, sin = math.cos(angle), math.sin(angle)
         left[[i, j]] = np.array([[cos, sin], [-sin, cos]]) @ left[[i, j]]
@@ -228,7 +231,7 @@ def axiom_words(group: ContinuousGroup, amount: Callable[[int], float]) -> list[
         if not bracket.any():
             words.append([(i, s), (j, t), (i, -s), (j, -t)])
         elif group.turns(i) or group.turns(j):
-            # exp(pi/2 A_i) A_j exp(-pi/2 A_i) = [A_i, A_j] where A_i turns A_j into another generator.
+            # exp(pi/2 A_i) A_j exp(-pi/2 A_i) = [A_i, A_j] if A_i rotates A_j into another generator.
             a, b, sign = (i, j, 1.0) if group.turns(i) else (j, i, -1.0)
             k = int(np.flatnonzero(bracket)[0])
             size_b = 1.1 * size[b]

@@ -1,6 +1,6 @@
-"""Points that elements of a continuous group map out of a bounded Box, and action samples for which this cannot happen.
+"""Points that an element of a continuous group maps out of a bounded Box, and action samples that stay inside.
 
-A rotation maps the corner of a square outside it. Pairs whose image lies outside are no evidence about the claim; they
+A rotation maps the corner of a square outside it. Pairs whose image lies outside give no evidence about the claim; they
 are skipped and counted. Whole episodes need a policy that is invariant under the group: actions uniform in balls.
 """
 
@@ -22,11 +22,11 @@ from symcheck.symmetry.claimed_maps import ClaimedMaps
 from symcheck.symmetry.lie_spaces import size_of
 
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
-"""Relative to the bound: bounds and images are rounded to float32 once each."""
+"""Tolerance relative to the bound: bounds and images are each rounded to float32 once."""
 
 
 def stay_inside(coordinates: Coordinates, values: Floats, images: Floats) -> npt.NDArray[np.bool_]:
-    """The images that are inside the bounds of their space, or whose originals are already outside.
+    """Whether each image is inside the bounds of its space, or its original is already outside.
 
     Args:
         coordinates: the coordinates of the space, with its bounds.
@@ -38,7 +38,7 @@ def stay_inside(coordinates: Coordinates, values: Floats, images: Floats) -> npt
     """
     slack = np.where(coordinates.epsilon > 0, _ROUNDING * np.maximum(1.0, np.abs(images)), 0.0)
     low, high = coordinates.low - slack, coordinates.high + slack
-    # NaN is no number outside.
+    # NaN does not count as outside.
     outside = ((images < low) | (images > high)).any(axis=1)
     begun_outside = ((values < low) | (values > high)).any(axis=1)
     return np.asarray(~outside | begun_outside)
@@ -115,7 +115,7 @@ def invariant_box(symmetry: ClaimedMaps, space: spaces.Space[Any]) -> InvariantB
     mixed = np.zeros((size, size), dtype=bool)
     for entry in turning:
         matrix = entry.generator(size)[0]
-        if np.abs(matrix + matrix.T).max(initial=0) > 1e-9:  # no length is preserved
+        if np.abs(matrix + matrix.T).max(initial=0) > 1e-9:  # the rotation preserves no norm
             return None
         mixed |= matrix != 0
     blocks = []
@@ -143,7 +143,7 @@ def connected(mixed: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
 
 @contextmanager
 def invariant_actions(env: Any, symmetry: Any) -> Iterator[None]:
-    """Make the environment's action space draw actions whose distribution is invariant under the claim's rotations.
+    """Make the environment's action space sample from a distribution that is invariant under the claim's rotations.
 
     Args:
         env: the environment whose `action_space` is sampled.

@@ -32,7 +32,7 @@ from symcheck.representations.representation import Representation
 from symcheck.symmetry.blocks import is_blocks
 
 ACCURACY = 1e-9
-"""How far entries may be off: they are often typed with nine digits, as matrices of finite groups."""
+"""Tolerance of entries: they are often typed with nine digits, like the matrices of finite groups."""
 Both = tuple[tuple[ContinuousEntry, ...], tuple[Entry, ...]]
 
 
@@ -101,7 +101,7 @@ def _by_key(children: Mapping[Any, Both], group: ContinuousGroup) -> Both:
 
 
 def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part: str) -> None:
-    """Refuse data entries that are not a representation of the continuous group.
+    """Reject data entries that are not a representation of the continuous group.
 
     Raises:
         RepresentationError: a bracket, a frequency or a relation fails.
@@ -138,10 +138,10 @@ def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete:
 
 
 def common_size(lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part: str) -> int:
-    """The number of components that all entries act on: the size that is written, or the smallest that fits.
+    """The number of components on which all entries act: the given size, or the smallest one that fits.
 
     Raises:
-        SpecError: two sizes are written, or a rotation names a component beyond it.
+        SpecError: two different sizes are given, or a rotation names a component beyond the size.
     """
     sizes = {entry.size for entry in lie if isinstance(entry, LieEntry) and entry.size is not None}
     sizes |= {entry.dim for entry in discrete if isinstance(entry, AffineEntry)}
@@ -165,7 +165,7 @@ def homogeneous(
 
 
 def shifts_by_translation(group: ContinuousGroup, lie: Sequence[ContinuousEntry]) -> bool:
-    """Whether a translation shifts a component by an amount of its own."""
+    """Whether a translation shifts any component of the given entries."""
     return any(not group.turns(i) and _shifts(entry) for i, entry in enumerate(lie))
 
 

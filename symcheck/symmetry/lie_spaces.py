@@ -1,4 +1,4 @@
-"""The spaces that a Lie generator may act on: vectors of real numbers only.
+"""The spaces on which a Lie generator may act: vectors of real numbers only.
 
 A rotation by a generic angle maps integers to non-integers and pixels between pixels, so on integers and images a Lie
 generator must be the identity. A shift leaves every bounded Box, so bounded actions may not be shifted.
@@ -23,7 +23,7 @@ _FINITE = 'Use a finite group there, such as C4 for rotations by 90 degrees, or 
 
 
 def check_space(symmetry: ClaimedMaps, part: str, space: spaces.Space[Any]) -> None:
-    """Refuse entries of Lie generators that do not fit a space.
+    """Reject entries of Lie generators that do not fit a space.
 
     Args:
         symmetry: a symmetry of a continuous group.
@@ -82,7 +82,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
 
 
 def _is_still(entry: Any) -> bool:
-    """Whether data moves nothing, such as the part of a scalar."""
+    """Whether an entry is the identity, as on a scalar."""
     if not isinstance(entry, LieEntry) or entry.planes:
         return False
     return not any(given is not None and given.any() for given in (entry.matrix, entry.shift))

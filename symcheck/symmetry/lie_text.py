@@ -23,7 +23,7 @@ def claim_lines(symmetry: ClaimedMaps, elements: Sequence[Tested]) -> dict[str, 
         elements: the elements that a run tests.
 
     Returns:
-        {"observation": [...], "action": [...], "state": [...] where there is one, "tested": [...]}.
+        {"observation": [...], "action": [...], "state": [...] if there is one, "tested": [...]}.
     """
     group = symmetry.group
     names = group.algebra if isinstance(group, ContinuousGroup) else ()

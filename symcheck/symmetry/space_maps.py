@@ -14,7 +14,7 @@ from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEn
 from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 
-_MOST_CHANNELS = 4  # colours with transparency
+_MOST_CHANNELS = 4  # RGBA
 
 
 class SpaceMap(Protocol):
@@ -94,7 +94,7 @@ class _Vector:
 
 
 class _AnyVector:
-    """An element of a continuous group on vectors whose length is known when one is seen."""
+    """An element of a continuous group on vectors whose length is taken from the first value."""
 
     def __init__(self, entry: ElementEntry, where: str) -> None:
         self._entry = entry
@@ -141,7 +141,10 @@ class _Values:
 
 
 class _Function:
-    """Anybody's callable, on one value at a time; its argument is a copy, its result is checked for shape."""
+    """A user's callable, applied to one value at a time.
+
+    Its argument is a copy, and the shape of its result is checked.
+    """
 
     def __init__(self, function: Callable[..., Any], space: spaces.Space[Any] | None, where: str) -> None:
         self._function = function
@@ -162,7 +165,7 @@ class _Function:
         return self._check_image(image, value)
 
     def batch(self, values: Any, contexts: Any = None) -> Any:
-        # Actions whose map depends on the observation come in pairs with it.
+        # If the map of actions depends on the observation, both are passed.
         pairs = [(v, None) for v in values] if contexts is None else list(zip(values, contexts, strict=True))
         images = [self.image(value, context) for value, context in pairs]
         # Plain numbers and arrays are stacked; structured images stay a list.
@@ -184,7 +187,7 @@ class _Function:
 
     def _discrete(self, image: Any) -> np.int64:
         array = np.asarray(image)
-        # Whole numbers in any numeric dtype; 0.5 is no action.
+        # Integers in any numeric dtype; 0.5 is not an action.
         if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
             raise SpecError(f"the callable returned {_shorten(image)}, expected one whole number.", where=self._where)
         return np.int64(array.reshape(-1)[0])
@@ -212,7 +215,7 @@ class _Tree:
 
 
 def _parts_in_toml(space: spaces.Space[Any]) -> str:
-    """How the parts of a space are written in TOML, with the names that they have."""
+    """The TOML form for the parts of a space, with their names."""
     keys = list(space.spaces) if isinstance(space, spaces.Dict) else ["0", "1"]
     return f"{{ {', '.join(f'{key} = ...' for key in keys)} }}"
 
@@ -237,7 +240,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
             where=where,
             remedy=f"Write {size} signs, {size} images or a {size}x{size} matrix.",
         )
-    # Unsigned spaces hold no image of a negated component.
+    # An unsigned space cannot contain a negated component.
     if entry.offset is None and entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
         raise SpecError(
             f"negates components, but the space holds no negative numbers: {space}.",
@@ -250,7 +253,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
 
 
 def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDiscrete, where: str) -> None:
-    """Refuse a map that takes the ends of a space of whole numbers out of it.
+    """Reject a map under which the end points of an integer space leave the space.
 
     Raises:
         SpecError: the image of a value is not in the space; the message gives both.
@@ -262,7 +265,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
         low, high = np.asarray(space.start), np.asarray(space.start) + np.asarray(space.nvec) - 1
     else:
         low, high = np.zeros(space.shape), np.ones(space.shape)
-    # Affine maps of single components take their extremes at the ends.
+    # Affine maps of single components attain their extremes at the end points.
     for end in (low, high):
         image = entry.apply(end.reshape(-1).astype(np.float64)).reshape(end.shape)
         if (image < low).any() or (image > high).any():
@@ -276,7 +279,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
 
 def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> SpaceMap:
     images = entry.permutation()
-    # The size fits, so the form is at fault.
+    # The size fits, so the form of the entry is wrong.
     if images is None and entry.dim == space.n:
         raise SpecError(
             f"must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
@@ -317,7 +320,7 @@ def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: st
             "axes = [1, 2] where they are first.",
         )
     height, width = shape[-3:-1] if entry.channels_last else shape[-2:]
-    # These two exchange height and width.
+    # These two operators exchange height and width.
     if entry.operator in ("rot90", "transpose") and height != width:
         raise SpecError(
             f"{entry.operator!r} needs square images, but the space has {height}x{width}: {space}.",

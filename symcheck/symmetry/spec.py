@@ -6,7 +6,7 @@
     action = [[1, 0]]
 
 Long vectors are written as named blocks, `[[observation.blocks]]` (see `symcheck.symmetry.blocks`). The fields are
-those of `Symmetry`; every entry form but callables can be written. Groups are named as in `symcheck.groups`,
+those of `Symmetry`; every form of entry except callables can be used. Groups are named as in `symcheck.groups`,
 "dihedral(4)", "so(2)" or "product(cyclic(2), symmetric(3))", or in short, "D4", "SO(2)" or "C2 x so(2)".
 """
 
@@ -26,7 +26,7 @@ from symcheck.groups.group import Group
 from symcheck.groups.near_names import near_name
 from symcheck.symmetry.symmetry import Symmetry
 
-# Short names have a form of their own.
+# Short names have a separate syntax.
 _NOT_WRITTEN = ("named",)
 _GROUPS: dict[str, Callable[..., Group]] = {
     name: function
@@ -88,7 +88,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
     """
     missing = [key for key in _REQUIRED if key not in data]
     unknown = [key for key in data if key not in (*_REQUIRED, *_OPTIONAL)]
-    # Missing and unknown fields in one message: often one is the misspelt other.
+    # Report missing and unknown fields together: an unknown field is often a misspelt missing one.
     if missing or unknown:
         problem = "; ".join(
             [*([f"is missing {', '.join(missing)}"] if missing else []), *_unknown_fields(unknown)],
@@ -152,7 +152,7 @@ def parse_group(text: Any, where: str) -> Group:
 
 
 def _hint(text: str) -> str:
-    """The name that was probably meant, and those that exist."""
+    """The name that was probably intended, and the available names."""
     near, known = near_name(text), suggestion(text.split("(")[0].strip(), _GROUPS)
     return f"Did you mean {near!r}? Known:{known.partition('Known:')[2]}" if near else known
 

@@ -71,7 +71,7 @@ class Symmetry(ClaimedMaps):
         observation_group: str | None = None,
         name: str | None = None,
     ) -> Symmetry:
-        """Read the symmetry from a batched mirror function, after comparing its blocks with the group.
+        """Read the symmetry from a batched mirror function, after checking its blocks against the group.
 
         `fn(env, obs, actions)` returns `(obs, actions)`, each |G| times as long: the batch itself, then its images
         under the other elements, block after block. B_i(B_j(x)) = B_k(x) must hold for g_k = g_i g_j.
@@ -94,7 +94,7 @@ class Symmetry(ClaimedMaps):
             name: the symmetry's name in reports; the function's name by default.
 
         Returns:
-            The symmetry, as data where the function is linear or affine on its samples, else with callables.
+            The symmetry, as data if the function is linear or affine on its samples, otherwise with callables.
 
         Raises:
             SpecError: the function raises, changes its input, is not deterministic, returns an unexpected type, or

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class TestedGroup(ContinuousGroup):
     """A continuous group whose generators are the tested elements."""
 
-    __test__ = False  # no class of tests
+    __test__ = False  # tells pytest that this is not a test class
 
     def __init__(self, group: ContinuousGroup, elements: Sequence[Tested], relators: tuple[Word, ...]) -> None:
         super().__init__(group.factors)
@@ -172,7 +172,7 @@ class BoundTested(BoundSymmetry):
             tuple(letters_of["state"].entry(i) for i in letters) if "state" in letters_of else None,
             symmetry.initial,
         )
-        for i in letters:  # misfits are reported now
+        for i in letters:  # entries that do not fit are reported here
             self._observation[i], self._action[i]
 
     def at_tested_elements(self, seed: int, seen: Callable[[], Seen]) -> BoundTested:
@@ -181,7 +181,7 @@ class BoundTested(BoundSymmetry):
 
     @property
     def source(self) -> ClaimedMaps:
-        """The claim as it was written."""
+        """The claim as given by the user."""
         return self._claim
 
     def _spell(self, factors: Factors) -> Word:
@@ -202,7 +202,7 @@ class BoundTested(BoundSymmetry):
         return (len(self.elements) + len(self._more) - 1,)
 
     def forget(self) -> None:
-        """Drop the letters made by `spell`, and their maps; a wrapper makes one per step."""
+        """Drop the letters created by `spell`, and their maps; a wrapper creates one per step."""
         del self._more[self._kept :]
         for letters in (self._observation, self._action, self._state):
             if isinstance(letters, _Letters):
@@ -234,7 +234,7 @@ class BoundTested(BoundSymmetry):
         return (UNIFORM[0] - self._drawn,)
 
     def may_leave(self, word: Word) -> bool:
-        """Whether the element may map points of a bounded Box outside it without an error: true of all but mirrors."""
+        """Whether the element may map points of a bounded Box outside it without an error; False if it is discrete."""
         return any(letter < 0 or bool(self.letter(letter).parameters) for letter in word)
 
     @property
@@ -279,7 +279,7 @@ class BoundTested(BoundSymmetry):
 
 
 class _Letters(Sequence[SpaceMap]):
-    """The maps of one part by letter, made when they are requested."""
+    """The maps of one part by letter, created on request."""
 
     def __init__(self, bound: BoundTested, part: Part, space: gym.Space[Any] | None) -> None:
         self._bound, self._part, self._space = bound, part, space
@@ -316,11 +316,11 @@ class _Letters(Sequence[SpaceMap]):
 
 
 _KEPT = 20_000
-"""Maps of letters that are kept, a few hundred bytes each."""
+"""Maximum number of cached maps, a few hundred bytes each."""
 
 
 class _EachItsOwn:
-    """Haar elements: every value is mapped by one of its own."""
+    """Haar elements: every value is mapped by its own element."""
 
     def __init__(self, letters: _Letters) -> None:
         self._letters = letters

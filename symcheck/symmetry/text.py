@@ -27,7 +27,7 @@ def claim(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[
     Returns:
         {"observation": [...], "action": [...]} and "state" where the symmetry has one.
     """
-    # A symmetry without its own map of internal states says nothing about them.
+    # A symmetry without state entries makes no claim about internal states.
     parts = {"observation": symmetry.observation, "action": symmetry.action, "state": symmetry.state or ()}
     whole = {
         part: [f"{label((i,))}: {describe(entry, part[0])}" for i, entry in enumerate(entries)]
@@ -54,10 +54,10 @@ def _claim_of_blocks(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str
 
 
 def _block_text(block: Block, entry: Entry, symbol: str) -> str:
-    """One block's entry: by the names of its components where it has some, else as a formula."""
+    """One block's entry: by the names of its components if they have names, otherwise as a formula."""
     if block.names is None or not isinstance(entry, AffineEntry) or entry.index is None or entry.sign is None:
         return describe(entry, symbol)
-    # Components that move or change their sign; the rest is unchanged.
+    # List only components that move or change sign.
     moved = [
         f"{name} -> {'-' if s < 0 else ''}{block.names[i]}"
         for k, (name, i, s) in enumerate(zip(block.names, entry.index, entry.sign, strict=True))
@@ -101,7 +101,7 @@ def describe(entry: Entry | ElementEntry, symbol: str) -> str:
 
 
 def _affine(entry: AffineEntry, symbol: str) -> str:
-    # A permutation of values reads best as cycles; of components as a formula.
+    # Write permutations of values as cycles, and those of components as a formula.
     if (images := entry.permutation()) is not None and symbol == "a":
         return _cycles(images)
     if entry.dim > _LONGEST_LISTED:

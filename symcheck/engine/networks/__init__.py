@@ -1,1 +1,1 @@
-"""Networks: following a group action through their layers, testing it on samples, and locating violations."""
+"""Checks of networks: follow a group action through the layers, test it on samples, and locate violations."""

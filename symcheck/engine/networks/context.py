@@ -57,7 +57,8 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
 RUNS = 12
-"""Inputs at which entries of a network are told apart: on so many no two functions agree by chance."""
+"""Number of inputs at which entries of a network are compared: enough that two different functions do not agree by
+chance."""
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
 
@@ -91,12 +92,12 @@ class NetContext:
         self._started = time.monotonic()
 
     def check_fit(self) -> None:
-        """Run the network a few times: does it run, does the symmetry fit it, do its outputs repeat?
+        """Run the network a few times to test that it runs, that the symmetry fits it, and that its outputs repeat.
 
         Raises:
             SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
         """
-        # Asking for each of them runs the network; what does not fit raises here.
+        # Accessing each of them runs the network; a mismatch raises here.
         _ = self.outputs, self.observations, self.batch_residual
 
     @cached_property
@@ -146,7 +147,7 @@ class NetContext:
         roles = self.options.outputs
         if roles is None:
             roles = getattr(self._adapted, "roles", None)
-        subject = self._batched_subject  # outside: what it refuses has nothing to do with sizes
+        subject = self._batched_subject  # outside the try block: its errors do not concern sizes
         try:
             shapes = subject.shapes()
         except TargetError as error:
@@ -155,7 +156,7 @@ class NetContext:
         return output_claims(self.symmetry, shapes, roles, constant)
 
     def _constant_outputs(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
-        """The outputs of the size of others that are parameters, and no functions of the input."""
+        """The outputs that are parameters rather than functions of the input, if another output has the same size."""
         sizes = [math.prod(shape) for shape in shapes.values()]
         if max(sizes.count(size) for size in sizes) == 1:
             return ()
@@ -177,7 +178,7 @@ class NetContext:
         """The observation space of the environment, or the policy's own; None if neither is known."""
         if self.options.space is not None:
             return self.options.space
-        policy = getattr(self._given, "structured_input", self._given)  # a file's policy comes wrapped
+        policy = getattr(self._given, "structured_input", self._given)  # a policy loaded from a file is wrapped
         return getattr(policy, "observation_space", None)
 
     def draw_inputs(self, stream: int, count: int) -> Floats:
@@ -198,7 +199,7 @@ class NetContext:
 
     @cached_property
     def _repeatability(self) -> Repeatability:
-        _ = self.outputs  # a network that does not fit is refused before it is asked twice
+        _ = self.outputs  # reject a network that does not fit before running it twice
         return check_repeatability(self._batched_subject, self.draw_inputs)
 
     @property
@@ -227,7 +228,7 @@ class NetContext:
     def elements(self) -> tuple[str, ...]:
         """A readable name of each generator: the symmetry's own if there is only one."""
         group = self.symmetry.group
-        # A group with one generator is called by the symmetry's name.
+        # If there is one generator, use the symmetry's name for it.
         alone = len(group.generators) == 1 and math.isfinite(group.order)
         return (self.symmetry.name,) if alone else tuple(group.generator_names)
 
@@ -248,7 +249,7 @@ class NetContext:
         if isinstance(captured, Opaque):
             return self._fault_in_one_run(captured, example)
         proof = self._follow(captured, example)
-        # permutations that were given are checked, and nothing else is tried
+        # given permutations are checked, and no others are tried
         followed_through = proof.level in ("exact", "rounded")
         if not followed_through and (self._certificate or not self._holds_on(example[:1])):
             return proof
@@ -259,7 +260,7 @@ class NetContext:
         return follow_action(captured, self.inputs, self.outputs, example, box=BOX, names=names, given=given)
 
     def _fault_in_one_run(self, end: Opaque, example: Floats) -> Proof:
-        """For a network without a graph of every call: a layer that fails in one run fails; nothing is proved."""
+        """The result without a graph of every call: a layer that fails in one run fails; nothing is proved."""
         net = followable(self.subject.exact, self.subject.shape)
         captured = None if lasting_change(end.reason) else capture_one_run(net, example[:1])
         proof = Proof(None, box=BOX) if captured is None else self._follow(captured, example)
@@ -299,7 +300,7 @@ class NetContext:
             return replace(proof, compared=compared, missing=error.reason)
         if proof.level == "exact" and not proof.by_values:
             return replace(proof, certificate=document)
-        # a weight that is wrong and reaches no output is worth a mention
+        # keep the records if a wrong weight affects no output, so that the report can mention it
         silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
         kind = "matrices" if document["claim"]["tolerance"] == PRODUCT_CLAIM else "terms"
         compared = Compared(size_of(document), kind=kind)
@@ -318,7 +319,7 @@ class NetContext:
             self.observations,
             self.ruler,
             domain=self.domain,
-            # Measured from the start of the run: what was spent before counts too.
+            # The time budget is measured from the start of the run.
             deadline=None if seconds is None else self._started + seconds,
             progress=lambda done, total: self._emit(Progress(done, total)),
         )
@@ -337,7 +338,7 @@ class NetContext:
         )
         nan = self.measured.nan
         if nan is not None:
-            # The module that first shows it; else the output.
+            # The first module with a non-finite output; otherwise the output.
             location = first_nonfinite_module(self.subject, nan) or self.measured.nan_path
             assessment = replace(assessment, location=location)
         end = None if self.proof is None else self.proof.reason
@@ -351,13 +352,13 @@ class NetContext:
     def _answers_by_gradients(self) -> bool:
         """Whether the network computes a different function while gradients are recorded, as in a plain call."""
         subject = self.subject
-        # draws that a seed fixes are fixed by call, and these are calls of another copy
+        # a noise seed applies per call, and these are calls of another copy
         if subject.coarse or subject.training or not self.repeatable or self.options.noise_seed is not None:
             return False
         x = torch.from_numpy(self.draw_inputs(10, 1 if subject.one_by_one else 3))
         try:
             return not answers_in_other_modes(subject.exact, x, floating_outputs(subject.exact, x))
-        except Exception:  # it does not run in other modes, which is no answer
+        except Exception:  # it does not run in other modes, so there is nothing to compare
             return False
 
     @property
@@ -409,13 +410,13 @@ class NetContext:
     def silent_fault(self) -> Statement | None:
         """The fault in a layer's weights that no output shows; None if there is none."""
         failure = None if self.proof is None else self.proof.first_failure
-        # Only weights that were matched can be called wrong; a failure that outputs show has causes of its own.
+        # Only matched weights can be called wrong; a failure that outputs show is explained by its own causes.
         if failure is None or not is_wrong_weight(failure) or self.assessment.verdict == "failed":
             return None
         fields: dict[str, Any] = {"layer": failure.name} if failure.name else {}
         fields |= {"place": failure.place, "ulps": failure.ulps, "units": list(failure.units)}
         fields |= {"inputs": list(failure.inputs), "tried": self.measured.pairs + self.measured.searched}
-        # Weights that are right: what was made of the layer's output afterwards is not followed far enough.
+        # The weights are right: the operations after the layer could not be followed.
         if not failure.residual and failure.cause is not None:
             fields["why"] = failure.cause
         return state("SYM138", **fields)

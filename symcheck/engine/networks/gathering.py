@@ -22,15 +22,16 @@ from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.verdicts import is_wrong_weight
 
 SMALL_INPUT = 64
-"""Entries of an input up to which the default number of samples is drawn in full."""
+"""Maximum number of input entries for which the default number of samples is drawn in full."""
 PROVED_INPUT = 320
-"""What a proof makes of smaller inputs: 2,000 pairs are enough to hold it against what the network does."""
+"""With a proof, an input counts as having this many entries: 2,000 pairs are enough to compare the proof with the
+network."""
 LEAST_SAMPLES = 256
 PRODUCTS = 10_000_000_000
-"""Multiplications, of one precision, that the default number of samples may cost: seconds on one core."""
+"""Multiplications, in one precision, that the default number of samples may cost: some seconds on one core."""
 FEWEST_SAMPLES = 48
 CLIMBED = 16
-"""Samples for each input that climbs: its climb costs sixteen times as many passes forward, and as many back."""
+"""Samples per starting point of the ascent: one ascent costs sixteen forward and sixteen backward passes."""
 
 
 def gather_evidence(
@@ -66,7 +67,7 @@ def gather_evidence(
     # (seed, 2): a stream of its own.
     rng = np.random.default_rng((options.seed, 2))
     generators = len(inputs.motions)
-    # A pair is one input with one generator.
+    # A pair is one input and one generator.
     wanted = max(1, number_of_samples(subject, proof, options) // generators)
     groups, left_out = _keep_inside(families(inputs, wanted, rng, observations, domain), inputs, domain)
     total = sum(len(group.inputs) for group in groups) * generators
@@ -78,19 +79,19 @@ def gather_evidence(
     measure(subject, inputs, outputs, groups, ruler, deadline=deadline, tick=tick, into=measured)
     if groups and _is_worth_climbing(proof, measured):
         starts = _starts(measured, groups)
-        # a climb costs 32 passes of its starts: of few samples it takes a part, not many times as many
+        # an ascent costs 32 passes per starting point, so with few samples the number of starting points is reduced
         starts = starts[: max(1, min(len(starts), wanted // CLIMBED))]
         uphill = climb_residual(subject, inputs, outputs, starts, domain, deadline)
         uphill, _ = _keep_inside(uphill, inputs, domain)
         measure(subject, inputs, outputs, uphill, ruler, deadline=deadline, tick=tick, into=measured)
     if _has_silent_fault(proof, measured):
-        # Both at once: a weight shows only where its unit and its input unit are active.
+        # Activate both: a weight has an effect only if its unit and its input unit are active.
         for units in units_at_fault(proof):
             if deadline is not None and time.monotonic() > deadline:
                 break
             awake, _ = _keep_inside(activate_units(subject, inputs, units, rng, domain), inputs, domain)
             measure(subject, inputs, outputs, awake, ruler, deadline=deadline, tick=tick, into=measured)
-    # The long search last: it costs the most, and only matters where nothing showed so far.
+    # The long search comes last: it costs the most, and is needed only if no violation was found so far.
     if _has_silent_fault(proof, measured) and (deadline is None or time.monotonic() < deadline):
         shown, measured.searched = revealing_inputs(
             subject, inputs, outputs, rng, EXACT, ruler, domain=domain, most=options.samples, deadline=deadline
@@ -128,11 +129,11 @@ def number_of_samples(subject: Subject, proof: Proof | None, options: NetOptions
 
 def _is_worth_climbing(proof: Proof | None, measured: Measured) -> bool:
     proved = proof is not None and proof.level == "exact"
-    return not proved and measured.nan is None and measured.relative <= ROUNDED  # beyond it, it has failed already
+    return not proved and measured.nan is None and measured.relative <= ROUNDED  # a larger residual has failed already
 
 
 def _has_silent_fault(proof: Proof | None, measured: Measured) -> bool:
-    """Whether a weight is wrong although no output shows it so far."""
+    """Whether a weight is wrong although no output has shown it so far."""
     failure = None if proof is None else proof.first_failure
     return failure is not None and is_wrong_weight(failure) and measured.nan is None and measured.relative <= EXACT
 

@@ -17,7 +17,7 @@ MODES = ("eval", "train")
 
 
 NETWORK = "Network"
-"""Heading of `--help`."""
+"""Heading of the options in `--help`."""
 
 
 def read_shape(text: str) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ def read_shape(text: str) -> tuple[int, ...]:
         shape = ()
     if not shape or min(shape) < 1:
         raise OptionError(
-            # One message for words that are no numbers and for sizes below 1.
+            # One message for text that is not a number and for sizes below 1.
             f"expected sizes of 1 or more separated by commas, got {text!r}.",
             where="--input-shape",
             remedy="Leave out the batch axis: --input-shape 1,21,21.",
@@ -153,7 +153,7 @@ def _check_shape(shape: Any) -> None:
         for leaf in shape.values() if isinstance(shape, Mapping) else shape:
             _check_shape(tuple(leaf))
         return
-    # True is a whole number to Python and no size.
+    # In Python True is an integer, but it is not a size.
     if not shape or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in shape):
         raise OptionError(
             f"expected sizes of 1 or more, got {shape!r}.",

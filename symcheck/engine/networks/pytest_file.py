@@ -101,7 +101,7 @@ def pytest_source(
     options: NetOptions | None = None,
     checkpoint: str | Path | None = None,
 ) -> str:
-    """The source of a test that fails as long as the counterexample of a run does.
+    """The source of a test that fails as long as the counterexample violates the claim.
 
     Args:
         net: the network.
@@ -126,7 +126,7 @@ def pytest_source(
         )
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
-        # Finds shapes and claims, as a run does.
+        # Determines shapes and claims, as a run does.
         context.check_fit()
     counterexample = failed.counterexample
     if counterexample is None:
@@ -137,14 +137,14 @@ def pytest_source(
     x = np.asarray(counterexample.observation, dtype=np.float64).reshape(-1)
     scales = context.ruler.reference[path]
     sides = both_sides(context.claimed, claim, generator, x.reshape(1, *context.subject.shape))
-    # what float64 does not show is a decision of the network as deployed
+    # a violation that float64 does not show concerns a decision of the deployed network
     shows = not (relative_to_entries(*sides, scales) <= (failed.tolerance or 0.0)).all()
     return _TEMPLATE.format(
         target=target,
         symmetry=symmetry.name,
         checkpoint=None if checkpoint is None else str(checkpoint),
         shape=context.subject.shape,
-        # Only entries that are not zero: a shrunk input has few.
+        # Only non-zero entries: a shrunk input has few.
         entries="\n".join(f"    {place}: {float(x[place])!r}," for place in np.flatnonzero(x).tolist()),
         input_motion=_as_literal(context.inputs.motions[generator]),
         output_motion=_as_literal(claim.motions[generator]),
@@ -153,7 +153,7 @@ def pytest_source(
         dtype="float64" if shows else str(context.subject.dtype).removeprefix("torch."),
         comparison=_RESIDUAL if shows else _DECISION,
         pick_output=path,
-        # The path is an expression, "output[0]"; the image's differs in the variable alone.
+        # The path is an expression such as "output[0]"; the image's path differs only in the variable.
         pick_image=path.replace("output", "image", 1),
     )
 

@@ -1,4 +1,4 @@
-"""Replay of one counterexample of a report, on a newly built network."""
+"""Replays one counterexample of a report on a newly built network."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def check_certificate(
     """
     net = resolve_network(net)
     with random_state_kept():
-        # Place among the records, which is the order of the layers.
+        # Index among the records, which are in the order of the layers.
         given = {
             place: [SignedPermutation.from_signed_images(images) for images in layer.get("images", ())]
             for place, layer in enumerate(layers)
@@ -123,7 +123,7 @@ def _check_permutations(proof: Proof) -> PropertyResult:
     failure = proof.first_failure
     violations = sum(record.level == "failed" for record in proof.records)
     facts = Facts(
-        # A network without layers claims nothing of weights: its certificate is the chain itself.
+        # A network without layers makes no claim on weights: its certificate is the chain itself.
         checked=max(1, len(proof.records)),
         violations=violations,
         exhaustive=proof.level == "exact" and proof.certificate is not None,

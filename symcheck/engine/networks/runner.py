@@ -1,4 +1,4 @@
-"""Checking one network under one symmetry: properties in order, events in order, one result."""
+"""Checks one network under one symmetry: runs the properties and emits the events in order, and returns one result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from symcheck.symmetry.symmetry import Symmetry
 from symcheck.verdict import Facts, decide
 
 LARGEST_LISTED = 4096
-"""Units of a layer up to which its permutation is written into reports."""
+"""Maximum number of units of a layer whose permutation is written into reports."""
 PACKAGES = ("symcheck", "torch", "numpy", "scipy")
 
 
@@ -97,7 +97,7 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
     results: list[PropertyResult] = []
     interrupted = False
     for item in properties:
-        # After an interrupt, what is left is listed as undecided.
+        # After an interrupt, the remaining properties are listed as undecided.
         if interrupted:
             results.append(_unchecked_result(item))
             continue
@@ -150,7 +150,7 @@ def _claim(context: NetContext) -> dict[str, list[str]]:
 def _method_reason(context: NetContext, interrupted: bool) -> Statement:
     if interrupted:
         return state("method_interrupted")
-    # What keeps a proof from being tried comes first, then where it ended.
+    # The reason why no proof was attempted comes first, then the place where it ended.
     if context.stochastic:
         return state("method_stochastic")
     if context.remembers:
@@ -163,7 +163,7 @@ def _method_reason(context: NetContext, interrupted: bool) -> Statement:
     if proof is None:
         return state("method_callable")
     end = proof.reason
-    # An end with a record is a layer that fails, not one that could not be followed.
+    # An end with a record is a failed layer, not a layer that could not be followed.
     if end is not None and end.record is None:
         return state("method_not_followed", where=end.where, module=end.module, source=end.source, why=end.reason)
     if proof.level not in ("exact", "rounded"):

@@ -23,9 +23,9 @@ from symcheck.statements.statement import Statement, state
 from symcheck.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 
 BORNE_OUT = 1e-9
-"""Residual up to which samples bear out an exact proof: float64 rounding, even of deep networks, stays far below."""
+"""Largest residual at which samples confirm an exact proof; float64 rounding is far smaller even in deep networks."""
 FAR = 0.1
-"""Noise of the deployed network over output scale beyond which its float64 copy says nothing about it."""
+"""Noise of the deployed network over output scale above which its float64 copy does not represent it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Assessment:
 
     @property
     def holds(self) -> bool:
-        """Whether there is no evidence against the claim, so that further doubts can be added."""
+        """Whether there is no evidence against the claim; then further doubts can be added."""
         return not self.facts.violations and not self.facts.doubts
 
 
@@ -90,7 +90,7 @@ def assess(
     Returns:
         The facts, with the layer at fault and the grounds.
     """
-    # The structure first; doubts can only weaken what holds.
+    # Judge the structure first; doubts can only weaken a positive result.
     structure = _assess_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
     if not structure.holds:
         return structure
@@ -98,7 +98,7 @@ def assess(
         structure = _as_deployed(structure, measured, artefact)
     if not_judged:
         outputs = {path or "output": dtype.removeprefix("torch.") for path, dtype in not_judged.items()}
-        # before other doubts: outputs that nobody looked at outweigh what is said of the others
+        # added before other doubts: outputs that were not compared outweigh the results for the others
         return _doubt(structure, state(ReasonCode.NOT_JUDGED.value, outputs=outputs), first=True)
     return structure
 
@@ -111,11 +111,12 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
         residual: the residual of a batch relative to the output's scale.
 
     Returns:
-        Never exhaustive, because nothing was proved about batches; in doubt if a batch violates the claim.
+        Facts that are never exhaustive, because nothing was proved about batches; in doubt if a batch violates the
+        claim.
     """
     if not alone.holds:
         return alone
-    # One input at a time the proof holds, of batches it says nothing.
+    # The proof holds for one input at a time; it does not cover batches.
     alone = replace(alone, facts=replace(alone.facts, exhaustive=False))
     if residual <= ROUNDED:
         return replace(alone, grounds=(state("batch_moves"), *alone.grounds))
@@ -180,7 +181,7 @@ def _assess_structure(
     decisions = _decisions_that_stay(measured)
     if decisions is not None:
         return _failing(facts, proof, measured, CLEAR, decisions)
-    # Without a float64 copy, residuals up to FAR may be the arithmetic's own.
+    # Without a float64 copy, residuals up to FAR may be due to the deployed arithmetic.
     if coarse and ROUNDED < measured.relative <= FAR:
         why = state(ReasonCode.COARSE_RESIDUAL.value, residual=measured.relative, **_flips(measured))
         return Assessment(replace(_with_violations(facts, measured), unattributed=why), ROUNDED)
@@ -188,7 +189,7 @@ def _assess_structure(
         return _failing(facts, proof, measured, ROUNDED, state("output_off"))
     constant = _constant_outputs(proof, measured, excused)
     if constant or not measured.moved:
-        # the claim still says something of a constant output: that it is a fixed point of K
+        # a constant output must still be a fixed point of K
         if measured.relative > EXACT:
             return _failing(facts, proof, measured, EXACT, state("constant_off"))
         doubts = (state(ReasonCode.CONSTANT_OUTPUT.value, outputs=constant),) if constant else ()
@@ -199,12 +200,12 @@ def _assess_structure(
     doubt = _doubt_of_rounding(proof, measured, artefact)
     if doubt is not None:
         return Assessment(replace(facts, doubts=(doubt,)), ROUNDED)
-    # A proof counts where the samples bear it out.
+    # A proof counts only if the samples confirm it.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         ground = state("layers_exact")
         if proof.compared is not None:
             ground = state("graphs_equal", terms=proof.compared.terms, kind=proof.compared.kind)
-        # The certificate vouches for the float64 copy; code that rounds by itself is tested.
+        # The certificate covers the float64 copy; code that rounds by itself is tested.
         facts = replace(facts, exhaustive=proof.certificate is not None and not measured.deployed.coarser)
         return Assessment(facts, EXACT, grounds=(ground,))
     if proof is not None and proof.level == "rounded":
@@ -241,7 +242,7 @@ def _doubt_of_rounding(proof: Proof | None, measured: Measured, artefact: str) -
 def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> Assessment:
     """The remaining conclusion for a structure that holds, if the deployed form is not torch and rounds visibly."""
     sizes = {"artefact": artefact, "noise": measured.deployed.noise, **_flips(measured)}
-    # The weights vouch for the float64 copy only.
+    # The weights only give evidence on the float64 copy.
     facts = replace(structure.facts, exhaustive=False)
     return replace(structure, facts=facts, grounds=(state("deployed_differs", **sizes), *structure.grounds))
 
@@ -257,7 +258,7 @@ def _doubt(assessment: Assessment, doubt: Statement, *, first: bool = False) -> 
 
 
 def _with_violations(facts: Facts, measured: Measured) -> Facts:
-    # A fault of the weights shows below the level at which pairs are counted: it is one violation at least.
+    # A fault of the weights may lie below the level at which pairs are counted: count at least one violation.
     return replace(facts, violations=max(1, measured.violations))
 
 
@@ -274,7 +275,8 @@ def is_wrong_weight(record: LayerRecord) -> bool:
 
 def _constant_outputs(proof: Proof | None, measured: Measured, excused: Collection[str]) -> list[str]:
     constant = measured.constant_outputs
-    # What vanishes up to rounding is a constant to samples; weights say of its terms that they move as claimed.
+    # In samples, an output that vanishes up to rounding is a constant; weights can show that its terms transform as
+    # claimed.
     if proof is None or proof.level != "exact":
         constant = [*constant, *sorted(measured.vanishing - set(constant))]
     # Deviations (`excused`) may be constant while other outputs vary.

@@ -229,7 +229,7 @@ def check_count(value: Any, where: str) -> int:
     Raises:
         SpecError: anything else.
     """
-    # True is a whole number to Python and no count.
+    # In Python True is an integer, but it is not a count.
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SpecError(f"expected a whole number, 1 or more, got {value!r}.", where=where)
     return value

@@ -44,7 +44,7 @@ def scan_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
     """
     rows, cols, inner = _scan_shape(written)
     i, j = (part.ravel() for part in np.indices((rows, cols)))
-    # Twice the distance from the centre, in whole steps: rows run over one axis, columns over the other.
+    # Twice the distance from the centre, in integer steps: rows run over one axis, columns over the other.
     along_rows, along_cols = 2 * i - (rows - 1), 2 * j - (cols - 1)
     points = np.stack([along_cols, along_rows] if inner == "x" else [along_rows, along_cols])
     return _point_permutation(points, local[:2, :2], written)
@@ -73,7 +73,7 @@ def permutation_matrix(images: Ints) -> sparse.csr_array:
 
 
 def _scan_shape(written: WrittenTerm) -> tuple[int, int, str]:
-    """Rows, columns, and which of x and y the inner loop runs over."""
+    """Rows, columns, and the axis (x or y) of the inner loop."""
     arguments = written.arguments
     rows, cols = (check_count(arguments[name], f"{written.where}, {name}") for name in ("rows", "cols"))
     order, origin = arguments.get("order", "xy"), arguments.get("origin", "centre")
@@ -117,7 +117,7 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
     places = np.indices(shape).reshape(len(shape), -1)
     moved = places.copy()
     if "w" in axes:
-        # What the camera sees in front of it can only be seen from there by its mirror image in the xz plane.
+        # For a camera that looks forward, only the mirror in the xz plane maps its image to itself.
         if not np.allclose(planar, np.diag([1, -1])):
             raise SpecError(
                 "a camera that looks ahead has no image under this isometry: only the mirror in xz reverses its width.",

@@ -27,7 +27,7 @@ ACTION = "action"
 
 @dataclass(frozen=True)
 class Column:
-    """One number of a vector.
+    """One component of a vector.
 
     Attributes:
         term: the position of its term in the group.
@@ -75,13 +75,13 @@ class LaidGroup:
         return self.terms[column.term].labels[column.component]
 
     def full_label(self, index: int) -> str:
-        """A column's name with its frame, where there are several."""
+        """A column's name, with its frame if there are several."""
         column = self.columns[index]
         framed = f", frame {column.frame}" if self.frames[column.term] > 1 else ""
         return f"{self.label(index)}{framed}"
 
     def seen_from(self, index: int, place: int) -> str:
-        """A column's name in the row of another column: with its term and frame if these differ."""
+        """A column's name next to another column: with its term and frame if these differ."""
         column, at = self.columns[index], self.columns[place]
         label = self.label(index)
         if column.term != at.term:
@@ -250,13 +250,13 @@ def _single_frame(
                 )
             row, column = places[image], start + 3 * slot
             matrix[row : row + 3, column : column + 3] = pairing.isometry.matrix
-            # Points, not vectors: what the isometry does to the origin shifts them.
+            # These are points, not vectors: the image of the origin is added as an offset.
             offset[row : row + 3] = whole(pairing.isometry.point(np.zeros(3)))
     return sparse.csr_array(matrix), offset
 
 
 def _check_relations(generators: Sequence[tuple[sparse.csr_array, Floats]], robot: Robot, name: str) -> None:
-    """The images return: applied as often as the isometry's order they change nothing, and two of them commute."""
+    """Check the group relations: a generator to the power of its order is the identity; two generators commute."""
     for (matrix, _), pairing in zip(generators, robot.pairings, strict=True):
         power = sparse.csr_array(sparse.eye_array(matrix.shape[0]))
         for _ in range(pairing.isometry.order):
@@ -268,7 +268,7 @@ def _check_relations(generators: Sequence[tuple[sparse.csr_array, Floats]], robo
 
 
 def _refuse_open(difference: sparse.csr_array, robot: Robot, name: str, what: str) -> None:
-    # Angles in files carry six digits or more: 1e-5 of a unit vector.
+    # Angles in files have at least six digits: 1e-5 of a unit vector.
     if difference.nnz and np.abs(difference.data).max() > 1e-5:
         raise SpecError(
             f"the images of the {what} on {name} are inconsistent: their composition is not the identity.",
@@ -284,7 +284,7 @@ def _spread_over_frames(
     single = np.array([starts[column.term] + column.component for column in columns], dtype=np.int64)
     frame = np.array([column.frame for column in columns], dtype=np.int64)
     size = starts[-1]
-    # place[f, i]: the column that holds number i in frame f; -1 where that frame has none.
+    # place[f, i]: the column of component i in frame f; -1 if there is none.
     place = np.full((int(frame.max(initial=0)) + 1, size), -1, dtype=np.int64)
     place[frame, single] = np.arange(len(columns))
     entries = sparse.coo_array(matrix)

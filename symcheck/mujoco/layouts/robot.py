@@ -1,4 +1,4 @@
-"""The parts of a model that a layout refers to: base, joints in the orders that libraries use, feet, and their images.
+"""The parts of a model to which a layout refers: base, joint orders of common libraries, feet, and their images.
 
 A robot is paired with its image once for every generator of the layout's group. Elements without a counterpart are
 allowed if no term of the layout needs them.
@@ -35,7 +35,7 @@ class Driven:
     """One component of a joint vector: the coordinate of a joint, or the control of an actuator.
 
     Attributes:
-        label: as its author called it.
+        label: the name in the layout or the model.
         section: "joint" or "actuator".
         index: its number in the model.
     """
@@ -50,7 +50,7 @@ class Foot:
     """One foot: an element, or all bodies with a prefix.
 
     Attributes:
-        label: as its author called it.
+        label: the name in the layout or the model.
         section: "body", "geom" or "site".
         members: numbers in the model.
     """
@@ -79,7 +79,7 @@ class Robot:
     base: int
 
     def base_isometry(self, generator: int) -> Floats:
-        """N of the base, shape (3, 3).
+        """The isometry N in the frame of the base, shape (3, 3).
 
         Raises:
             SpecError: the base has no image.
@@ -131,7 +131,7 @@ class Robot:
         return [joint for body in bodies for joint in self._joints_of(body)]
 
     def _breadth_first(self) -> list[int]:
-        # Level by level; MuJoCo numbers siblings in the order of the file.
+        # Breadth first; MuJoCo numbers siblings in the order of the file.
         ordered, level = [0], [0]
         while level:
             level = [i for parent in level for i in range(1, self.model.nbody) if self.model.body_parentid[i] == parent]
@@ -227,7 +227,7 @@ class Robot:
         found = []
         for body in range(1, int(model.nbody)):
             carrying = self._carrying_joint(body)
-            # What no joint moves against the base (a camera, an IMU) is no foot.
+            # A body that no joint moves relative to the base (a camera, an IMU) is not a foot.
             if body not in parents and carrying in place:
                 found.append((place[carrying], body))
         if not found:
@@ -258,7 +258,7 @@ class Robot:
         places = []
         for foot in feet:
             images = {image_of[foot.section](member) for member in foot.members}
-            # Every member must land in one other foot.
+            # The images of all members must belong to the same foot.
             holding = [
                 k for k, other in enumerate(feet) if other.section == foot.section and images <= {*other.members}
             ]
@@ -285,7 +285,7 @@ class Robot:
 
 
 def _match(name: str, table: dict[str, int]) -> str:
-    """The name of the table that is meant: itself, else with or without "_joint" at its end; "" for none."""
+    """The matching name in the table: the name itself, or with or without the suffix "_joint"; "" for none."""
     for candidate in (name, f"{name}_joint", name.removesuffix("_joint")):
         if candidate in table:
             return candidate
@@ -331,14 +331,14 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
     pairings = []
     for isometry in isometries:
         pairing = pair_model(model, isometry, {})
-        # A base that is fixed beside the origin has its own plane.
+        # For a base that is fixed away from the origin, the plane passes through the base.
         if pairing.unpaired and not is_free and base:
             place = np.array(pairing.reference.body_position[base])
             own = pair_model(model, Isometry(isometry.name, isometry.matrix, isometry.order, place), {})
             pairing = own if len(own.unpaired) < len(pairing.unpaired) else pairing
         if pairing.unpaired:
-            # A trunk whose mass lies ahead of its middle is its own image from front to back all the same: what the
-            # mass does is a difference, not another robot.
+            # A trunk is its own image from front to back even if its centre of mass is off the plane: the mass is a
+            # difference, and does not change the pairing.
             through = pairing.isometry
             framed = pair_model(model, through, {}, by_frames=True)
             pairing = framed if len(framed.unpaired) < len(pairing.unpaired) else pairing
@@ -347,20 +347,20 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
 
 
 def _base_of(model: Any) -> tuple[int, bool]:
-    """The body that the robot hangs from, and whether it is free: of several free ones the one that carries most."""
+    """The base of the robot, and whether it is free; among several free bodies, the one with the largest subtree."""
     parents = [int(parent) for parent in model.body_parentid]
     carried = [0] * len(parents)
     for body in range(len(parents) - 1, 0, -1):
-        # Children have higher numbers than their parents: counted from the end.
+        # Children have higher numbers than their parents, so count from the end.
         carried[parents[body]] += 1 + carried[body]
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == _FREE]
     roots = free or [body for body in range(1, len(parents)) if parents[body] == 0 and carried[body]]
     if not free and len(roots) != 1:
-        # Several arms on the ground have no base of their own.
+        # Several arms on the ground have no common base.
         return 0, False
     base = max(roots, key=lambda body: carried[body])
     while not model.body_jntnum[base]:
-        # A root link that only holds the trunk is no base.
+        # A root link that only carries the trunk is not the base.
         below = [body for body in range(1, len(parents)) if parents[body] == base]
         if len(below) != 1 or model.body_jntnum[below[0]]:
             break

@@ -26,7 +26,7 @@ Matrix = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Orders:
-    """The joint orders that terms fall back on.
+    """The default joint orders of terms.
 
     Attributes:
         joints: the joint order of joint terms.
@@ -45,8 +45,8 @@ class LaidTerm:
         written: the term as written.
         labels: a name for each component of a frame.
         matrices: one per generator, each of shape (dim, dim).
-        bodies: for `point`, the bodies whose positions it holds; () for other terms.
-        driven: for joint terms, the joint or actuator of every number; () for other terms.
+        bodies: for `point`, the bodies whose positions it contains; () for other terms.
+        driven: for joint terms, the joint or actuator of every component; () for other terms.
     """
 
     written: WrittenTerm
@@ -133,7 +133,7 @@ def _command(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
                 remedy="Write the command as vector, axial and scalar terms.",
             )
         moved = np.zeros((3, 3))
-        # Two components of a polar vector and one of an axial one.
+        # Two components of a polar vector and one of an axial vector.
         moved[:2, :2], moved[2, 2] = local[:2, :2], _determinant(robot, k) * local[2, 2]
         return moved
 
@@ -230,7 +230,7 @@ def _clock(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         raise SpecError(
             f'expected shift = "half" (the image is half a cycle later) or "none", got {shift!r}.', where=written.where
         )
-    # Half a cycle later sine and cosine are negated.
+    # A shift by half a cycle negates sine and cosine.
     return ("sin", "cos"), lambda k: (-1 if shift == "half" else 1) * np.eye(2), ()
 
 
@@ -243,7 +243,7 @@ def _quaternion(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         isometry, sign = robot.pairings[k].isometry, _determinant(robot, k)
         # R -> M R N^T; det(M) M and det(M) N are proper rotations, which have quaternions.
         moved = quaternion_map(quaternion_of(sign * isometry.matrix), quaternion_of(sign * robot.base_isometry(k)))
-        # q and -q are one orientation: upright stays what it is.
+        # q and -q are the same orientation: choose the sign that keeps the upright orientation fixed.
         moved = moved if moved[0, 0] >= 0 else -moved
         turned = ["wxyz".index(letter) for letter in order]
         return moved[np.ix_(turned, turned)]
@@ -271,7 +271,7 @@ def _first_columns(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
 def _euler(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
     def matrix(k: int) -> Floats:
         isometry, local = robot.pairings[k].isometry.matrix, robot.base_isometry(k)
-        # Euler angles are linear images only where the isometry keeps every axis and the base is not turned.
+        # Euler angles transform linearly only if the isometry preserves every axis and the base is not rotated.
         if np.abs(isometry - np.diag(np.diag(isometry))).max() > 1e-9 or np.abs(isometry - local).max() > 1e-9:
             raise SpecError(
                 f"Euler angles have no linear image under the {robot.pairings[k].isometry.name} here.",
@@ -293,7 +293,7 @@ def _points(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
             raise SpecError(f"expected the name of a body, got {name!r}.", where=f"{written.where}, body")
         bodies.append(foot.members[0])
     labels = [f"{name} {axis}" for name in names for axis in _XYZ]
-    # Which body goes where is known only beside the other points of the group.
+    # The image of each body can be found only among the other points of the group.
     return labels, lambda k: np.zeros((len(labels), len(labels))), bodies
 
 

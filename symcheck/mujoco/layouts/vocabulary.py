@@ -1,4 +1,4 @@
-"""The terms that a layout may name, and the arguments of each; any other argument is refused.
+"""The terms that a layout may name, and the arguments of each; any other argument is rejected.
 
 | terms | are | transform as |
 |---|---|---|
@@ -69,4 +69,4 @@ TERMS: dict[str, TermKind] = {
     "constant": TermKind(("size",), ("size",)),
 }
 JOINT_TERMS = ("joint_pos", "joint_vel", "joint_torque", "per_joint", "last_action")
-"""Terms with one number per joint, in an order."""
+"""Terms with one number per joint, in a given order."""

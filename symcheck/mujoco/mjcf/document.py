@@ -22,7 +22,7 @@ ACTUATOR_TAGS = (
     *("cylinder", "muscle", "adhesion", "plugin", "dcmotor"),
 )
 _Class = dict[str, list[tuple[str, dict[str, str]]]]  # kind of element to (tag, values), outermost first
-# What changes the tree in ways that are not followed here.
+# Elements that change the tree in unsupported ways.
 _UNREAD = ("replicate", "attach", "composite", "flexcomp")
 
 
@@ -75,7 +75,7 @@ class Attributes:
         return self.row(key, default)
 
     def row(self, key: str, default: Sequence[float]) -> Floats:
-        """Read as many numbers as the default has.
+        """Read at most as many numbers as the default has.
 
         Raises:
             TargetError: there are more.
@@ -129,7 +129,7 @@ class Document:
         self._classes: dict[str, _Class] = {"main": {}}
         for element in self.root.findall("default"):
             self._read_default(element, "main", element.get("class") or "main")
-        # One class of values for a section that may stand in the file several times.
+        # The merged attributes of a section that may occur several times in the file.
         self.compiler = self._settings("compiler")
         self.option = self._settings("option")
 
@@ -160,10 +160,10 @@ class Document:
 
     def _read_default(self, element: Any, parent: str, name: str) -> None:
         if parent == name or element in self.root:
-            # The outermost class is the main one, whatever it is called.
+            # The outermost class is the main class, whatever its name.
             self._classes[name] = self._classes["main"]
         elif name not in self._classes:
-            # A class starts with what the one around it holds so far; what that gets later is not its own.
+            # A class inherits the values that its parent class has at this point, not later ones.
             self._classes[name] = {kind: list(values) for kind, values in self._classes[parent].items()}
         for child in element:
             if child.tag != "default":
@@ -178,7 +178,7 @@ class Document:
         return Attributes(chain, f"{self.label}: {tag}")
 
     def _include(self, element: Any, top: Path, folder: Path, above: tuple[Path, ...]) -> None:
-        """Put the content of included files in the place of their `<include>`."""
+        """Replace every `<include>` by the content of its file."""
         children: list[Any] = []
         for child in list(element):
             if child.tag != "include":
@@ -186,7 +186,7 @@ class Document:
                 children.append(child)
                 continue
             name = child.get("file", "")
-            # Relative to the model's own file, or to the file that includes.
+            # Relative to the model's file, or to the including file.
             candidates = [top / name, folder / name]
             path = next((path for path in candidates if path.is_file()), None)
             if path is None:
@@ -216,13 +216,13 @@ def needs_simulator(what: str, where: str) -> TargetError:
 
 
 def _kind(tag: str) -> str:
-    # All actuators share one set of defaults, under whichever of their names.
+    # All actuators share one set of defaults, under any of their names.
     return "actuator" if tag in ACTUATOR_TAGS else tag
 
 
 def _parse_xml(text: str, label: str) -> Any:
     try:
-        # An encoding declaration is of the file, not of text that was decoded.
+        # An encoding declaration applies to the file, not to decoded text.
         return ElementTree.fromstring(text.encode("utf-8") if "encoding" in text[:100] else text)
     except ElementTree.ParseError as error:
         raise TargetError(f"expected MJCF, got text that is not XML: {error}.", where=label) from error

@@ -45,7 +45,7 @@ def _with_first(number: float) -> Floats:
 
 @dataclass
 class _Law:
-    """force = gain(length, velocity) * control + bias(length, velocity), as MuJoCo stores it."""
+    """An actuator's force, gain(length, velocity) * control + bias(length, velocity), as stored by MuJoCo."""
 
     gain_type: str = "fixed"
     bias_type: str = "none"
@@ -90,7 +90,7 @@ class _Law:
         elif tag == "adhesion":
             self._set("fixed", "none", _with_first(number("gain", float(self.gain[0]))))
         elif tag == "muscle":
-            # Two muscles are alike where all of their numbers are.
+            # Two muscles are equal if all of their parameters are.
             muscle = np.array([number(key, 0.0) for key in _MUSCLE])
             self._set("muscle", "muscle", muscle)
             self.bias, self.dynamics = muscle.copy(), "muscle"
@@ -174,7 +174,7 @@ def _target_of(attributes: Attributes, named: Named) -> tuple[int, tuple[int, in
 
 
 def _take_over_range(attributes: Attributes, row: Floats, drive: tuple[int, tuple[int, int]], named: Named) -> Floats:
-    """The range of the joint that a servo takes over with inheritrange."""
+    """The joint range that a servo adopts with inheritrange."""
     share = attributes.number("inheritrange")
     if not share or drive[0] != _TRANSMISSIONS["joint"]:
         return row

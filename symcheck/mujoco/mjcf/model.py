@@ -55,7 +55,7 @@ class MjcfModel:
         self._read_joints(document)
         self._read_geoms()
         self._read_sites()
-        # What ties bodies and joints together looks them up by name.
+        # Constraints look up bodies and joints by name.
         for reader in (read_tendons, read_equalities, read_contacts, read_actuators):
             for name, value in reader(document, self).items():
                 setattr(self, name, value)
@@ -142,7 +142,7 @@ class MjcfModel:
         self._read_rest(turns)
 
     def _read_rest(self, turns: Sequence[float]) -> None:
-        """The reference configuration and where springs pull to."""
+        """The reference configuration and the rest positions of springs."""
         self.qpos0, self.qpos_spring = np.zeros(self.nq), np.zeros(self.nq)
         for start, (body, joint), turn in zip(self.jnt_qposadr, self._joints, turns, strict=True):
             kind = JOINT_TYPES[joint.attributes.text("type", "hinge")]
@@ -215,7 +215,7 @@ class MjcfModel:
             for body, slides, steps in slides_home(self, axis, position + moved, isometry):
                 qpos[self.jnt_qposadr[slides]] += steps
                 moved[body] = moved[body] + axis[slides].T @ steps
-        # What hangs on a moved body moves along.
+        # Descendants move with a moved body.
         for body in range(1, self.nbody):
             moved[body] = moved[body] + moved[self.body_parentid[body]]
         position = position + moved
@@ -239,13 +239,13 @@ class MjcfModel:
             _three_columns(anchor),
             *_poses_as_arrays(geoms),
             *_poses_as_arrays(sites),
-            # As for compiled models: no model is smaller than 1e-6.
+            # As for compiled models, the extent is at least 1e-6.
             max(spread, float(self.geom_rbound.max(initial=0.0)), 1e-6),
         )
 
 
 def _axis(joint: Part) -> Floats:
-    """The axis in the frame of the body; the z axis of joints that have none."""
+    """The axis in the frame of the body; the z axis for joints without an axis."""
     if JOINT_TYPES[joint.attributes.text("type", "hinge")] in (_FREE, _BALL):
         return np.array([0.0, 0.0, 1.0])
     axis = joint.attributes.triple("axis", (0.0, 0.0, 1.0))
@@ -288,6 +288,6 @@ def _truths(elements: list[Attributes], key: str) -> Floats:
 
 
 def _shorten(names: Sequence[str]) -> str:
-    """Up to eight names, and how many more there are."""
+    """Up to eight names, and the number of further ones."""
     more = len(names) - 8
     return ", ".join(names[:8]) + (f" and {more} more" if more > 0 else "")

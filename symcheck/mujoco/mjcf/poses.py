@@ -12,7 +12,7 @@ from symcheck.errors import TargetError
 from symcheck.mujoco.isometry import matrix_of
 from symcheck.mujoco.mjcf.document import Attributes
 
-_SHORT = 1e-10  # a vector of this length has no direction
+_SHORT = 1e-10  # a vector shorter than this has no direction
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Angles:
         turned = np.eye(3)
         for letter, angle in zip(self.order, numbers, strict=True):
             one = _turn(np.eye(3)["xyz".index(letter.lower())], angle * self.unit)
-            # A turn about the moved axis stands on the right, one about the fixed axis on the left.
+            # A rotation about a moving axis multiplies on the right, one about a fixed axis on the left.
             turned = turned @ one if letter.islower() else one @ turned
         return turned
 
@@ -96,7 +96,7 @@ def onto_z(direction: Floats) -> Floats:
     """The shortest rotation that maps the z axis to a unit vector, (3, 3)."""
     across = np.cross([0.0, 0.0, 1.0], direction)
     length = float(np.linalg.norm(across))
-    # Along z itself every horizontal axis would do: about x, as the compiler takes it.
+    # Opposite to z, any horizontal axis is possible: use x, like MuJoCo's compiler.
     axis = across / length if length > _SHORT else np.array([1.0, 0.0, 0.0])
     return _turn(axis, math.atan2(length, float(direction[2])))
 

@@ -95,7 +95,7 @@ def read_shape(attributes: Attributes, angles: Angles) -> Shape | None:
     size = np.zeros(3)
     size[: min(3, len(given))] = given[:3]
     if len(ends) == 6 and kind in (CAPSULE, CYLINDER, BOX, ELLIPSOID):
-        # From the second end to the first: the z axis points there.
+        # The z axis points from the second end to the first.
         along = ends[:3] - ends[3:]
         length = float(np.linalg.norm(along))
         if not length:
@@ -127,7 +127,7 @@ def _solid(kind: int, size: Floats) -> tuple[float, Floats]:
     if kind == CAPSULE:
         tube, ball = 2 * math.pi * a * a * b, 4 / 3 * math.pi * a**3
         tube_share, ball_share = tube / (tube + ball), ball / (tube + ball)
-        # The centre of a half ball lies 3/8 of the radius beyond the end of the tube.
+        # The centre of mass of a half ball lies 3/8 of the radius beyond the end of the cylinder.
         across = tube_share * (3 * a * a + 4 * b * b) / 12 + ball_share * (0.4 * a * a + b * b + 0.75 * a * b)
         return tube + ball, np.array([across, across, tube_share * a * a / 2 + ball_share * 0.4 * a * a])
     return 0.0, np.zeros(3)
@@ -147,7 +147,7 @@ def join_masses(parts: list[Mass]) -> Mass:
 
 
 def read_inertial(element: Attributes, angles: Angles) -> Mass:
-    """The mass that an `<inertial>` gives."""
+    """The mass properties given by an `<inertial>` element."""
     pose = angles.pose(element)
     if "fullinertia" in element:
         xx, yy, zz, xy, xz, yz = element.row("fullinertia", (0.0,) * 6)

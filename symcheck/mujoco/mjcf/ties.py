@@ -18,11 +18,11 @@ _BODY_OBJECT, _SITE_OBJECT = 1, 6  # mjtObj
 _WRAP_JOINT, _WRAP_PULLEY, _WRAP_SITE, _WRAP_SPHERE, _WRAP_CYLINDER = 1, 2, 3, 4, 5  # mjtWrap
 _CYLINDER = 5  # mjtGeom
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
-"""The solver's defaults for everything that ties or touches."""
+"""The solver's defaults for constraints and contacts."""
 
 
 class Placed(Named, Protocol):
-    """Also gives the poses of bodies and the shapes of geoms."""
+    """A lookup that also gives the poses of bodies and the shapes of geoms."""
 
     poses: list[Pose]
     geom_type: Any
@@ -72,9 +72,9 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
 
 
 def _spring(attributes: Attributes, path: list[tuple[int, int, float]], named: Placed) -> Floats:
-    """The lengths between which the spring is slack: where the file gives none, the reference length of joints.
+    """The lengths between which the spring is slack; by default the reference length of the joints.
 
-    A tendon over sites keeps -1, which stands for its length in the reference configuration.
+    A tendon over sites keeps -1, which means its length in the reference configuration.
     """
     given = attributes.numbers("springlength", (-1.0,))
     if given[0] == -1 and path and path[0][0] == _WRAP_JOINT:
@@ -134,11 +134,11 @@ def read_equalities(document: Document, named: Placed) -> dict[str, Any]:
 
 
 def _tie(kind: int, attributes: Attributes, named: Placed) -> tuple[int, int, int, Floats]:
-    """Type of what is tied, first, second, and the numbers that hold them."""
+    """Object type, first and second element, and the parameters of the constraint."""
     data = np.zeros(11)
     section = {_JOINT: "joint", _TENDON: "tendon"}.get(kind, "site" if "site1" in attributes else "body")
     names = [attributes.text(f"{section}{i}") for i in (1, 2)]
-    # A body without a partner is tied to the world; a joint or tendon without one to a constant.
+    # A single body is connected to the world; a single joint or tendon to a constant.
     first = named.number_of(section, names[0], attributes.where)
     alone = 0 if section == "body" else -1
     second = named.number_of(section, names[1], attributes.where) if names[1] else alone
@@ -163,7 +163,7 @@ def _weld(data: Floats, attributes: Attributes, here: Pose, there: Pose) -> None
     anchor, pose = attributes.triple("anchor"), attributes.row("relpose", (0, 1, 0, 0, 0, 0, 0))
     data[:3] = anchor
     if not pose[3:].any():
-        # Held as they stand in the file.
+        # The relative pose in the file is the constraint.
         relative = here.rotation.T @ there.rotation
         data[3:6] = _seen_from(here, there.position + there.rotation @ anchor)
     else:

@@ -79,7 +79,7 @@ class Tree:
             self._walk(world, 0, world.get("childclass", ""), HERE)
 
     def mass_of(self, number: int) -> tuple[Mass, bool]:
-        """The mass of a body, and whether a part of it comes from shapes that are not read."""
+        """The mass properties of a body, and whether a part of them comes from shapes that are not read."""
         body, rule = self.bodies[number], self._document.compiler.text("inertiafromgeom", "auto")
         if body.inertial is not None and rule != "true":
             return body.inertial, False
@@ -148,7 +148,7 @@ class Tree:
         if "fromto" in attributes:
             shape = read_shape(attributes, self.angles)
             pose = pose if shape is None else shape.pose
-        # Only the place of a site counts.
+        # Only the position of a site is used.
         size = attributes.numbers("size", (0.005, 0.005, 0.005))
         self.bodies[number].sites.append(Part(attributes, Shape(SPHERE, size, frame.inside(pose)), frame))
 

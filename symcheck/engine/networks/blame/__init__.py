@@ -1,1 +1,1 @@
-"""Blame: following the action from layer to layer, to the layer, unit or weight that violates it."""
+"""Blame: follow the action layer by layer until a layer, unit or weight violates it."""

@@ -1,9 +1,9 @@
 """The image of every entry of a network under the action: u_e(L x) = sign u_e'(x), node by node.
 
-Functions of entries propagate the action if their transformed arguments are the arguments of another row. For a linear
-node the weights decide: rows of [W R, b] are matched with rows of [W, b]. Images that neither rule finds are searched
-for among all entries by running the network. This also covers a part that is equivariant only in sum with others, as in
-an average over a group. Nothing is proved here; this module shows where a proof ends.
+A function of entries propagates the action if its transformed arguments are the arguments of another row. For a linear
+node the weights decide: rows of [W R, b] are matched with rows of [W, b]. If neither rule finds an image, the network
+is run and all entries are compared by value. This also covers a part that is equivariant only in sum with others, as in
+an average over a group. This module proves nothing; it shows where a proof ends.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from symcheck.engine.networks.subject.values import AffineMap, Judgement, Signed
 Matcher = Callable[[int, Floats, Floats], Match | None]
 """Finds the image of each row: of a generator, and of rows at L x and at x."""
 ROUNDED = ULPS * 2.0**-23
-"""How far entries may be apart that are one function up to float32 rounding, over their size: the level of weights."""
-PROBED = 16  # entries without an image of which one must have been found by running, before all are looked for
+"""Relative distance up to which two entries are the same function up to float32 rounding: the published level for
+weights."""
+# the first entries without an image; all are searched for only if running the network finds an image of one of these
+PROBED = 16
 EPS = float(np.finfo(np.float64).eps)
-_BLOCKS = range(2, 9)  # sizes of blocks of units that may be rotated
+_BLOCKS = range(2, 9)  # block sizes for which a rotation of the units is considered
 
 
 @dataclass(eq=False)
@@ -112,18 +114,18 @@ class Action:
         self.mixed = np.zeros(graph.entries, dtype=bool)
         self.by_values = False
         self.rounded = np.zeros(graph.entries, dtype=bool)
-        self._same = np.arange(graph.entries)  # the first entry that is computed alike
-        # entries that are scale x[source] + offset, where a matrix moves x; source -1 for others
+        self._same = np.arange(graph.entries)  # the first entry with the same computation
+        # entries of the form scale x[source] + offset, if a matrix acts on x; source is -1 for all others
         self._source = np.full(graph.entries, -1)
         self._scale, self._offset = np.ones(graph.entries), np.zeros(graph.entries)
 
     def known(self, entries: Ints) -> Bools:
-        """The entries whose image is known under every generator; constants are their own images."""
+        """Whether the image of each entry is known under every generator; a constant is its own image."""
         entries = np.asarray(entries)
         return np.asarray((entries < 0) | (self.where[:, np.maximum(entries, 0)] >= 0).all(axis=0))
 
     def canonical(self, entries: Ints) -> Ints:
-        """Ids in which entries computed alike are identified, and so are equal constants."""
+        """Ids after identifying entries with the same computation and constants with the same value."""
         coded = self.graph.coded(entries)
         return np.asarray(np.where(coded < 0, coded, self._same[np.maximum(coded, 0)]))
 
@@ -163,7 +165,7 @@ class Action:
         return weighed if node.has_weights else constants
 
     def _pass_rest(self, node: Node, x: Ints | None) -> Constants | None:
-        """Find remaining images by running the network, and by constants if x are the arguments."""
+        """Find the remaining images by running the network; with arguments x, also from constants."""
         self._look_among_values(node, NEAR)
         places = np.arange(node.start, node.start + node.size)
         constants = None if x is None or self.known(places).all() else self._pass_constants(node, x)
@@ -186,7 +188,7 @@ class Action:
             ways = [(images, usable & upright, np.ones(len(x), dtype=np.int64))]
             if parity:
                 ways.append((turned, usable & upside_down, np.full(len(x), parity)))
-            if node.function == "where":  # the condition stays as it is
+            if node.function == "where":  # the condition is not negated
                 rest = usable & _is_negated_behind(sign, fixed)
                 ways.append((np.concatenate([images[:, :1], turned[:, 1:]], axis=1), rest, -np.ones(len(x), np.int64)))
         for moved, allowed, result in ways:
@@ -212,7 +214,7 @@ class Action:
         self._same[node.start : node.start + node.size] = alike.reshape(-1)
 
     def _pass_constants(self, node: Node, x: Ints) -> Constants | None:
-        """Entries scaled or shifted by one constant each, most of which are close to those of their images."""
+        """Handle entries scaled or shifted by one constant each, if most constants match those of their images."""
         fixed = x < 0
         if x.shape[1] != 2 or not (fixed.sum(axis=1) == 1).all():
             return None
@@ -242,7 +244,7 @@ class Action:
         return len(x) == 1 and bool(((x >= 0) & (self._source[np.maximum(x, 0)] >= 0)).all())
 
     def _pass_scaled(self, node: Node) -> None:
-        """Components of an input that transforms by a matrix, scaled and shifted by constants, for a later layer."""
+        """Record scaled and shifted components of an input that transforms by a matrix, for a later layer."""
         fixed = node.x < 0
         summed = node.op == "linear" and node.weight is not None and len(node.weight) == 1
         if not (summed or node.function == "prod") or not (self._source >= 0).any():
@@ -264,17 +266,17 @@ class Action:
         self._offset[places] = factor[single] * self._offset[entry] + shift[single]
 
     def _weigh(self, node: Node, x: Ints) -> tuple[Weighed, Ints]:
-        """The rows of weights, with columns added up if all rows of arguments hold the same entry there."""
+        """The rows of weights. Columns are added up if every row of arguments holds the same entry in them."""
         W = self.graph.numbers(node.weight)
         W = W.reshape(len(W), -1)
         b = np.zeros(len(W)) if node.bias is None else self.graph.numbers(node.bias)
         counts = (x != self.graph.code_of(0.0)).any(axis=0)
         if not node.has_weights and 0 < counts.sum() < len(counts):
-            W, x = W[:, counts], x[:, counts]  # a zero adds nothing, whatever sign it is given
+            W, x = W[:, counts], x[:, counts]  # the sign of a zero is irrelevant
         _, first, inverse = np.unique(x[0], return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         if len(first) < x.shape[1] and (x == x[:, first][:, inverse]).all():
-            order = np.argsort(np.argsort(first))  # columns stay in the order in which they appear
+            order = np.argsort(np.argsort(first))  # columns keep their order of first appearance
             summed = np.zeros((len(W), len(first)))
             np.add.at(summed.T, order[inverse], W.T)
             W, x = summed, x[:, np.sort(first)]
@@ -284,7 +286,7 @@ class Action:
         return Weighed(rows, classes, first_places(classes, len(unique)), x[0]), x
 
     def _pass_matrix(self, node: Node, weighed: Weighed, motion: AffineMap, generator: int, match: Matcher) -> None:
-        """A layer on an input that transforms by a matrix, or on its scaled and shifted components."""
+        """Match a layer whose input transforms by a matrix, or consists of its scaled and shifted components."""
         W, arguments = np.zeros((len(weighed.rows), len(motion.offset))), weighed.arguments
         np.add.at(W.T, self._source[arguments], (weighed.rows[:, :-1] * self._scale[arguments]).T)
         b = weighed.rows[:, -1] + weighed.rows[:, :-1] @ self._offset[arguments]
@@ -344,7 +346,7 @@ class Action:
         if len(weighed.images) == generator:
             weighed.images.append(image)
         if not node.has_weights and judgement.level != "exact":
-            return  # sums are as they are written: no number in them is wrong by rounding
+            return  # a plain sum has no weights that could be rounded
         becomes = np.empty(len(first), dtype=np.int64)
         signs = np.empty(len(first), dtype=np.int64)
         becomes[image.index], signs[image.index] = np.arange(len(first)), image.sign
@@ -357,7 +359,7 @@ class Action:
             self.where[generator, places] = self._same[node.start + partner * len(classes) + targets]
             self.sign[generator, places] = signs[classes]
 
-    # By running it
+    # By running the network
 
     def _look_among_values(self, node: Node, near: float) -> None:
         places = node.start + np.arange(node.size)
@@ -367,7 +369,7 @@ class Action:
                 continue
             probe = left[:: max(1, len(left) // PROBED)]
             if not (self.run.partners(generator, probe, near)[0] >= 0).any():
-                continue  # the search costs time, and in most networks no part lacks an image but the one at fault
+                continue  # the search is expensive, and in most networks only the faulty part has no image
             partners, sign = self.run.partners(generator, left, near)
             hit = partners >= 0
             self.by_values = self.by_values or bool(hit.any())
@@ -387,7 +389,7 @@ def _is_negated_behind(sign: Ints, fixed: Bools) -> Bools:
 
 
 def _parity(node: Node) -> int:
-    """The effect on a function of negating all its arguments: -1, 1, or 0 for neither."""
+    """The parity of a function, f(-x) = parity f(x): -1 if odd, 1 if even, 0 if neither."""
     if node.function == "place":
         return -1 if 2 * node.parameters[0] == node.x.shape[1] - 1 else 0
     if node.function == "pow":

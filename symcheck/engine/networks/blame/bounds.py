@@ -25,7 +25,7 @@ _SLOPES = {
     "arcsinh": (1.0, 0.0),
 }
 _CALLS = {"gelu": 1.13, "silu": 1.1, "mish": 1.1}
-"""Operators that a certificate composes of several functions, by their largest slope; they are 0 at 0."""
+"""Largest slopes of operators that a certificate expresses by several functions; each maps 0 to 0."""
 
 
 class Bounds:
@@ -45,7 +45,7 @@ class Bounds:
     def __init__(self, graph: Graph, action: Action, gaps: Mapping[int, Floats], box: float) -> None:
         self._graph = graph
         self._gaps = gaps
-        # what became what was seen on samples up to rounding only, or not at all
+        # entries whose image is unknown, or was identified only up to rounding, are not exact
         self._exact = (action.where >= 0).all(axis=0) & ~action.rounded
         self.size = np.full(graph.entries, np.inf)
         self.drift = np.full(graph.entries, np.inf)
@@ -85,13 +85,13 @@ class Bounds:
             moved = np.array([_times(W, row) for row in drift])
             gap = self._gaps.get(node.start)
             if gap is not None:
-                # columns that were added up have one argument, of which any column tells the size
+                # columns that were added up share one argument, so any column gives its size
                 largest = size if gap.shape[1] - 1 == size.shape[1] else size.max(axis=1, keepdims=True)
                 rows = np.broadcast_to(largest, (len(size), gap.shape[1] - 1))
                 moved = moved + np.array([_times(gap[:, :-1], row) for row in rows]) + gap[:, -1]
             return (np.array([_times(W, row) for row in size]) + b).reshape(-1), moved.reshape(-1)
         if node.function == "place":
-            fixed = (node.x < 0) & ~np.isfinite(size)  # padding that no maximum takes
+            fixed = (node.x < 0) & ~np.isfinite(size)  # padding that never is the maximum
             return np.where(fixed, 0.0, size).max(axis=1), drift.max(axis=1)
         if node.function == "prod":
             return size.prod(axis=1), (size + drift).prod(axis=1) - size.prod(axis=1)
@@ -102,7 +102,8 @@ class Bounds:
         if node.function == "elu":
             alpha, scale, inner = node.parameters
             return max(abs(scale), abs(scale * alpha * inner)), 0.0
-        if node.function == "softplus" and node.parameters[0] * size <= node.parameters[1]:  # beyond it jumps
+        # above the threshold it is discontinuous
+        if node.function == "softplus" and node.parameters[0] * size <= node.parameters[1]:
             return 1.0, math.log(2) / node.parameters[0]
         return _SLOPES.get(node.function, (np.inf, np.inf))
 
@@ -112,7 +113,7 @@ class Bounds:
         if operator_name(step.operator) == "leaky_relu":
             args = step.operator.args
             slope = max(1.0, abs(float(args[1]) if len(args) > 1 else 0.01))
-        if operator_name(step.operator) == "_prelu_kernel":  # f(u) is u or a u, of slope at most 1 + |a|
+        if operator_name(step.operator) == "_prelu_kernel":  # f(u) is u or a u; the slope is at most 1 + |a|
             slope = 1.0 + float(np.abs(self._graph.numbers(step.given[1])).max())
         if not slope or step.given[0].shape != step.ids.shape:
             return

@@ -18,8 +18,8 @@ from symcheck.engine.networks.graph.nodes import BATCH, Graph, Step
 from symcheck.statements.statement import Statement, state
 
 _WINDOWS = frozenset(["convolution", "max_pool2d_with_indices", "avg_pool2d", "max_pool2d", "avg_pool1d", "max_pool1d"])
-_BEFORE = 4  # operators before the one at fault that are looked at
-_NEIGHBOURS = 4  # how far from the given size others are tried
+_BEFORE = 4  # number of operators examined before the one at fault
+_NEIGHBOURS = 4  # sizes within this distance of the given one are tried
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,12 @@ def why_no_image(graph: Graph, action: Action, steps: Sequence[Step], place: Pla
 
 
 def _misplaced_before(graph: Graph, action: Action, steps: Sequence[Step]) -> Fault | None:
-    """The first operator that only rearranges entries and turns an image into something its symmetry does not map."""
+    """The first operator that only rearranges entries and breaks the symmetry of an image."""
     known = {step.operator: step for step in graph.steps}
     node = steps[0].operator if steps else None
     chain: list[Step] = [step for step in steps if step.first == step.last]
-    computing = {step.place for step in graph.steps if step.first < step.last}  # what these move is made up for
+    # later operators of the same call undo what these rearrange
+    computing = {step.place for step in graph.steps if step.first < step.last}
     for _ in range(_BEFORE):
         node = next((arg for arg in node.args if isinstance(arg, fx.Node)), None) if node is not None else None
         if node is not None and node in known and known[node].place not in computing:
@@ -127,7 +128,7 @@ def _shapes(before: Floats, step: Step) -> dict[str, list[int]]:
 
 
 def _sizes_that_commute(shapes: dict[str, list[int]], square: Square) -> list[int]:
-    """Sizes near the given one to which entries can be repeated so that it commutes with a square."""
+    """Nearby output sizes for which upsampling by repetition commutes with a symmetry of the square."""
     places = np.arange(1.0, 1.0 + np.prod(shapes["before"])).reshape(1, 1, *shapes["before"])
     wanted = shapes["after"][-1]
 
@@ -140,7 +141,7 @@ def _sizes_that_commute(shapes: dict[str, list[int]], square: Square) -> list[in
 
 
 def _carries(action: Action, ids: Floats, square: Square) -> bool:
-    """Whether a symmetry of the square, with a permutation of channels, is the action on an image."""
+    """Whether the action on an image is a symmetry of the square combined with a permutation of channels."""
     usual = action.canonical(_first_sample(ids))
     if square.transpose and usual.shape[-2] != usual.shape[-1]:
         return False
@@ -195,13 +196,13 @@ def operator_name(node: fx.Node) -> str:
 
 
 def _square_of(action: Action, given: Sequence[Floats]) -> Square | None:
-    """The symmetry of the square by which some generator acts on the first tensor; None if it is not an image."""
+    """A symmetry of the square by which a generator acts on the first tensor; None if the tensor is not an image."""
     squares = squares_of(action, given)
     return next((square for square in squares if square is not None and square.name != "the identity"), None)
 
 
 def squares_of(action: Action, given: Sequence[Floats]) -> list[Square | None]:
-    """The symmetry of the square by which each generator acts on the first tensor, if that is an image."""
+    """The symmetry of the square by which each generator acts on the first tensor, if the tensor is an image."""
     if not given or given[0].ndim != 4:  # samples, channels, height, width
         return []
     entries = _first_sample(given[0])
@@ -253,7 +254,7 @@ def _of_entries(graph: Graph, action: Action, steps: Sequence[Step], place: Plac
 
 
 def flattened_before(action: Action, steps: Sequence[Step]) -> dict[str, list[int]]:
-    """The shape of images that a layer reads flattened while the action still moves pixels; as a field, or none."""
+    """The image shape as a field, if a layer reads flattened images whose pixels the action permutes; else empty."""
     node = steps[-1].operator if steps else None
     for _ in range(_BEFORE):
         node = next((arg for arg in node.args if _has_rows(arg)), None) if node is not None else None

@@ -16,10 +16,10 @@ from symcheck.engine.networks.subject.values import AffineMap, Opaque, SignedPer
 from symcheck.statements.statement import Statement, state
 
 HOLDS = 1e-5
-"""Residual over output scale at which an alternative counts as holding: the published level for outputs."""
-# Inputs that tell alternatives apart: each must hold on all of them.
+"""Largest residual over output scale at which an alternative claim holds: the published level for outputs."""
+# Number of inputs that distinguish alternatives; an alternative must hold on all of them.
 INPUTS = 16
-# Observations up to this size have each sign tried, one pass a sign.
+# Largest observation size for which every sign is tried; each costs one forward pass.
 LARGEST_SIGN_SEARCH = 64
 
 
@@ -54,7 +54,7 @@ def diagnose(
     y = subject.run(x, exact=True)[path]
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
     failure = None if proof is None else proof.first_failure
-    if (y != y[:1]).any() or failure is None:  # a constant transforms as many maps say
+    if (y != y[:1]).any() or failure is None:  # a constant output is compatible with many maps
         causes += _outputs_that_hold(claim, generator, x, y, z)
         causes += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
     if failure is not None:
@@ -71,7 +71,7 @@ def of_layer(name: str, cause: Statement) -> Statement:
 
 
 def not_followed(end: Opaque) -> Statement:
-    """The statement that following ended at a place, with the reason.
+    """The statement that the action could not be followed beyond a place, with the reason.
 
     Example:
         >>> not_followed(Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")).text
@@ -81,7 +81,7 @@ def not_followed(end: Opaque) -> Statement:
 
 
 def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
-    """The statement that a fixed seed drops units by position, which the action permutes; for train mode."""
+    """The statement, in train mode, that a fixed seed drops units by position although the action permutes them."""
     modules = subject.modules(exact=True).items()
     names = [name for name, module in modules if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0]
     return (state("SYM170", layers=names[:3]),) if names else ()
@@ -95,15 +95,15 @@ def _holds(wanted: Floats, actual: Floats) -> bool:
 def _outputs_that_hold(claim: OutputClaim, generator: int, x: Floats, y: Floats, z: Floats) -> Iterator[Statement]:
     motion = claim.motions[generator]
     wanted = claim.apply(generator, y, x)
-    # The claim itself holds on these inputs: other outputs, or rare inputs, failed.
+    # The claim itself holds on these inputs: the failure concerns other outputs, or rare inputs.
     if _holds(wanted, z):
         return
-    # An action written the other way round: the image of a place instead of its source.
+    # The inverse permutation: the user may have listed the image of each place instead of its source.
     inverse = _inverse(motion)
     if inverse is not None:
         back = OutputClaim(claim.path, claim.role, claim.size, (inverse,)).apply(0, y, x)
         if _holds(back, z):
-            # signs are no rearrangement: only a plain permutation can be named as the one that holds
+            # only a plain permutation, without signs, can be suggested here
             shown = {"permutation": inverse.index.tolist()} if _has_no_signs(inverse) else {}
             yield state("SYM135", output=claim.path, **shown)
             return
@@ -148,7 +148,7 @@ def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
     scale = output_scale(y, z)
     # (inputs, entries of y, entries of z): the largest difference over all inputs.
     fits = difference(y[:, :, None], z[:, None, :]).max(axis=0) <= HOLDS * scale
-    # One partner for each: with equal columns, any of several permutations would do.
+    # The partner of each must be unique: with equal columns, several permutations would fit.
     if not (fits.sum(axis=0) == 1).all() or not (fits.sum(axis=1) == 1).all():
         return None
     return [int(p) for p in fits.argmax(axis=1)]
@@ -157,7 +157,7 @@ def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
 def _signs_that_hold(
     subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: Floats, y: Floats
 ) -> Iterator[Statement]:
-    """An observation component whose sign, flipped, would make the claim hold."""
+    """Observation components for each of which a flipped sign would make the claim hold."""
     motion = inputs.motions[generator]
     size = int(np.prod(inputs.shape))
     if not isinstance(motion, SignedPermutation) or len(inputs.shape) != 1 or size > LARGEST_SIGN_SEARCH:

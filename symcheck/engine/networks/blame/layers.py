@@ -28,9 +28,9 @@ from symcheck.engine.networks.subject.values import AffineMap, Judgement, LayerR
 from symcheck.statements.statement import state
 
 GEOMETRY = ("SYM101", "SYM102", "SYM103", "SYM104", "SYM105", "SYM120")
-"""Causes that have nothing to do with weights."""
+"""Causes that do not involve weights."""
 PARAMETRISED = ".parametrizations."
-"""What torch puts between the name of a layer and that of the module that makes its weight: faults are the layer's."""
+"""Torch's infix between a layer's name and the module that computes its weight; a fault is reported for the layer."""
 
 
 @dataclass(eq=False)
@@ -74,11 +74,11 @@ class LayerWalk:
         self._names = names
         self._given = given
         self._suspects: dict[int, LayerRecord] = {}
-        self._spoiled = np.full(graph.entries, -1)  # the suspect that spoiled an entry
+        self._spoiled = np.full(graph.entries, -1)  # the suspect that left an entry without an image
         self._accused: set[int] = set()
         self._heads: list[Head] = []
         self._claimed: list[tuple[Head, Ints, Floats]] = []
-        self._needed = np.zeros(graph.entries, dtype=np.int64)  # after which part an entry is not read any more
+        self._needed = np.zeros(graph.entries, dtype=np.int64)  # the last part that reads each entry
         parts = parts_of(graph)
         for place, part in enumerate(parts):
             self._needed[part.reads] = place
@@ -110,7 +110,7 @@ class LayerWalk:
                 records = [self._plain_record(part)]
             for record in records:
                 record.level = "rounded" if rounded and record.residual is None else record.level
-            # weights that do not match, of entries that have an image all the same
+            # the weights do not match, but all entries have an image
             self.records += [record for record in records if record.matched]
             return
         self._suspect(part, records, unknown)
@@ -130,17 +130,17 @@ class LayerWalk:
         if self.action.mixed[unknown].all() or are_answers(part):
             return
         record = self._record_at_fault(part, records, unknown)
-        # weights that were not matched as what they read was spoilt already are not at fault
+        # weights are not at fault if they were unmatched only because their inputs already had no image
         records = [*(other for other in records if other is not record and other.matched), record]
         fault = why_no_image(self.graph, self.action, part.steps, part.place)
-        if fault.place != part.place:  # what it reads was moved before
+        if fault.place != part.place:  # an earlier operator rearranged the call's input
             record = LayerRecord(self._name(fault.place, None), fault.place.text, source=fault.place.source)
             records = [record]
         record.level, record.matched, record.certain = "failed", False, False
         if record.cause is None or fault.cause.code in GEOMETRY:
             record.cause = fault.cause
         if fault.cause.code in GEOMETRY:
-            record.residual = record.ulps = None  # no weight is wrong
+            record.residual = record.ulps = None  # the cause is geometric; no weight is wrong
         self.records += records
         self._suspects[len(self.records)] = record
         self._spoiled[unknown] = len(self.records)
@@ -162,7 +162,7 @@ class LayerWalk:
         return left[-1] if left else self._plain_record(part)
 
     def _matcher(self, place: int) -> Callable[[int, Floats, Floats], Match | None]:
-        """The matching of rows: by search, or as given by a certificate."""
+        """Match rows by search, or by the permutations of a certificate."""
         given = self._given.get(place, ())
 
         def match(generator: int, moved: Floats, rows: Floats) -> Match | None:
@@ -174,15 +174,18 @@ class LayerWalk:
     def _name(self, place: Place, node: Node | None) -> str:
         owner = "" if node is None else self.graph.layer(node.weight, "")
         if place.kind and not place.module:
-            return ""  # a layer alone, which has no name
+            return ""  # the network is a single layer, which has no name
         owner = owner.partition(PARAMETRISED)[0]
         if owner and "." not in owner and self._names(place.module):
-            owner = ""  # a tensor of the whole network, which a part of it uses
+            owner = ""  # a parameter of the whole network that one of its parts uses
         named = self._names(owner or place.module)
         return named or f"{place.operation} at {place.source}"
 
     def _plain_record(self, part: Part) -> LayerRecord:
-        """The record of a call without weights; in the network's own code, named after a parameter that it reads."""
+        """The record of a call without weights.
+
+        If the call is in the network's own code, it is named after a parameter that it reads.
+        """
         name = self._name(part.place, None)
         if not self._names(part.place.module):
             name = next((self._names(owner) for owner in self._parameters_of(part)), name)
@@ -198,7 +201,8 @@ class LayerWalk:
         if worst.level == "failed":
             code = "SYM110" if "batch_norm" in part.place.operation else "SYM111"
             kind = part.place.operation if normalises else "constant"
-            units = list(record.units) if constants.found else []  # where no two agree none is the wrong one
+            # if no two constants agree, no single unit is at fault
+            units = list(record.units) if constants.found else []
             record.cause = state(code, kind=kind, constant=name, units=units)
         return record
 
@@ -263,14 +267,14 @@ class LayerWalk:
         return bool((difference(expected, at_image) <= NEAR * output_scale(expected, at_image)).all())
 
     def _blame_output(self, claim: OutputClaim, entries: Ints) -> None:
-        """Blame for an output whose entries all have images, but not the claimed ones."""
+        """Record the fault of an output whose entries all have images, but not the claimed ones."""
         owner = entries[entries >= 0].max(initial=0)
         parts = [part for part in parts_of(self.graph) if owner in range(*span_of(self.graph, part))]
         place = parts[-1].place if parts else Place()
         record = next(reversed(self.records), None)
         head = next((head for head in reversed(self._heads) if head.record is record), None)
         own = np.zeros(0, dtype=np.int64) if head is None else head.node.start + np.arange(head.node.size)
-        # a head that moves as claimed is not at fault, but what was made of it
+        # if the head transforms as claimed, the fault lies in the operations after it
         moves = len(own) == claim.size and all(self._moves(own, g, motion) for g, motion in enumerate(claim.motions))
         if record is None or moves or (parts and parts[-1].steps and not record.name):
             record = LayerRecord(self._name(place, None) if parts else claim.path, place.text or "output")
@@ -332,7 +336,7 @@ class LayerWalk:
             judged.cause = state("SYM131", output=claim.path, role=claim.role, **listed, **flattened)
         if head.record not in self.records:
             self.records.append(head.record)
-        # units that other functions read keep what their weights say
+        # units that other functions also read keep the judgement from their weights
         head.record.settled |= head.weighed.found and not set(head.record.units) <= set(units.tolist())
         head.record.settle(judged)
         for key, record in list(self._suspects.items()):

@@ -1,7 +1,7 @@
-"""The action on the units of a layer, inferred from its weights, and the distance of the weights from obeying it.
+"""The action on the units of a layer, inferred from its weights, and how far the weights are from being equivariant.
 
 A layer y = W u + b whose input transforms by R gives y(Lx) = W R u + b. If the rows of [W R, b] are the rows of [W, b]
-in another order (or with other signs), that order is the action on y, for every input, without any declaration. Rows
+in another order (or with other signs), that order is the action on y for every input, and need not be declared. Rows
 are first matched exactly, and the remaining rows by the assignment with the least total distance. Thus a layer with one
 wrong weight is still matched, and later layers are judged independently.
 """
@@ -17,28 +17,29 @@ from symcheck.engine.networks.subject.values import Judgement, Level, SignedPerm
 from symcheck.statements.statement import Statement, state
 
 ULPS = 4.0
-"""Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
+"""Differences up to this number of float32 ulps count as rounding, for every dtype: the published level for weights."""
 SPREAD = 0.5
-"""Fraction of a layer's entries over more of which small absolute differences must be spread to be rounding: most."""
+"""Small absolute differences count as rounding only if they occur in more than this fraction of a layer's entries."""
 OUTLIER = 5.0
-"""How far above the typical difference one may lie without being suspected: of 100,000 normally distributed ones the
-largest lies at 4.5."""
+"""A difference is an outlier if it exceeds the typical difference by more than this factor. The largest of 100,000
+normally distributed values lies at 4.5."""
 GAP = 2.5
-"""How far above the next smaller difference suspected ones must lie to be isolated. What float32 sums leave are small
-multiples of a unit, some filters being sums of larger terms than others: their tail is long, but has no such gap (127
-of 320 layers of escnn had differences beyond `OUTLIER`; the largest step between them was by a factor of 1.8)."""
+"""An outlier is isolated if it exceeds the next smaller difference by this factor. Rounding errors of float32 sums are
+small multiples of a unit, and some filters sum larger terms than others. Their distribution has a long tail, but no
+such gap (127 of 320 layers of escnn had differences beyond `OUTLIER`; the largest step between them was by a factor of
+1.8)."""
 MANY = 16
-"""Differing entries from which on those are counted that agree by chance: of fewer, their distribution is not known,
-and in a layer of four weights a single wrong one differs from its image in two places."""
+"""Number of differing entries from which on coincidental agreements are counted. With fewer, the distribution of
+differences is unknown; in a layer of four weights, a single wrong weight differs from its image in two places."""
 SUMMED = 32.0
-"""Units in the last place of the largest weight up to which differences are described as what a float32 sum leaves:
-twice the largest seen, in filters of 9x9 that escnn sums over its bases."""
+"""Differences up to this number of ulps of the largest weight are described as rounding of float32 sums: twice the
+largest value measured, in 9x9 filters that escnn sums over its bases."""
 LISTED = 8
-"""Rows with wrong entries that a judgement lists."""
+"""Maximum number of rows with wrong entries that a judgement lists."""
 LARGEST_ASSIGNMENT = 4096
-"""Rows left over after exact matching beyond which no assignment is searched (its cost is cubic)."""
+"""Maximum number of unmatched rows for which an assignment is searched (its cost is cubic)."""
 CLOSE = 0.1
-"""Relative distance within which two rows are taken for images of each other; unrelated rows lie at about 1."""
+"""Relative distance up to which two rows count as images of each other; for unrelated rows it is about 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +81,14 @@ def match_rows(moved: Floats, rows: Floats, *, signs: bool = True) -> Match | No
     n = len(rows)
     index = np.full(n, -1, dtype=np.int64)
     sign = np.ones(n, dtype=np.int64)
-    # Adding 0.0 turns -0.0 into 0.0: both are one number with different bytes.
+    # Adding 0.0 turns -0.0 into 0.0: they are equal but differ in their bytes.
     table = {row.tobytes(): i for i, row in enumerate(rows + 0.0)}
     left = _match_exactly(moved + 0.0, table, index, sign, 1, list(range(n)))
     # Rows that are equal bit by bit are all matched: nothing is left to assign.
     if not left:
         return Match(SignedPermutation(index, sign), index >= 0)
     if len(left) <= n // 2:
-        # most units are permuted without signs: so are the others, unless they cannot be
+        # most units are permuted without signs, so prefer matches without signs for the others
         unsigned = index.copy()
         close = _assign(moved, rows, unsigned, sign.copy(), np.array(left), signs=False)
         if close.all() or not signs:
@@ -107,7 +108,7 @@ def _match_exactly(
     left = []
     for place in todo:
         i = table.get(moved[place].tobytes())
-        # Each row is taken once; equal rows go to the next place by distance.
+        # Each row is used once; equal rows are assigned by distance.
         if i is None or index[i] >= 0:
             left.append(place)
         else:
@@ -123,13 +124,13 @@ def _assign(
     free = np.flatnonzero(index < 0)
     a, b = rows[free], moved[left]
     plus = _distances(a, b)
-    # Infinite costs forbid a sign where none may occur.
+    # An infinite cost excludes a sign where none is allowed.
     minus = _distances(a, -b) if signs else np.full_like(plus, np.inf)
     cost = np.minimum(plus, minus)
     i, j = linear_sum_assignment(cost)
     index[free[i]] = left[j]
     sign[free[i]] = np.where(minus[i, j] < plus[i, j], -1, 1)
-    # Exact matches are close; assigned ones where the distance is small beside the rows.
+    # Exact matches are close; assigned ones are close if their distance is small relative to the rows.
     close = np.ones(len(index), dtype=bool)
     size = np.maximum(np.linalg.norm(a, axis=1)[i], np.linalg.norm(b, axis=1)[j])
     close[free[i]] = cost[i, j] <= CLOSE * size
@@ -165,7 +166,7 @@ def judge(left: Floats, right: Floats, noise: float | Floats = 0.0) -> Judgement
         return Judgement("exact", 0.0, 0.0, 0.0, (0, 0), (0.0, 0.0), (), ())
     difference = np.abs(left - right)
     larger = np.maximum(np.abs(left), np.abs(right))
-    beyond = ~(difference <= noise)  # NaN is beyond
+    beyond = ~(difference <= noise)  # NaN fails
     pattern: Statement | None = None
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
     residual, largest = float(difference[worst]), float(larger.max())
@@ -176,7 +177,7 @@ def judge(left: Floats, right: Floats, noise: float | Floats = 0.0) -> Judgement
         level: Level = "exact"
     elif (ulps[beyond] <= ULPS).all():
         level = "rounded"
-    # Too large entry by entry, but perhaps rounding of larger sums: seen by how differences are spread.
+    # Too large entry by entry, but possibly rounding of larger sums: the distribution of differences decides.
     elif np.isfinite(residual) and np.isfinite(largest) and largest > 0:
         spread = _describe_spread(difference, ulps, beyond, larger)
         level, pattern = ("rounded", None) if spread.is_rounding else ("failed", spread.pattern)
@@ -206,7 +207,7 @@ class _Spread:
 
     @property
     def is_rounding(self) -> bool:
-        """The published level: small relative to the largest weight, over most of the layer, without outliers."""
+        """The published level: small relative to the largest weight, over most of the layer, and without outliers."""
         return self.units <= ULPS and self.share > SPREAD and not self.isolated
 
     @property
@@ -223,7 +224,7 @@ def _describe_spread(
     beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
     larger: Floats,
 ) -> _Spread:
-    """The distribution of differences. Zeros of grouped convolutions are not weights.
+    """The distribution of differences. Zeros added for grouped convolutions are not counted.
 
     With float32 weights, rounding leaves some differences at zero by chance. Positive and negative differences are
     equally likely, and small ones more likely than large ones. So if k differences are at most one unit (of sums as
@@ -233,15 +234,16 @@ def _describe_spread(
     weights = max(1, int(np.count_nonzero(larger)))
     unit = float(ulp32(larger.max()))
     affected = float(beyond.sum())
-    # Float32 sums also agree by chance, where a difference rounds to zero: counted as half of those that differ by one
+    # Float32 sums can agree by chance, when a difference rounds to zero: counted as half of those that differ by one
     # unit.
     if affected >= MANY and bool((larger == larger.astype(np.float32)).all()):
         affected += 0.5 * float((beyond & (difference <= unit)).sum())
     typical = float(np.sqrt((difference[beyond] ** 2).sum() / weights))
     usual = max(ULPS / OUTLIER, float(np.median(ulps[beyond])))
-    # rounding is relative to each weight or absolute (a basis made in float32): a wrong weight stands out by both
+    # rounding is relative to each weight, or absolute (for a basis computed in float32); a wrong weight is an outlier
+    # by both measures
     suspected = np.sort(difference[(difference > OUTLIER * typical) & (ulps > OUTLIER * usual)])
-    # Suspected ones must stand above all others, by a gap.
+    # Outliers must be separated from all other differences by a gap.
     others = difference[difference < suspected[0]].max(initial=0.0) if len(suspected) else 0.0
     ladder = np.concatenate([[others], suspected])
     isolated = bool((ladder[1:] > GAP * ladder[:-1]).any())

@@ -8,11 +8,11 @@ from symcheck.array_types import Ints
 from symcheck.engine.networks.graph.nodes import codes_of_rows
 
 MOST_ORDERS = 64
-"""In how many orders the rows of one node are read after they were moved."""
+"""Maximum number of argument orders considered for the transformed rows of one node."""
 
 
 def rows_among(rows: Ints, table: Ints) -> Ints:
-    """The first position of each row in a table; -1 if it is not there."""
+    """The first position of each row in a table; -1 if the row is absent."""
     codes, known = codes_of_rows(rows, table)
     place = np.full(int(max(codes.max(initial=0), known.max(initial=0))) + 1, -1)
     place[known[::-1]] = np.arange(len(table))[::-1]
@@ -38,7 +38,7 @@ def _numbered(entries: Ints) -> Ints:
 def orders_of_rows(images: Ints, sign: Ints, x: Ints) -> list[tuple[Ints, Ints, Ints]]:
     """The permutation of transformed rows relative to their images: source columns, signs, and the rows.
 
-    Rows in which an entry occurs twice admit several orders; an order shared with other rows is preferred. Zeros, which
+    A row that contains an entry twice admits several orders; an order shared with other rows is preferred. Zeros, which
     have sign 0 here, are compatible with any sign.
     """
     if not len(images):

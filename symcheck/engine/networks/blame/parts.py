@@ -40,7 +40,7 @@ def parts_of(graph: Graph) -> list[Part]:
     parts: list[Part] = []
     reached = 0
     for step in graph.steps:
-        if step.first > reached:  # nodes that belong to no call: the input
+        if step.first > reached:  # the input node belongs to no call
             parts.append(Part(Place(), (), reached, step.first))
         before = parts[-1] if parts else None
         if before is not None and before.steps and before.place == step.place:
@@ -64,6 +64,6 @@ def _entries(tensors: Sequence[Floats]) -> Ints:
 
 
 def are_answers(part: Part) -> bool:
-    """Whether the result is boolean: the action may negate it, which later operators may compensate."""
+    """Whether the result is boolean. The action may negate a boolean, and later operators may compensate for that."""
     value = part.steps[-1].operator.meta.get("val") if part.steps else None
     return isinstance(value, torch.Tensor) and value.dtype == torch.bool

@@ -1,7 +1,7 @@
 """The result from the weights: the graph followed node by node, a record per layer, and the claim on every output.
 
 For all x and every generator g: f(L_g x) = K_g f(x). The elements for which this holds form a group, so generators
-suffice. The result shows where a network fails and which weights are rounded; it is a proof only together with a
+suffice. The result shows where a network fails and which weights are rounded. It is a proof only together with a
 certificate.
 """
 
@@ -26,12 +26,12 @@ from symcheck.engine.networks.subject.values import AffineMap, LayerRecord, Leve
 from symcheck.statements.statement import Statement, state
 
 AGREEMENT = 1e-9
-"""How far two runs of one network may be apart, over the size of the output: rounding in deep networks, no more."""
+"""Largest difference of two runs of the same network, relative to the output: the float64 rounding of deep networks."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The comparison of f(L x) and K f(x) as a whole, if the layers did not decide.
+    """The comparison of f(L x) and K f(x) as a whole, used if the layers did not decide.
 
     Attributes:
         terms: the number of terms compared.
@@ -74,7 +74,7 @@ class Proof:
 
     @property
     def is_by_comparison(self) -> bool:
-        """Whether graphs were compared as a whole, so that nothing is known about layers."""
+        """Whether the graphs were compared as a whole; then nothing is known about single layers."""
         return self.level == "exact" and self.compared is not None
 
     @property
@@ -92,10 +92,10 @@ def units_at_fault(proof: Proof | None) -> list[list[tuple[str, int]]]:
     failure = None if proof is None else proof.first_failure
     if proof is None or failure is None:
         return []
-    # The two worst units are enough; each is a set of its own.
+    # The two worst units are enough; each forms its own set.
     own = [[(failure.name, unit)] for unit in failure.units[:2]] or [[]]
     earlier = proof.records[: proof.records.index(failure)]
-    # The layer before is the last one with as many outputs as this one has inputs.
+    # The preceding layer is the last one with as many outputs as this layer has inputs.
     before = next((r for r in reversed(earlier) if failure.inputs and r.sizes[1] == failure.sizes[0]), None)
     if before is not None:
         own = [[*units, (before.name, j)] for units in own for j in failure.inputs[:2]]
@@ -146,7 +146,7 @@ def follow_action(
         end = end or _judge(walk, graph, claim, followed.outputs[claim.path] if followed is not None else None)
     walk.settle(ended=followed is None)
     levels = [record.level for record in walk.records]
-    # A layer that is wrong is wrong, whatever was not followed behind it.
+    # A layer that fails stays failed, even if the rest of the network could not be followed.
     if "failed" in levels:
         return Proof("failed", walk.records, end, box=box)
     if end is not None:
@@ -157,7 +157,7 @@ def follow_action(
 
 
 def _judge(walk: LayerWalk, graph: Graph, claim: OutputClaim, entries: Any) -> Opaque | None:
-    """Judge one output; return why that was not possible."""
+    """Judge one output; return the reason if that is not possible."""
     if any(callable(motion) for motion in claim.motions):
         return Opaque(state("SYM162"), output=claim.path)
     if (entries < 0).all():

@@ -13,10 +13,10 @@ from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
 from symcheck.engine.networks.graph.nodes import Graph, Node
 
 MOST_NUMBERS = 40_000_000
-"""Arguments of all nodes, times inputs, up to which a network is run: some seconds."""
-_CHUNK = 4_000_000  # arguments, times inputs, that are gathered at once
+"""Arguments of all nodes, times inputs, up to which a network is run entry by entry: a few seconds."""
+_CHUNK = 4_000_000  # arguments times inputs in one gather
 NEAR = 1e-9
-"""How far entries may be apart that are one function of x, over their size: float64 rounding in deep networks."""
+"""Relative distance up to which two entries are the same function of x: the float64 rounding of deep networks."""
 
 
 class Run:

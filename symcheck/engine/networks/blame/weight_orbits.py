@@ -1,4 +1,4 @@
-"""The weight of a layer to blame: a claim ties the weights of an orbit, and their values show which one differs."""
+"""The wrong weight of a layer: all weights of an orbit must be equal, so their values show which one differs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.networks.blame.matching import ULPS, ulp32
 from symcheck.engine.networks.subject.values import SignedPermutation
 
-_LONGEST = 64  # weights of an orbit that are compared
+_LONGEST = 64  # maximum number of weights of an orbit that are compared
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Capturing a network as a graph, and the conditions under which the graph represents every input, batch and call."""
+"""Capture of a network as a graph, and the conditions under which the graph represents every input, batch and call."""

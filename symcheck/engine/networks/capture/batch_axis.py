@@ -1,8 +1,8 @@
-"""Whether a captured network treats the samples of a batch independently and alike, checked operator by operator.
+"""Checks operator by operator that a captured network treats the samples of a batch independently and identically.
 
-In every tensor that depends on the batch, the size of one axis contains the batch symbol. If an operator reads,
-reorders or sums along that axis, the output for one sample depends on the others, or on its position; a proof for one
-sample then says nothing about the network. Operators without a rule here are rejected.
+Every tensor that depends on the batch has one axis whose size contains the batch symbol. If an operator reads, reorders
+or sums along that axis, the output for one sample depends on the others, or on its position; a proof for one sample
+then does not extend to the network. Operators without a rule here are rejected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from symcheck.engine.networks.capture.sizes import multiple_of, symbols_of
 from symcheck.statements.statement import Statement, state
 
 _FULL = 2**62
-"""An end of a slice beyond every axis."""
+"""The end of a slice that runs to the end of its axis."""
 
 
 _ADDING_AN_AXIS = ("aten::stack", "aten::diag_embed", "aten::select_backward")
@@ -71,7 +71,7 @@ class _Follower:
 
     def __init__(self, size: Any) -> None:
         self.size = size
-        # Of a merged axis (t * n) the samples run innermost with t outside; None where all rows are alike.
+        # In a merged axis (t * n), samples are the inner index and t the outer one; None if all rows are identical.
         self.outside: dict[fx.Node, int | None] = {}
 
     def follow(self, node: fx.Node) -> None:
@@ -98,7 +98,7 @@ class _Follower:
         if any(self._root_of(item).op != "call_function" for item in written):
             raise _MixedError(state("SYM183", what="a parameter or buffer"))
         if not self._batched(node) and not self._output_axes(node):
-            # of constants alone: what may raise raises for every input, or for none
+            # depends on constants only: an error is raised for every input or for none
             self._refuse_sizes(node, base, (node.args, node.kwargs))
             self.outside[node] = 1
             return
@@ -141,7 +141,7 @@ class _Follower:
             raise _MixedError(state("SYM158", operation=name))
         raise _MixedError(state("SYM154", operation=name))
 
-    # Where the batch is
+    # The position of the batch axis
 
     def axes(self, value: Any) -> list[int]:
         """The axes whose size contains the batch symbol."""
@@ -164,7 +164,7 @@ class _Follower:
     def _written_into(self, node: fx.Node) -> list[fx.Node]:
         """The tensor that an operator writes into."""
         schema = node.target._schema  # type: ignore[union-attr]
-        if "batch_norm" in schema.name:  # writes its statistics only where it has some, and trains
+        if "batch_norm" in schema.name:  # writes its running statistics only in train mode, and only if it keeps them
             if "no_training" in schema.name:
                 return []
             kept = [item for item in node.args[3:5] if isinstance(item, fx.Node)]
@@ -200,9 +200,10 @@ class _Follower:
 
     def _refuse_sizes_as_numbers(self, node: fx.Node, base: str) -> None:
         if base == "slice" and (node.args[1] if len(node.args) > 1 else 0) not in self._axes_of_batch(node.args[0]):
-            self._refuse_sizes(node, base, node.args)  # a part of each sample that the size selects
+            self._refuse_sizes(node, base, node.args)  # the batch size would select a part of each sample
         if base in ("slice_backward", "select_backward"):
-            self._refuse_sizes(node, base, node.args[2:])  # the sizes before are those of what was cut
+            # the preceding arguments are the sizes of the tensor that was sliced
+            self._refuse_sizes(node, base, node.args[2:])
         elif base in VIEWS | UNIFORM | {"expand", "repeat", "slice", "split", "unflatten", "native_group_norm"}:
             if base in ("full", "full_like", "new_full", "scalar_tensor"):
                 self._refuse_sizes(node, base, node.args[1:] if base == "full" else node.args)
@@ -291,7 +292,7 @@ class _Follower:
         return self._same_outside(node)
 
     def _in_whole_batches(self, name: str, given: dict[str, Any], axis: int, node: fx.Node) -> int:
-        """The number of consecutive batches after batches are concatenated, or some of them split off again."""
+        """The number of consecutive batches along an axis after batches were concatenated or split off."""
         joined = given["tensors"] if name == "aten::cat" else [given.get("self")]
         pieces = [item for item in tree_flatten(node.meta["val"])[0] if isinstance(item, torch.Tensor)]
         made = {self._whole(item.shape[axis]) for item in pieces}
@@ -303,7 +304,7 @@ class _Follower:
         return made.pop() or 1
 
     def _batches(self, item: Any, axis: int) -> int | None:
-        """The number of whole batches along an axis, one after the other; None if it holds anything else."""
+        """The number of consecutive whole batches along an axis; None if the axis holds anything else."""
         if not isinstance(item, fx.Node) or self.axes(item.meta["val"]) != [axis]:
             return None
         count = self._whole(item.meta["val"].shape[axis])
@@ -380,7 +381,7 @@ class _Follower:
     def _trilinear(self, node: fx.Node) -> int | None:
         given: Any = node.args
         axes = [self.axes(item.meta["val"]) for item in given[:3]]
-        # the batch comes first in all: the outer factors have it, the weights in between get it
+        # the batch is the first axis of every operand; the weights in between are expanded along it
         if axes != [[0], [], [0]] or 0 in (*given[3], *given[5], *given[6]) or 0 not in given[4]:
             raise self._mixing(node)
         return self._same_outside(node)
@@ -396,7 +397,7 @@ class _Follower:
         for place, item in enumerate(factors):
             value = item.meta["val"]  # type: ignore[union-attr]
             for axis in self.axes(value):
-                # the axis that is summed over: the last of the left factor, the last but one of the right
+                # the axis that is summed over: the last axis of the left factor, the second-to-last of the right one
                 if axis - value.ndim == (-1 if place == 0 else -min(2, value.ndim)) and name != "linear":
                     raise self._mixing(node)
         self._one_axis(node.meta["val"], node)
@@ -417,7 +418,7 @@ class _Follower:
 
     def _grid(self, node: fx.Node) -> int | None:
         batched = self._batched(node)
-        # filters must be constant, and the batch the first axis
+        # filters must be constant, and the batch axis must be the first
         if batched != [node.args[0]] and not str(node.target).startswith(("aten.grid_sampler", "aten.max_unpool")):
             raise self._mixing(node)
         if any(self._one_axis(item.meta["val"], node) != 0 for item in batched):
@@ -436,7 +437,7 @@ class _Follower:
     def _native_batch_norm(self, node: fx.Node) -> int | None:
         if not node.args[5]:
             return self._grid(node)
-        # with the statistics of the samples themselves: of each entry of the second axis its own
+        # statistics are computed over the samples themselves, separately for each entry of the second axis
         if any(self._one_axis(item.meta["val"], node) not in (0, 1) for item in self._batched(node)):
             raise self._mixing(node)
         if self._one_axis(node.args[0].meta["val"], node) != 1:  # type: ignore[union-attr]

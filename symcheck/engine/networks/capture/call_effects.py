@@ -1,7 +1,7 @@
-"""What a network's call reads besides its input.
+"""Detects what a call of a network reads besides its input.
 
-The functions that its own code calls are monitored: those that read a clock, the environment, files or memory addresses
-may return something else next time.
+The functions called by the network's own code are monitored. A function that reads a clock, the environment, files or
+memory addresses may return a different value in the next call.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ _OUTSIDE_NAMES = (
     "inspect ctypes _ctypes tempfile pathlib weakref "
 )
 _OUTSIDE = frozenset(_OUTSIDE_NAMES.split())
-"""Modules whose functions answer by what is no input: clock, environment, files, chance, memory."""
+"""Modules whose functions depend on more than their arguments: clocks, environment variables, files, randomness,
+memory."""
 _PURE_NAMES = (
     "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc "
     "typing types abc _abc enum copy copyreg contextlib dataclasses numbers string re _sre fractions "
     "bisect _bisect heapq _heapq array struct _struct keyword reprlib"
 )
 _PURE = frozenset(_PURE_NAMES.split())
-"""Modules of the standard library whose functions answer by their arguments."""
+"""Standard-library modules whose functions depend on their arguments only."""
 _OPERATORS = tuple(f"torch._C._{name}" for name in ["nn", "fft", "linalg", "special", "sparse"])
 _SETTINGS_NAMES = (
     "torch.compiler torch._dynamo torch.backends torch.overrides torch.utils._python_dispatch torch._subclasses "
     "torch.random torch.profiler torch.fx torch._guards torch.multiprocessing torch.utils._config_module"
 )
 _SETTINGS = tuple(_SETTINGS_NAMES.split())
-"""Parts of torch that tell how, and not what, is computed."""
+"""Parts of torch that affect how a result is computed, but not its value."""
 _WRAPPER = "compile_wrapper"
 _COMPILED = frozenset([_WRAPPER, "_fn", "__call__"])
-"""Functions by which compiled code is called."""
+"""Functions that call compiled code."""
 _ASKING_NAMES = (
     "id hash __import__ globals vars dir open input exec eval compile breakpoint cache_info cache_clear geterr "
     "get_printoptions locals is_grad_enabled is_inference_mode_enabled is_autocast_enabled "
@@ -64,7 +65,7 @@ _ASKING_NAMES = (
     "_is_functional_tensor fromfile memmap get_device is_shared "
 )
 _ASKING = frozenset(_ASKING_NAMES.split())
-"""Functions that tell how a call is made, or where a tensor lies, and not what it holds."""
+"""Functions that reveal how a call is made, or where a tensor is stored, but not its values."""
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Watched:
     Attributes:
         functions: the code that ran, with its globals.
         cells: the variables of enclosing functions that this code names, with their values.
-        backend: a compiler of graphs that is not torch's, under which a part runs; "" if there is none.
+        backend: a graph compiler other than torch's under which a part runs; "" if there is none.
         asked: the first function called whose result no input determines; "" if there is none.
         source: file and line of that call.
     """
@@ -93,7 +94,7 @@ class Watched:
 
 @contextmanager
 def watched_calls() -> Iterator[Watched]:
-    """Monitor the network's own code while active: which functions run, and what they call."""
+    """Record which functions of the network's own code run, and what they call, while active."""
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
     outermost = sys._getframe(2)
@@ -155,7 +156,7 @@ def collection_paused() -> Iterator[None]:
 
 
 def _is_of_python(file: str) -> bool:
-    """Whether code is of Python's own library; parts of it, as `os.path`, are frozen."""
+    """Whether code belongs to Python's standard library; parts of it, such as `os.path`, are frozen."""
     return file.startswith((LIBRARY[0], "<frozen ")) and not file.startswith("<frozen importlib")
 
 
@@ -164,12 +165,12 @@ def _is_package(file: str) -> bool:
 
 
 def _is_of_packages(file: str) -> bool:
-    """Whether code is of a package other than torch: what it reads from files is no input."""
+    """Whether code belongs to a package other than torch; files that such a package reads are not counted as input."""
     return _is_package(file) and not file.startswith(LIBRARY[1])
 
 
 def _takes_nothing(code: types.CodeType) -> bool:
-    """Whether a function has no parameters, so that its answer is a setting, or says where it runs."""
+    """Whether a function has no parameters, so that its result is a setting or describes where the code runs."""
     given = (
         code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
     )
@@ -177,7 +178,7 @@ def _takes_nothing(code: types.CodeType) -> bool:
 
 
 def asks_more_than_its_arguments(function: Any) -> bool:
-    """Whether the result of a compiled function may depend on more than its arguments; True if not known."""
+    """Whether the result of a compiled function may depend on more than its arguments; True if unknown."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if name in _ASKING or isinstance(owner, _CHANCE):
         return True
@@ -189,7 +190,7 @@ def asks_more_than_its_arguments(function: Any) -> bool:
         module = type(owner).__module__
     if isinstance(owner, type) and is_own_class(owner):
         return False
-    # torch keeps its operators apart from the functions that tell or change its settings
+    # torch keeps operators in separate modules from the functions that read or change settings
     if isinstance(owner, types.ModuleType) and module.startswith("torch"):
         return not module.startswith(_OPERATORS)
     return bool(module) and module.partition(".")[0] not in (*_PURE, "torch", "numpy")
@@ -199,7 +200,7 @@ def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
     """The calling frame, ignoring detours through the standard library."""
     caller = frame.f_back
     while caller is not None and caller.f_code.co_filename.startswith((LIBRARY[0], *GENERATED)):
-        # packages of others lie below the same folder
+        # third-party packages are installed below the same folder
         if any(part in caller.f_code.co_filename for part in PACKAGES):
             break
         caller = caller.f_back

@@ -1,8 +1,8 @@
 """A network as a graph of core operators, captured without values.
 
-During the capture, tensors have shapes but no values, and the batch size is a symbol. Nothing that depends on a value
-can run, and a dependence on the batch size leaves a guard. Parameters and buffers are inputs, so writes to them appear
-in the graph.
+During the capture, tensors have shapes but no values, and the batch size is a symbol. Code that depends on a value
+cannot run, and a dependence on the batch size leaves a guard. Parameters and buffers are inputs, so writes to them
+appear in the graph.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from symcheck.engine.networks.subject.precision import Float64Mode, float64_defa
 from symcheck.statements.statement import Statement, state
 
 HINT = 1009
-"""Samples of the batch that stands for all sizes: torch asks for one number; no branch may depend on it, and no other
-size should equal it."""
+"""Size of the example batch that represents all batch sizes. Torch needs one number; no branch may depend on it, and no
+other size should equal it."""
 _COMPILED = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -55,7 +55,7 @@ _COMPILED = (
     types.MethodWrapperType,
 )
 _CALLING = frozenset(["apply", "apply_", "map_", "map2_"])
-"""Compiled functions that call what they are given."""
+"""Compiled functions that call their arguments."""
 _SYMBOL = re.compile(r"\bs\d+\b")
 _TORCH = str(Path(torch.__file__).parent)
 _DISTRIBUTIONS = str(Path(_TORCH) / "distributions")
@@ -71,10 +71,10 @@ class Capture:
         outputs: the paths of the outputs, in the order in which the graph returns them.
         size: the symbol of the batch size; None if the network takes one sample only.
         asks_dtype: whether the network's own code reads a dtype.
-        assumptions: number of boolean tensors that the graph returns after the outputs, each assumed true throughout:
-            checks of arguments in torch's distributions.
-        path: the instructions of the network's own code that ran.
-        backend: a compiler of graphs that is not torch's, under which a part of the network runs; "" if there is none.
+        assumptions: number of boolean tensors that the graph returns after the outputs, each assumed to be true
+            everywhere. They are argument checks of torch's distributions.
+        path: the executed instructions of the network's own code.
+        backend: a graph compiler other than torch's under which a part of the network runs; "" if there is none.
     """
 
     module: fx.GraphModule
@@ -93,7 +93,7 @@ class Capture:
 
 
 class RefusedCaptureError(Exception):
-    """The network cannot be captured as a graph; carries the reason, and the line of its own code."""
+    """The network cannot be captured as a graph. Carries the reason and the responsible line of the network's code."""
 
     def __init__(self, reason: Statement, source: str = "") -> None:
         self.reason = reason
@@ -112,9 +112,9 @@ def capture_network(
     """The graph of a network, valid for all values and batch sizes.
 
     Args:
-        net: the network. It may hold tensors without values afterwards, so pass a copy that is not used again.
+        net: the network. Its tensors may have no values afterwards, so pass a copy that is not used again.
         shape: the shape of one input, without the batch axis.
-        alone: whether it takes one input at a time, so that there is no batch symbol.
+        alone: whether it takes one input at a time; then there is no batch symbol.
         exact: whether casts count as the identity, as in the float64 copy; otherwise it is captured as deployed.
         functions: the network's own code that runs in a call, with its globals; `len` of a batch returns the symbol
             there during the capture.
@@ -157,7 +157,7 @@ def capture_network(
             fakes,
         ):
             module = make_fx(run, _allow_non_fake_inputs=True)(state_without, x)
-    except Exception as error:  # the network's own code, or torch's: it does not run without numbers
+    except Exception as error:  # the network's code, or torch's, does not run on tensors without values
         raise RefusedCaptureError(watch.reason or _reason_of(error, sizes), _own_line(error)) from error
     _refuse_values(watch, sizes)
     size = None if alone else _symbol_of(x.shape[0])
@@ -188,17 +188,17 @@ def graph_of_numbers(net: nn.Module, x: torch.Tensor) -> fx.GraphModule:
 
 
 class _Sizes(ShapeEnv):
-    """A shape environment that records questions by the network's code, and sizes that depend on values.
+    """A shape environment that records comparisons of sizes in the network's code, and sizes that depend on values.
 
-    Operators also read the batch size, to select a kernel; their result is the same. What they use as a number, as an
-    index, is not: the answer then holds for some sizes only.
+    Operators also read the batch size to select a kernel, which does not change the result. If they use it as a number,
+    for example as an index, the graph holds only for some sizes.
     """
 
     depends_on_values = False
     guarded = ""
 
     def evaluate_expr(self, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
-        """Answer a question about sizes; record the first one outside of operators that the answer decides."""
+        """Evaluate a condition on sizes; record the first one outside of operators that affects the computation."""
         before = len(self.guards)
         answer = super().evaluate_expr(orig_expr, *args, **kwargs)
         asked = len(self.guards) > before
@@ -208,12 +208,12 @@ class _Sizes(ShapeEnv):
         if specialised and not self.depends_on_values:
             self.guarded = self.guarded or f"n = {specialised[0]}"
         if self.guarded:
-            # Going on could only cost time: a loop over the batch makes nodes of every sample.
+            # Stop early to save time: a loop over the batch creates nodes for every sample.
             raise RuntimeError("a size was requested")
         return answer
 
     def _get_user_frame(self) -> None:
-        """Nothing: the origin of a guard is not used, and finding it would cost 0.5 s of imports."""
+        """Do nothing: the origin of a guard is not used, and finding it would cost 0.5 s of imports."""
 
     def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
         """A size that depends on values."""
@@ -232,7 +232,9 @@ class _Sizes(ShapeEnv):
 
 
 def _is_asked_by_own_code() -> bool:
-    """Whether the network, or torch's Python code outside of operators, asks; inside, kernels are selected.
+    """Whether the condition comes from the network, or from torch's Python code outside of operators.
+
+    Inside operators, a condition selects a kernel.
 
     Functions that torch calls in turn, as `vmap` does, count as the network's own.
     """
@@ -251,7 +253,7 @@ def _is_own(frame: types.FrameType) -> bool:
 
 
 class _Watch(torch.overrides.TorchFunctionMode):
-    """Answers reads of parameters, and records reads of tensors that depend on the input."""
+    """Answers attribute reads of parameters, and records those of tensors that depend on the input."""
 
     def __init__(self, sizes: _Sizes, marks: PlaceMarks, *, exact: bool = True) -> None:
         super().__init__()
@@ -286,13 +288,14 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 return func(self.constants[id(args[0])], *args[1:], **kwargs)
             if not any(_is_plain(item) for item in args[:1]):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
-                # Going on could only cost time: a list of a whole batch makes a symbol of every entry.
+                # Stop early to save time: converting a whole batch to a list creates a symbol for every entry.
                 raise RuntimeError("a tensor without numbers was read")
         if name in SPLITTING and cuts_batches(name, *args, **kwargs):
             self.reason = self.reason or state("SYM182", operation=name)
-            # Going on could only cost time: sizes of fifty parts are fifty roundings of one symbol.
+            # Stop early to save time: the sizes of fifty chunks are fifty rounded expressions of one symbol.
             raise RuntimeError("a batch was cut")
-        # Below a compiled function runs torch's code alone: to trace thousands of its calls takes most of a capture.
+        # Below a compiled function only torch's code runs; tracing thousands of its calls would dominate the capture
+        # time.
         tracer = sys.gettrace() if isinstance(func, _COMPILED) and name not in _CALLING else None
         if tracer is not None:
             sys.settrace(None)
@@ -301,7 +304,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
         try:
             return func(*args, **kwargs)
         except Exception:
-            self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
+            self.raised = self.raised or name.strip("_")  # the network's own code may catch the exception and continue
             raise
         finally:
             if tracer is not None:
@@ -346,7 +349,7 @@ def _in_plain_operators() -> Iterator[None]:
     if dynamo is not None:
         dynamo.config.error_on_nested_fx_trace = False
     try:
-        # recurrent layers are written in Python there, with sizes that stay symbols
+        # these decompositions implement recurrent layers in Python and keep sizes symbolic
         with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False), enable_python_dispatcher():
             yield
     finally:
@@ -356,7 +359,7 @@ def _in_plain_operators() -> Iterator[None]:
 
 @contextmanager
 def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
-    """Record sizes that are converted to text or used as keys, which decide without a guard."""
+    """Record sizes that are converted to text or used as keys: such uses leave no guard."""
     shown = {name: getattr(torch.SymInt, name) for name in ("__repr__", "__hash__")}
 
     def noting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -420,7 +423,7 @@ def _own_line(error: BaseException) -> str:
 
 
 def constants_without_numbers(captured: Capture) -> bool:
-    """Whether the graph holds a tensor of unknown origin, which has a shape and no values."""
+    """Whether the graph holds a tensor of unknown origin that has a shape but no values."""
     held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
     return any(isinstance(item, FakeTensor) for item in held)
 
@@ -428,7 +431,7 @@ def constants_without_numbers(captured: Capture) -> bool:
 def answers(captured: Capture, x: torch.Tensor) -> dict[str, torch.Tensor]:
     """The graph's output for a batch with values."""
     with torch.no_grad(), float64_default():
-        # the graph writes into what it is given where the network does
+        # like the network, the graph may write into its inputs
         given = tree_map(lambda tensor: tensor.clone(), dict(captured.state))
         results = tree_flatten(captured.module(given, x))[0]
         return dict(zip(captured.outputs, results[: len(captured.outputs)], strict=True))

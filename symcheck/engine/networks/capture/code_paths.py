@@ -18,7 +18,7 @@ from symcheck.engine.networks.capture.call_effects import collection_paused
 from symcheck.engine.networks.capture.own_code import is_importing, is_own_code
 
 LONGEST = 2_000_000
-"""Instructions of one call that are kept: some ten megabytes, a second."""
+"""Maximum number of instructions recorded in one call: some ten megabytes, a second."""
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """The conditions under which a proof from one traced run holds for every input, batch and call.
 
-The proof follows one run. This module shows, on a graph without values, that the network runs alike for all values and
-batch sizes, treats samples independently, changes no state that a later call reads, and reads nothing but its input.
+The proof follows one run. This module shows, on a graph without values, that the network runs the same computation for
+all values and batch sizes, treats samples independently, changes no state that a later call reads, and reads only its
+input.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from symcheck.engine.networks.subject.values import Opaque
 from symcheck.statements.statement import state
 
 AGREEMENT = 1e-9
-"""How far the graph's answers may be from the network's, over their size: rounding in deep networks, no more."""
+"""Largest relative difference between the outputs of graph and network: the float64 rounding of deep networks."""
 FAR = 1e3
-"""Scale of a second batch on which both are compared: beyond thresholds that clip or guard typical inputs."""
+"""Scale of a second batch on which graph and network are compared: beyond thresholds that clip or guard typical
+inputs."""
 
 
 def capture_every_call(
@@ -53,21 +55,22 @@ def capture_every_call(
     """The graph of every call of the network, for all values, batches and earlier calls.
 
     Args:
-        net: the float64 copy that is followed; never called before, so that what first calls leave shows.
+        net: the float64 copy that is followed. It must not have been called before, so that effects of a first call are
+            detected.
         deployed: the network as deployed, for comparison; None if it is not torch's own code.
         shape: the shape of one input, without the batch axis.
         seed: the seed of the inputs for the calls.
         alone: whether it takes one input at a time.
 
     Returns:
-        The graph, whose `assumptions` remain to be shown; otherwise the first reason why there is none, with its place
-        in the network's code if known.
+        The graph, whose `assumptions` are still to be proved; otherwise the first reason why there is none, with its
+        place in the network's code if known.
     """
     try:
         return _captured_or_reason(net, deployed, shape, seed, alone=alone)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
-    except Exception as error:  # copying, comparing or running it failed, in its own code or torch's: nothing is shown
+    except Exception as error:  # raised by the network's code or by torch's: nothing is proved
         message = " ".join(str(error).split())[:200]
         return Opaque(state("SYM186", error=type(error).__name__, message=message))
 
@@ -90,7 +93,7 @@ def _captured_or_reason(
         return Opaque(state("SYM183", what=kept))
     before = what_is_held(ours, watched.functions)
     usual = [floating_outputs(ours, x) for x in batches]
-    # nothing runs between this look and the capture: what is stale now is what the graph may hold
+    # no code runs between this check and the capture, so the graph can only hold tensors that are stale now
     stale: set[int] = set()
     after = what_is_held(ours, watched.functions)
     changed = what_changed(before, after, stale=stale)
@@ -122,7 +125,7 @@ def _captured_or_reason(
         return Opaque(state("SYM187"))
     if not answers_in_other_modes(net, batches[0], usual[0]):
         return Opaque(state("SYM185", operation="whether gradients are recorded"))
-    # without a look at a dtype no branch can depend on it
+    # code that reads no dtype cannot branch on one
     if deployed is not None and captured.asks_dtype:
         differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
         if differs is not None:
@@ -150,9 +153,9 @@ def answers_in_other_modes(net: nn.Module, x: torch.Tensor, usual: dict[str, tor
     results = []
     with torch.enable_grad(), float64_default(), Float64Mode():
         results.append(named_outputs(trained(x)))
-        with contextlib.suppress(Exception):  # NumPy, for one, takes no tensor that records gradients
+        with contextlib.suppress(Exception):  # NumPy, for example, rejects tensors that record gradients
             results.append(named_outputs(trained(x.clone().requires_grad_().mul(1.0))))
-    # a network that takes gradients itself raises there, which is no other answer
+    # a network that computes gradients itself raises in this mode; that is not a different output
     with contextlib.suppress(RuntimeError), torch.inference_mode(), float64_default(), Float64Mode():
         results.append(named_outputs(trained(x.clone())))
     return all(
@@ -193,7 +196,7 @@ def _why_deployed_differs(
     *,
     alone: bool,
 ) -> Opaque | None:
-    """A branch on the dtype that runs other operators, or has other constants, than the float64 copy."""
+    """The reason if the deployed dtype runs other operators, or has other constants, than the float64 copy."""
     try:
         used = capture_network(
             copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, functions=functions
@@ -206,9 +209,10 @@ def _why_deployed_differs(
 
 
 _CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
-_FIRST = 4096  # entries of a constant that are compared
+_FIRST = 4096  # maximum number of entries of a constant that are compared
 _LIMIT, _TINY = 1e30, 1e-5
-"""Numbers beyond stand for infinity, and below keep a quotient finite: each dtype has its own (`torch.finfo`)."""
+"""Larger numbers stand for infinity, and smaller ones keep a quotient finite; both depend on the dtype
+(`torch.finfo`)."""
 
 
 def _operations_of(captured: Capture) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
-"""All state of a network and of its own code, so that what a call changes can be seen.
+"""All state of a network and of its own code, recorded to detect what a call changes.
 
 A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore everything
-that the code can reach is written out before and after calls: modules and their order, classes, closures, globals,
+reachable from the code is serialised before and after calls: modules and their order, classes, closures, globals,
 modules that are imported inside a function, caches, frames of generators, and the numbers of tensors.
 """
 
@@ -33,16 +33,16 @@ from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements.statement import Statement, state
 
 GENERATORS = "a generator of random numbers"
-"""What a network that draws changes; what it draws is fixed by a seed of the run."""
+"""The state that a stochastic network changes; a seed of the run makes its draws reproducible."""
 SCALARS = (type(None), bool, int, float, complex, str, bytes)
 PLAIN = (*SCALARS, tuple, list, dict, set, frozenset)
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _LRU_LINK = "_lru_list_elem"
-"""The type of the entries of a cache of limited size."""
+"""The type of the links in a bounded `lru_cache`."""
 _CLOSED = frozenset(["ctypes", "_ctypes", "mmap", "contextvars", "_contextvars"])
-"""Modules of Python whose objects cannot be written out, and are read without a call: memory, and what a context holds.
-Other such objects of Python and torch (locks, files) are read by calls that are watched."""
+"""Standard-library modules whose objects cannot be serialised and can be read without a call: memory and context
+variables. Other such objects of Python and torch (locks, files) are read by calls, which are monitored."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Held:
     Attributes:
         parts: by name, state other than tensors, as comparable bytes.
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
-        closed: the type of the first object that cannot be looked into; "" if there is none.
+        closed: the type of the first object that cannot be inspected; "" if there is none.
         sets: whether there are sets whose order differs between processes.
     """
 
@@ -63,7 +63,7 @@ class Held:
 
 
 def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]) -> Held:
-    """All state that a call can change without a trace in its graph.
+    """All state that a call can change without leaving a trace in its graph.
 
     Args:
         net: the network.
@@ -90,7 +90,7 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
     words = set().union(*map(names_of, functions))
     for code, names in functions.items():
         keep(f"a global of {code.co_name}", _used_by(code, names, words))
-    # what is written of a class may lead to others
+    # serialising a class may reach further classes
     written: set[type] = set()
     while remaining := [cls for cls in classes if cls not in written]:
         for cls in remaining:
@@ -100,7 +100,7 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
                     keep(cls.__qualname__, {key: item for key, item in vars(cls).items() if key not in _OF_A_CLASS})
                 elif is_own_class(kind):
                     classes.setdefault(kind)
-    # hooks of torch, for one: functions that run and that nothing above leads to
+    # functions that run but were not reached above, for example torch hooks
     inner = {item for code in functions for item in code.co_consts if isinstance(item, types.CodeType)}
     if missed := [code for code in functions if code not in codes and code not in inner]:
         for function in gc.get_referrers(*missed):
@@ -117,9 +117,10 @@ _OF_A_CLASS = ("__dict__", "__weakref__", "__module__", "_abc_impl")
 
 
 def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]) -> dict[str, Any]:
-    """What code names of its globals and of the modules that it imports itself.
+    """The globals that code refers to, and those of its own imported modules.
 
-    Of other modules of the author, what any code names: it may be handed the module.
+    For other modules by the network's author, all names used by any code count, because a module may be passed as an
+    argument.
     """
     words = sorted(names_of(code))
     used = {word: names[word] for word in words if word in names}
@@ -134,13 +135,13 @@ def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]
 
 
 def _kept_by(module: nn.Module) -> dict[str, Any]:
-    """What a module keeps, apart from other modules."""
-    # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
+    """The attributes of a module, without its submodules."""
+    # The code of a torch graph is the graph itself: only its tensors are state, and torch's caches vary.
     named: Iterable[str] = (
         _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
     )
     if isinstance(module, BasisLayer):
-        named = set(named) - {"_kept"}  # the weight that its coefficients make, and where it lies
+        named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
     return {key: vars(module)[key] for key in sorted(named)}
 
 
@@ -168,15 +169,16 @@ def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) ->
 
 
 def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict[int, str]]:
-    """What a network keeps of the inputs of its first calls.
+    """The modules in which a network stores values from its first inputs.
 
     Args:
         net: a copy of the network that was called.
         other: a copy that was called with other inputs.
 
     Returns:
-        The name of the first module that keeps something else than tensors; "" if there is none. The names of modules
-        that keep tensors, by the identity of a tensor of the first copy: they matter only if they are read again.
+        The name of the first module that stores a value other than a tensor; "" if there is none. Then the names of
+        modules that store tensors, by the identity of the tensor in the first copy. They matter only if they are read
+        again.
     """
     kept: dict[int, str] = {}
     for (name, mine), (_, others) in zip(net.named_modules(), other.named_modules(), strict=False):
@@ -191,7 +193,7 @@ def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict
 
 
 def lasting_change(reason: Statement) -> str:
-    """The state that a call leaves for later ones, from the reason that ended a proof; "" for other reasons.
+    """The state that a call leaves for later calls, taken from the reason that ended a proof; "" for other reasons.
 
     Args:
         reason: why there is no graph of every call.
@@ -211,8 +213,8 @@ class _Writer(pickle.Pickler):
     """Serialises an object's state: tensors by their shape, functions by their closures, classes by their names.
 
     Args:
-        classes: receives the author's classes that are met.
-        codes: receives the code of the functions that are met.
+        classes: receives the author's classes that are encountered.
+        codes: receives the code of the functions that are encountered.
         by_identity: whether objects that are not inspected must be the same ones; otherwise their type is enough.
     """
 
@@ -238,7 +240,7 @@ class _Writer(pickle.Pickler):
         return self._stream.getvalue()
 
     def persistent_id(self, item: Any) -> Any:
-        """Name objects that are not inspected."""
+        """Assign names to objects that are not inspected."""
         if isinstance(item, PLAIN):
             self.sets = self.sets or is_unordered(item)
             return None
@@ -268,7 +270,7 @@ class _Writer(pickle.Pickler):
         looked_into = _parts_of(item)
         if looked_into is not None:
             return tuple, ((type(item).__name__,),), looked_into
-        if is_own_class(type(item)):  # whatever it says of itself when it is written
+        if is_own_class(type(item)):  # its own pickling methods are ignored
             self._classes.setdefault(type(item))
             slots = [name for cls in type(item).__mro__ for name in slots_of(cls)]
             held = {name: getattr(item, name, None) for name in slots}
@@ -280,43 +282,43 @@ class _Writer(pickle.Pickler):
             return tuple, ((self._id(type(item)), *base),), {**held, **getattr(item, "__dict__", {})}
         try:
             reduced = item.__reduce_ex__(4)
-        except Exception:  # locks, files, handles: nothing to compare but which one it is
+        except Exception:  # locks, files, handles: only their identity can be compared
             self._note_closed(item)
             return tuple, ((type(item).__name__, self._id(item)),), dict(getattr(item, "__dict__", {}))
         if isinstance(reduced, str):
             return tuple, ((reduced, self._id(item)),)
-        # who makes it is not compared; what it is made of is
+        # compare the constructor's name and its arguments, not the constructor itself
         maker, arguments, *rest = reduced
         return (tuple, ((getattr(maker, "__name__", ""), *arguments),), *rest)
 
     def _built_in_part(self, item: Any) -> list[Any]:
-        """What an object of the author's class holds by a class of Python's or of an extension."""
+        """The state that an object of an author's class inherits from a built-in or extension class."""
         built_in = [cls for cls in type(item).__mro__ if not cls.__flags__ & _OWN_MEMORY]
         if built_in[0] in (object, list, tuple, set, frozenset, dict, collections.deque):
             return []
         try:
             return list(item.__reduce_ex__(4)[1:3])
-        except Exception:  # what cannot be written out is named, and ends the proof
+        except Exception:  # an object that cannot be serialised is named, and ends the proof
             self._note_closed(item)
             return []
 
     def _note_closed(self, item: Any) -> None:
-        # types of ctypes are of whatever module first asked for them: their bases tell
+        # a ctypes type reports the module that first created it, so its base classes are checked
         tops = [cls.__module__.partition(".")[0] for cls in type(item).__mro__]
         if not _CLOSED.isdisjoint(tops) or (tops[0] not in sys.stdlib_module_names and tops[0] != "torch"):
             self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
 
 
 _OWN_MEMORY = 1 << 9
-"""The flag of types that are made at run time (`Py_TPFLAGS_HEAPTYPE`), as classes written in Python are."""
+"""The flag of types created at run time (`Py_TPFLAGS_HEAPTYPE`), such as classes written in Python."""
 
 
 def _parts_of(item: Any) -> Any:
-    """What an object of Python's own holds that it does not write out by itself; None for other objects."""
+    """The contents of a built-in object that pickling does not serialise; None for other objects."""
     if isinstance(item, types.CellType):
         try:
             return (item.cell_contents,)
-        except ValueError:  # nothing in it yet
+        except ValueError:  # an empty cell
             return ()
     if isinstance(item, types.MethodType):
         return item.__func__, item.__self__
@@ -341,7 +343,7 @@ def _parts_of(item: Any) -> Any:
 
 
 _LONG = 2**16
-"""Bytes of a tensor that are compared one by one; of larger ones sums of words are."""
+"""Maximum size, in bytes, of tensors that are compared byte by byte; for larger ones, sums of words are compared."""
 
 
 def _numbers_of(tensor: torch.Tensor) -> Any:
@@ -349,7 +351,7 @@ def _numbers_of(tensor: torch.Tensor) -> Any:
     version = 0 if tensor.is_inference() else tensor._version
     try:
         raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
-    except Exception:  # sparse, quantised or empty ones, and those without numbers
+    except Exception:  # sparse, quantised or empty tensors, and tensors without values
         return (version,)
     words = raw[: raw.size // 8 * 8].view(np.int64) if raw.size > _LONG else None
     return version, zlib.crc32(raw.tobytes()) if words is None else int(words.sum())

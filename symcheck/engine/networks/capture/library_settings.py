@@ -1,7 +1,8 @@
-"""What the network's own code reads of Python, torch and NumPy besides functions, classes and constants.
+"""Detects settings of Python, torch and NumPy that the network's own code reads.
 
-A setting of a library (`torch._tensor_str.PRINT_OPTS`, `warnings.filters`, `sys.flags`) is the process's and no input.
-The profiler records calls, but not reads of attributes. Therefore chains of names are followed in the code.
+A setting of a library (`torch._tensor_str.PRINT_OPTS`, `warnings.filters`, `sys.flags`) belongs to the process and is
+not an input. The profiler records calls, but not reads of attributes. Therefore chains of names in the bytecode are
+followed.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ _CONSTANT_NAMES = (
     "ascii_uppercase digits hexdigits octdigits punctuation printable whitespace cuda hip debug git_version"
 )
 _CONSTANTS = frozenset(_CONSTANT_NAMES.split())
-"""Lower-case names of libraries for numbers and text that nothing changes while a process runs."""
+"""Lower-case library names of numbers and strings that stay constant while a process runs."""
 _FIXED = (
     *(types.ModuleType, type, enum.Enum, type(NotImplemented), type(Ellipsis)),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, np.dtype, constraints.Constraint),
 )
 _PLAIN = (numbers.Number, str, bytes, tuple)
 _WRITTEN_TO = frozenset(["write", "flush"])
-"""What is told on a stream decides nothing."""
+"""Methods that only write to a stream, which does not affect the computation."""
 TELLING = frozenset(["debug", "info", "warning", "error", "exception", "critical", "log", "warn"])
-"""Functions that tell somebody something and answer nothing."""
+"""Functions that log or warn and return nothing."""
 _OF_ATTRIBUTES = frozenset(["LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "DELETE_ATTR"])
 _NEXT_TO_NAMES = frozenset(
     ["CACHE", "PUSH_NULL", "PRECALL", "NOP", "RESUME", "KW_NAMES", "EXTENDED_ARG", "COPY_FREE_VARS"]
@@ -70,10 +71,10 @@ def setting_read(net: nn.Module, functions: Mapping[types.CodeType, dict[str, An
 
 
 class _Reader:
-    """Follows the names and attributes in code, instruction by instruction.
+    """Follows names and attributes through bytecode, instruction by instruction.
 
     Args:
-        known: what names outside the function stand for.
+        known: the values of names defined outside the function.
         held: modules of Python that are attributes of the network.
         library: the objects in modules of libraries.
         words: the names in all of the network's own code.
@@ -84,7 +85,7 @@ class _Reader:
         self._local: dict[str, Any] = {}
 
     def may_read(self, code: types.CodeType) -> bool:
-        """Whether names of code, in whatever order, lead to a setting: a look that spares most code the exact one."""
+        """Whether the names in code, in any order, could lead to a setting: a cheap test before the exact one."""
         words = {part for word in (*code.co_names, *code.co_freevars) for part in (word, word.rpartition(".")[2])}
         roots = [self._known.get(word, self._held.get(word)) for word in words]
         roots += [sys.modules.get(word) for word in code.co_names]
@@ -145,7 +146,7 @@ class _Reader:
         return ""
 
     def _told_beyond(self, item: Any) -> str:
-        """A setting that code may read of a module or class that it hands on."""
+        """A setting that code may read from a module or class that it passes on."""
         return next((word for word in self._words if is_setting(word, _part(item, word))), "")
 
 
@@ -155,7 +156,7 @@ def _part(item: Any, word: str) -> Any:
 
 
 def is_of_library(item: Any) -> bool:
-    """Whether it is a module or a class of Python, torch or NumPy, or of what else is no code of the author's."""
+    """Whether an object is a module or class of a library, rather than of the network's author."""
     if isinstance(item, type):
         item = sys.modules.get(item.__module__)
     if not isinstance(item, types.ModuleType):
@@ -169,19 +170,19 @@ def is_setting(word: str, part: Any) -> bool:
     if part is None or isinstance(part, _FIXED) or callable(part):
         return False
     if inspect.isdatadescriptor(part) or hasattr(type(part), "__get__"):
-        return False  # of instances, which are no library's
+        return False  # a descriptor: its value belongs to an instance, not to the library
     if isinstance(part, _PLAIN):
         return not (word.isupper() or word.startswith("__") or word in _CONSTANTS)
     return word not in _CONSTANTS and not (word.startswith("__") and word.endswith("__")) and not _is_stateless(part)
 
 
 def _is_stateless(part: Any) -> bool:
-    """Whether an object of a library holds nothing, as the constraints of distributions do."""
+    """Whether an object of a library has no state, as the constraints of torch's distributions."""
     return not isinstance(part, list | dict | set | frozenset) and getattr(part, "__dict__", None) == {}
 
 
 class _Library:
-    """The objects that stand in modules of libraries, which a module of the author may import by name."""
+    """Objects defined in library modules, which an author's module may import by name."""
 
     def __contains__(self, item: Any) -> bool:
         if item is None or callable(item) or isinstance(item, (*_FIXED, *_PLAIN, torch.Tensor, np.ndarray)):

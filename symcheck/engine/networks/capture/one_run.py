@@ -25,7 +25,7 @@ def capture_one_run(net: nn.Module, x: Floats) -> Capture | None:
         x: the input, shape (1, *shape).
 
     Returns:
-        The graph; None if it does not run under observation, or computes outside torch.
+        The graph; None if the network does not run while it is traced, or computes outside torch.
     """
     ours = copy_network(net, device=torch.device("cpu"))
     held = tensors_of(ours)
@@ -43,13 +43,13 @@ def capture_one_run(net: nn.Module, x: Floats) -> Capture | None:
         with torch.no_grad(), float64_default():
             trace = make_fx(run, _allow_non_fake_inputs=True, _error_on_data_dependent_ops=False)
             module = trace(held, torch.from_numpy(x.copy()))
-    except Exception:  # its own code, or torch's, does not run while it is watched
+    except Exception:  # its own code, or torch's, does not run while it is traced
         return None
     return Capture(module, held, tuple(paths), None, False)
 
 
 _LEAVING = ("numpy", "__array__", "tolist", "__dlpack__")
-"""Functions after which numbers of this input look like constants."""
+"""Functions whose results hide a dependence on the input, so that values look like constants."""
 
 
 class _LeftError(Exception):

@@ -43,4 +43,4 @@ MAY_RAISE = ("linalg_", "_linalg", "cholesky", "lu_", "inverse", "multinomial", 
 RANDOM = ("rand", "normal", "bernoulli", "uniform", "exponential", "poisson", "geometric", "cauchy", "log_normal")
 _AT_PLACES_NAMES = "gather index_select scatter scatter_add scatter_reduce index_add index_fill index_copy"
 AT_PLACES = {"embedding": "indices", **dict.fromkeys(_AT_PLACES_NAMES.split(), "index")}
-"""Operators that read or write at places given as whole numbers, and the argument that holds them."""
+"""Operators that read or write at integer positions, with the argument that holds these positions."""

@@ -1,4 +1,4 @@
-"""Which code belongs to the network, rather than to torch, the standard library or symcheck."""
+"""Distinguishes the network's own code from torch, the standard library and symcheck."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BESIDE_NAMES = (
     "jax jaxlib jaxtyping equinox flax wadler_lindig"
 )
 _BESIDE = frozenset(_BESIDE_NAMES.split())
-"""Packages that torch itself runs while it captures, tools that watch or receive what is logged, and libraries of pure
-functions: what those keep between calls are compiled functions and their names."""
+"""Packages that torch itself runs during a capture, monitoring and logging tools, and libraries of pure functions,
+which keep only compiled functions and their names between calls."""
 GENERATED = ("<eval_with_key", "<frozen", "<__array_function__")
-"""Names of what is no file: graphs of torch, imports, calls of NumPy. A user's own code in a prompt has others."""
+"""Pseudo-file names of torch graphs, imports and NumPy calls. Code that a user types at a prompt has other names."""
 _OWN = str(Path(__file__).parents[3])
 
 
@@ -69,7 +69,7 @@ def is_own_file(file: str) -> bool:
 
 
 def names_of(code: types.CodeType) -> set[str]:
-    """The names that code uses, and code within it."""
+    """The names that code uses, including nested code."""
     names = set(code.co_names)
     for item in code.co_consts:
         if isinstance(item, types.CodeType):
@@ -78,5 +78,5 @@ def names_of(code: types.CodeType) -> set[str]:
 
 
 def words_of(code: types.CodeType) -> set[str]:
-    """The names that code uses, of variables and attributes, and strings in it that may be such names."""
+    """The names of variables and attributes in code, and its strings that may be such names."""
     return names_of(code) | {item for item in code.co_consts if isinstance(item, str) and item.isidentifier()}

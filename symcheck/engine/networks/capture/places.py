@@ -14,9 +14,9 @@ from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 KEY = "place"
-"""Under which a node of a captured graph holds its place."""
+"""Key under which a node of a captured graph stores its place."""
 _HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]))
-"""Files whose lines are nobody's own: torch's, and those of this engine."""
+"""Files that do not belong to the network: torch's, and those of this engine."""
 _OUTERMOST = tuple(str(Path(__file__).with_name(name)) for name in ("capture.py", "one_run.py"))
 """The files that call the network."""
 
@@ -109,7 +109,7 @@ def place_of(node: fx.Node) -> Place | None:
 
 
 def _own_line() -> str:
-    # who called the function: this one and `mark` were called by its watcher
+    # the caller of the function; the monitor called this function and `mark`
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and not frame.f_code.co_filename.endswith(_OUTERMOST):
         file = frame.f_code.co_filename

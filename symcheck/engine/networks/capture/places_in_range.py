@@ -1,4 +1,4 @@
-"""How large whole numbers can be that a network computes from its input and uses as places."""
+"""Bounds on integers that a network computes from its input and uses as positions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _KEEPING_NAMES = (
     "flip roll repeat lift_fresh lift_fresh_copy"
 )
 _KEEPING = frozenset(_KEEPING_NAMES.split())
-"""Operators whose results are some of their first argument's numbers."""
+"""Operators whose results are values of their first argument."""
 _PLACES = frozenset(["argmax", "argmin", "argsort", "sort", "topk", "max", "min", "kthvalue", "median", "mode"])
-"""Operators that tell the places of entries along an axis."""
+"""Operators that return positions of entries along an axis."""
 
 
 def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) -> bool:
-    """Whether an operator is given places that depend on the input and may lie outside its tensor, so that it raises.
+    """Whether an operator may raise because positions that depend on the input lie outside its tensor.
 
     Args:
         node: the operator.
-        argument: the name of the argument that holds the places.
+        argument: the name of the argument that holds the positions.
         batched: the nodes among its arguments that depend on the input.
     """
     names = [item.name for item in node.target._schema.arguments]  # type: ignore[union-attr]
@@ -39,7 +39,7 @@ def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) 
 
 
 def numbers_own_rows(node: fx.Node) -> bool:
-    """Whether each sample is given its own number, by which it reads its own row of a batch and nothing else.
+    """Whether the numbers of an `arange` only make each sample read its own row of the batch.
 
     Args:
         node: an `arange` of the batch size.
@@ -48,7 +48,7 @@ def numbers_own_rows(node: fx.Node) -> bool:
 
 
 def reads_own_row(user: fx.Node, rows: fx.Node) -> bool:
-    """Whether an operator reads, of each sample, one row at places that lie inside."""
+    """Whether an operator reads one row of each sample, at positions inside its tensor."""
     if str(user.target) != "aten.index.Tensor" or user.args[0] is rows:
         return False
     source, indices = user.args[0].meta["val"], list(user.args[1])  # type: ignore[union-attr, arg-type]
@@ -62,12 +62,12 @@ def reads_own_row(user: fx.Node, rows: fx.Node) -> bool:
 
 
 def drop_what_decides_nothing(module: fx.GraphModule) -> None:
-    """Remove checks of places that pass for every input, and values that nothing uses and that cannot raise."""
+    """Remove position checks that pass for every input, and unused values that cannot raise."""
     for node in list(module.graph.nodes):
         if str(node.target).startswith("aten._assert_async") and _always_passes(node.args[0]):
             module.graph.erase_node(node)
         if str(node.target) == "aten.ones_like.default" and not node.meta["val"].shape:
-            # where a gradient begins: of what is differentiated, only its dtype
+            # the start of a gradient; it uses only the dtype of the differentiated value
             with module.graph.inserting_before(node):
                 one = module.graph.call_function(torch.ops.aten.ones.default, ([],), {"dtype": node.meta["val"].dtype})
             one.meta = node.meta
@@ -85,7 +85,7 @@ _WITHOUT_EFFECT = (
 
 
 def _always_passes(check: fx.Node) -> bool:
-    """Whether all places of a node are at least 0, or less than a number, by what computed them."""
+    """Whether all positions of a node are at least 0, or below a number, judged by the operators that computed them."""
     if str(check.target) != "aten.all.default":
         return False
     asked: Any = check.args[0]
@@ -97,7 +97,7 @@ def _always_passes(check: fx.Node) -> bool:
 
 
 def upper_bound(node: fx.Node) -> int | None:
-    """A bound that whole numbers of a node stay below, none of them negative; None if none is known.
+    """A strict upper bound of a node's integers, if they are non-negative; None if no bound is known.
 
     Args:
         node: a node of a captured graph.
@@ -131,7 +131,7 @@ def upper_bound(node: fx.Node) -> int | None:
     if name == "remainder" and isinstance(node.args[1], int) and node.args[1] > 0:
         return node.args[1]
     if name in ("bucketize", "searchsorted"):
-        # the number of thresholds, after the last of which a number may lie
+        # positions run from 0 to the number of thresholds, inclusive
         table = node.args[1 if name == "bucketize" else 0]
         length = table.meta["val"].shape[-1] if isinstance(table, fx.Node) else None
         return length + 1 if isinstance(length, int) else None
@@ -145,7 +145,7 @@ def _bound_of(constant: Any) -> int | None:
 
 
 def _length_of_axis(node: fx.Node) -> int | None:
-    """The number of places among which an operator chooses; None if it chooses none."""
+    """The number of positions among which an operator chooses; None if it chooses none."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return None
     schema = node.target._schema

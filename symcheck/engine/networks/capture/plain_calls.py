@@ -1,4 +1,4 @@
-"""Whether plain calls compute the captured graph, or the network's code distinguishes them from the capture.
+"""Checks that plain calls compute the captured graph, and that the network's code does not detect the capture.
 
 During a capture, tensors have no values and sizes are symbols. Code that depends on this, instead of on its input,
 computes something else in a plain call. Therefore the executed instructions of the network's own code are compared
@@ -27,11 +27,11 @@ from symcheck.nn.basis_layer import BasisLayer
 from symcheck.statements import statement
 
 SIZES = (2, 7)
-"""Sizes of the batches that are called beside the usual one: any but 1, which code may take apart."""
+"""Further batch sizes to call; not 1, which code may treat as a special case."""
 
 _KINDS_NAMES = "type isinstance issubclass hasattr getattr callable is_ is_not __class__ __dict__ fake_mode "
 KINDS = frozenset(_KINDS_NAMES.split())
-"""Names by which code tells the kind of a tensor or a size without a branch of its own."""
+"""Names with which code distinguishes kinds of tensors or sizes without a branch of its own."""
 
 
 def why_calls_differ(
@@ -68,7 +68,7 @@ def why_calls_differ(
             try:
                 taken = path_of(module, batch.clone())
             except RuntimeError:
-                if mode is not inferring:  # there a network that takes gradients itself raises
+                if mode is not inferring:  # in inference mode, a network that computes gradients itself raises
                     raise
                 continue
         if (source := captured.path.where_it_leaves(taken)) is not None:
@@ -81,7 +81,7 @@ def why_calls_differ(
         if (source := captured.path.where_it_leaves(taken)) is not None:
             return Opaque(statement.state("SYM187"), source=source)
     if not any(KINDS & words_of(code) for code in functions):
-        # only code that looks at kinds can compute otherwise on the same way through it
+        # with the same instructions, only code that inspects types can compute something else
         return None
     for module in ours.modules():
         if isinstance(module, BasisLayer):  # the capture cannot keep weights, so neither does this run
@@ -106,7 +106,7 @@ def with_gradients(net: nn.Module) -> nn.Module:
 
 def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
     """The instructions executed by the network's own code in one call."""
-    net(x)  # what is kept from call to call is there now
+    net(x)  # after this call, all cached values exist
     path = CodePath()
     with path_taken(path):
         net(x)
@@ -143,18 +143,19 @@ def operators_in(
         elif node.op == "output":
             steps.append(("output", _readable(node.args, token)))
         elif node.op == "call_function" and _keeps_all(node):
-            tokens[node] = token(node.args[0])  # only torch's own code for symbols leaves it out
+            tokens[node] = token(node.args[0])  # torch omits this operator only in its code for symbolic sizes
             moving.update({node} if node.args[0] in moving else ())
         elif node.op == "call_function" and not isinstance(node.meta.get("val"), torch.SymInt | int):
             if not moving.intersection(node.all_input_nodes):
-                # of parameters alone: torch may compose it otherwise where sizes are symbols
+                # depends on parameters only: torch may decompose it differently for symbolic sizes
                 tokens[node] = _Fixed(_leaves_of(node, token))
                 continue
             moving.add(node)
             tokens[node] = len(steps)
             args = node.args
             if "view.default" in str(node.target) and isinstance(made := node.meta.get("val"), torch.Tensor):
-                args = (args[0], [_number_of(size, symbol, samples) for size in made.shape])  # -1 by what it stands for
+                # replace -1 by the actual size
+                args = (args[0], [_number_of(size, symbol, samples) for size in made.shape])
             steps.append((str(node.target), _readable(args, token), _readable(node.kwargs, token)))
     return steps
 
@@ -165,13 +166,13 @@ def _number_of(size: Any, symbol: Any, samples: int) -> int:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """A value computed from parameters and numbers alone, identified by these."""
+    """A value computed from parameters and numbers only, and identified by them."""
 
     leaves: tuple[str, ...]
 
 
 def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
-    """The parameters, constants and fractional numbers from which a node is computed, unordered."""
+    """The parameters, constants and non-integer numbers from which a node is computed, unordered."""
     leaves: set[str] = set()
     for item in tree_flatten((node.args, dict(node.kwargs)))[0]:
         known = token(item)
@@ -183,7 +184,7 @@ def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
 
 
 def _keeps_all(node: fx.Node) -> bool:
-    """Whether it is a slice from the first entry to the last, or an alias of the same numbers."""
+    """Whether an operator is a slice over a whole axis, or an alias of the same values."""
     if str(node.target) in ("aten.detach.default", "aten.alias.default"):
         return True
     if str(node.target) != "aten.slice.Tensor":
@@ -194,11 +195,11 @@ def _keeps_all(node: fx.Node) -> bool:
 
 
 _END = 2**62
-"""An end of a slice beyond every axis."""
+"""The end of a slice that runs to the end of its axis."""
 
 
 def _readable(items: Any, token: Callable[[Any], Any]) -> str:
-    # as text, in which NaN equals NaN and 1 is not 1.0
+    # compared as text, so that NaN equals NaN and 1 differs from 1.0
     return repr(fx.node.map_aggregate(dict(items) if isinstance(items, Mapping) else items, token))
 
 

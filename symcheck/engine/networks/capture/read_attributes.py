@@ -1,6 +1,6 @@
-"""Attributes that the network's own code reads and that no input determines.
+"""Detects attributes that the network's own code reads and that do not depend on the input.
 
-The profiler records calls, but not reads of attributes. Therefore names are looked up in the code.
+The profiler records calls, but not reads of attributes. Therefore the names in the bytecode are checked.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from symcheck.engine.networks.capture.own_code import words_of
 from symcheck.statements.statement import Statement, state
 
 Cached = functools._lru_cache_wrapper
-"""The kind of what `functools.cache` and `lru_cache` make."""
+"""The type of functions decorated with `functools.cache` or `lru_cache`."""
 _CLOCKS = frozenset(["datetime64"])
-"""Types whose making may read a clock."""
+"""Types whose constructor may read a clock."""
 _DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
-"""Names of devices: code that has one asks where it runs."""
+"""Device names; code that uses one asks on which device it runs."""
 _REVEALING_NAMES = (
     "needs_input_grad __hash__ __repr__ __str__ __format__ __sizeof__ __globals__ f_globals gi_frame __iter__ "
     "_validate_args"
 )
 _REVEALING = frozenset(_REVEALING_NAMES.split())
-"""Whether gradients of the input are recorded; what tells an address without a call; and ways round a name."""
+"""Names that reveal whether gradients are recorded, expose a memory address without a call, or access attributes
+indirectly."""
 
 
 def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
@@ -74,7 +75,7 @@ _COMPARING = frozenset(["eq", "ne", "__is__", "__isnot__", "__contains__"])
 
 
 def read_by_scripts(net: nn.Module, functions: Mapping[types.CodeType, dict[str, Any]]) -> Statement | None:
-    """What TorchScript inside a network changes, or reads besides its input: no Python code shows it.
+    """State that TorchScript inside a network changes, or reads besides its input; no Python code shows it.
 
     Args:
         net: the network.

@@ -1,4 +1,4 @@
-"""Symbolic batch sizes: the functions that return them, and the functions that would round them."""
+"""Symbolic batch sizes: the functions that return them, and those that would round them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 SPLITTING = frozenset(["chunk", "split", "tensor_split"])
-"""Functions that can cut a batch into parts whose sizes are rounded."""
+"""Functions that can split a batch into parts of rounded size."""
 
 
 def cuts_batches(name: str, x: Any, parts: Any = None, dim: Any = 0, **_: Any) -> bool:
-    """Whether `chunk` or a similar function cuts a batch axis into parts that are not whole batches."""
+    """Whether `chunk` or a similar function splits a batch axis into parts that are not whole batches."""
     size: Any = x.shape[dim] if isinstance(x, torch.Tensor) and isinstance(parts, int) and isinstance(dim, int) else 0
     if not isinstance(size, torch.SymInt) or isinstance(parts, torch.SymInt):
         return False
@@ -23,7 +23,7 @@ def cuts_batches(name: str, x: Any, parts: Any = None, dim: Any = 0, **_: Any) -
 
 @contextmanager
 def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
-    """`len` that returns the symbol; Python's own returns a plain number, which would fix the size of the batch."""
+    """A `len` that returns the symbol. Python's own returns a plain number, which would fix the batch size."""
 
     def length(item: Any) -> Any:
         return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)
@@ -39,15 +39,15 @@ def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
 
 
 _SIZES = range(2, 130)
-"""Sizes at which an answer about the size is tried."""
+"""Batch sizes at which a condition on the size is evaluated."""
 
 
 def holds_for_all_sizes(guard: Any) -> bool:
-    """Whether a number made from the batch size and used as one, as an index, is the same for all sizes.
+    """Whether an integer derived from the batch size, such as an index, is the same for all sizes.
 
     Args:
-        guard: a condition on the symbol of the batch size, as torch records it. Only equalities say that a size became
-            a number; by inequalities operators select kernels, which compute the same.
+        guard: a condition on the symbol of the batch size, as torch records it. Only an equality means that a size
+            became a number; operators use inequalities to select kernels with the same result.
     """
     symbols = list(guard.free_symbols)
     if type(guard).__name__ != "Equality" or len(symbols) != 1:

@@ -1,4 +1,4 @@
-"""Methods and attributes of tensors by what they tell the network's own code."""
+"""Methods and attributes of tensors, classified by what they reveal to the network's own code."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import torch
 
 _READERS_NAMES = "item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __contains__ "
 READERS = frozenset(_READERS_NAMES.split())
-"""Methods that hand numbers to Python: of parameters they are constants, of what depends on the input they are not."""
+"""Methods that return numbers to Python: constants for parameters, but not for values that depend on the input."""
 SHOWING = frozenset(
     ["__repr__", "__format__", "__array__", "__dlpack__", "data_ptr", "storage", "untyped_storage", "__reduce_ex__"]
 )
-"""Methods that show what a tensor holds, or where: of a tensor without numbers they would answer nonsense."""
+"""Methods that reveal a tensor's values or address; without values their result is meaningless."""
 ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
-"""Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
+"""Attributes and methods that distinguish floating dtypes, so that code can branch on them."""
 _ASKING_NAMES = "_version is_inference _is_view is_shared is_pinned is_set_to is_neg is_conj is_coalesced get_device"
 ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
-"""Methods that tell how a call is made, or where a tensor lies."""
+"""Methods that reveal how a call is made, or where a tensor is stored."""
 _TOLD_NAMES = "H T mH mT data device dtype grad_dtype imag itemsize name names nbytes ndim real shape"
 TOLD = frozenset(_TOLD_NAMES.split())
-"""Attributes of a tensor that tell what it holds; all others tell how a call is made, or where it runs."""
+"""Attributes that describe a tensor's values; all others reveal how a call is made, or where it runs."""
 
 
 _WRITING_NAMES = "__set__ __setitem__ __iadd__ __isub__ __imul__ __itruediv__ __ifloordiv__ __imod__ __ipow__"
@@ -29,19 +29,19 @@ _WRITING = frozenset(_WRITING_NAMES.split())
 
 
 def writes_single_precision(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a call writes into a floating tensor that the float64 copy did not make.
+    """Whether a call writes into a floating tensor that was not created inside the float64 copy.
 
     Inside that copy all new tensors are float64, and a write into another goes to a converted copy and is lost.
 
     Args:
-        name: of the torch function.
-        args: its arguments.
-        kwargs: its named arguments.
+        name: the name of the torch function.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
     """
     in_place = name in _WRITING or (name.endswith("_") and not name.startswith("_"))
     written = [args[0] if in_place and args else None, kwargs.get("out")]
     tensors = [item for item in written if isinstance(item, torch.Tensor)]
     if not tensors:
         return False
-    with torch._C.DisableTorchFunction():  # the float64 copy tells no other dtype
+    with torch._C.DisableTorchFunction():  # with overrides active, every floating tensor would report float64
         return any(item.is_floating_point() and item.dtype != torch.float64 for item in tensors)

@@ -1,8 +1,8 @@
-"""Texts that hold addresses, and orders of sets: what Python makes of an object differently in each process.
+"""Detects strings that contain memory addresses, and iteration over sets: both differ between processes.
 
-`f"{object()}"` ends in an address, and a set of strings is ordered by hashes with a random seed. No call shows either.
-Therefore one call is followed instruction by instruction: at those that format or iterate, their operands are computed
-again from the function's variables, on a stack of values of which some stay unknown.
+`f"{object()}"` ends in an address, and a set of strings is ordered by hashes with a random seed. Neither shows in a
+recorded call. Therefore one call is followed instruction by instruction. At an instruction that formats or iterates,
+its operands are recomputed from the function's variables, on a stack in which some values stay unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import torch
 from symcheck.engine.networks.capture.own_code import is_own_code
 
 _ADDRESS = "0x"
-"""How an address begins in a text."""
+"""The prefix of an address in a string."""
 _FORMATTING = frozenset(["FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"])
 _ITERATING = frozenset(["GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND"])
 _TEXTS = (str, repr, ascii, format, hash, id)
-"""Functions that make text of an object, or tell where it lies."""
+"""Functions that convert an object to a string, or return its address."""
 _BY_ELEMENTS = (len, sorted, set, frozenset, min, max, any, all, isinstance, bool, type, sum)
 """Functions of a set that do not depend on its order."""
 _PURE = (*_BY_ELEMENTS, int, float, abs, round, tuple, list, range, enumerate, zip, getattr)
@@ -35,7 +35,7 @@ _LEFT_OUT = frozenset(["CACHE", "PRECALL", "NOP", "RESUME", "EXTENDED_ARG", "MAK
 
 @dataclass
 class _Unknown:
-    """A value that is not computed again.
+    """A value that is not recomputed.
 
     Attributes:
         is_set: whether it is a set.
@@ -74,7 +74,7 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
         if event == "opcode" and not told and place in sites[code]:
             if (code, place) not in pieces:
                 pieces[code, place] = _piece(code, place)
-            sys.settrace(None)  # what follows may run code that prints an object
+            sys.settrace(None)  # the next steps may run code that formats an object
             try:
                 what = _Stack(frame).what_it_uses(pieces[code, place])
             finally:
@@ -93,7 +93,7 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
 
 
 def is_unordered(item: Any) -> bool:
-    """Whether iteration over it follows hashes that differ between processes."""
+    """Whether its iteration order depends on hashes that differ between processes."""
     return isinstance(item, set | frozenset) and len(item) > 1 and not all(map(_is_number, item))
 
 
@@ -111,7 +111,7 @@ def _makes_sets(code: types.CodeType) -> bool:
 
 
 def _sites(code: types.CodeType, *, sets: bool) -> set[int]:
-    """The places of instructions to look at."""
+    """The offsets of instructions to examine."""
     formats = not _NAMES.isdisjoint(code.co_names)
     wanted = {*_FORMATTING, *(_ITERATING if sets else ())}
     places = set()
@@ -123,7 +123,7 @@ def _sites(code: types.CodeType, *, sets: bool) -> set[int]:
 
 
 def _piece(code: types.CodeType, place: int) -> list[dis.Instruction]:
-    """The instructions before a place that run one after the other, and the one there."""
+    """The straight-line instructions up to and including the one at an offset."""
     piece: list[dis.Instruction] = []
     for step in dis.get_instructions(code):
         if step.is_jump_target:
@@ -138,7 +138,7 @@ def _piece(code: types.CodeType, place: int) -> list[dis.Instruction]:
 
 
 class _Stack:
-    """The values on the stack of a running function, as far as they can be computed again without effects."""
+    """The values on the stack of a running function, as far as they can be recomputed without side effects."""
 
     def __init__(self, frame: types.FrameType) -> None:
         self._frame = frame
@@ -175,7 +175,7 @@ class _Stack:
         if isinstance(function, types.FunctionType) and is_own_code(
             function.__code__.co_filename, function.__globals__
         ):
-            return ""  # what it does with it is looked at there
+            return ""  # the called function is examined itself
         if any(function is item for item in _BY_ELEMENTS) or isinstance(owner, set | frozenset | dict):
             return ""
         return next(filter(None, map(_order_of, given)), "")
@@ -192,12 +192,12 @@ class _Stack:
     def _take_call(self, count: int) -> tuple[Any, list[Any]]:
         given = self._pop(count)
         two = [item for item in self._pop(2) if item is not _NULL]
-        if len(two) == 2:  # a method and its object, of which the first is already bound
+        if len(two) == 2:  # a bound method and its object
             two = two[:1]
         return two[0] if two else _Unknown(), given
 
     def _run(self, step: dis.Instruction) -> None:
-        """Do what one instruction does; what it leaves is unknown where that could have effects."""
+        """Simulate one instruction; its result is unknown if computing it could have side effects."""
         name, word = step.opname, step.argval
         frame = self._frame
         if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
@@ -230,7 +230,7 @@ class _Stack:
         elif name in ("BUILD_STRING", *_FORMATTING):
             with_spec = name == "FORMAT_WITH_SPEC" or (name == "FORMAT_VALUE" and (step.arg or 0) & 4)
             self._pop((step.arg or 0) if name == "BUILD_STRING" else 1 + bool(with_spec))
-            self._items.append("")  # what it was made of has been looked at
+            self._items.append("")  # its parts have been examined
         elif name == "CALL":
             function, given = self._take_call(step.arg or 0)
             self._items.append(_answer_of(function, given))
@@ -238,7 +238,7 @@ class _Stack:
             made = self._pop(1 + bin(step.arg or 0).count("1"))[-1]
             self._items.append(_Unknown(is_set=getattr(made, "co_name", "") == "<setcomp>"))
         elif name == "GET_ITER":
-            pass  # it stands for what it iterates over
+            pass  # an iterator is represented by the object that it iterates over
         else:
             self._other(step)
 
@@ -252,7 +252,7 @@ class _Stack:
 
 
 def _text_of(item: Any) -> str:
-    """What text of a value tells that differs between processes; "" if nothing."""
+    """The part of a value's string that differs between processes; "" if there is none."""
     if isinstance(item, _Unknown):
         return "the text of an object that is not known to hold no address"
     if isinstance(item, torch.Tensor | str | int | float):
@@ -261,7 +261,7 @@ def _text_of(item: Any) -> str:
         return _order_of(item)
     try:
         text = f"{item} {item!r}"
-    except Exception:  # it does not print
+    except Exception:  # its conversion to a string raises
         return f"the text of a {type(item).__name__}"
     return f"the address of a {type(item).__name__} in its text" if _ADDRESS in text else ""
 
@@ -279,7 +279,7 @@ def _part_of(owner: Any, word: str) -> Any:
         return _Unknown()
     try:
         return getattr(owner, word)
-    except Exception:  # a property that does not answer here
+    except Exception:  # a property that raises
         return _Unknown()
 
 
@@ -288,12 +288,12 @@ def _entry_of(owner: Any, key: Any) -> Any:
         return _Unknown()
     try:
         return owner[key]
-    except Exception:  # it has none
+    except Exception:  # there is no such entry
         return _Unknown()
 
 
 def _result_of(sign: str, left: Any, right: Any) -> Any:
-    """What an operator gives of two numbers, texts or sets."""
+    """The result of an operator on two numbers, strings or sets."""
     of_sets = any(isinstance(item, set | frozenset) or getattr(item, "is_set", False) for item in (left, right))
     if isinstance(left, set | frozenset) and isinstance(right, set | frozenset):
         return {"|": left.union, "&": left.intersection, "-": left.difference}.get(sign, left.union)(right)
@@ -315,7 +315,7 @@ def _collect(name: str, parts: list[Any]) -> Any:
 
 
 def _answer_of(function: Any, given: list[Any]) -> Any:
-    """What a call gives: computed where it can have no effect, else a number or text where that is sure."""
+    """The result of a call, or a placeholder: a number or string if the type is certain, otherwise unknown."""
     unknown = any(isinstance(item, _Unknown | torch.Tensor) for item in given)
     if any(function is item for item in (len, int, float, bool, abs, round)) and unknown:
         return 0
@@ -330,5 +330,5 @@ def _answer_of(function: Any, given: list[Any]) -> Any:
         return _Unknown(is_set=function in (set, frozenset) or of_set)
     try:
         return function(*given)
-    except Exception:  # it raises there as well
+    except Exception:  # the real call raises too
         return _Unknown()

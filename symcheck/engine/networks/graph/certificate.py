@@ -77,7 +77,7 @@ def _needed(graph: Graph, outputs: Sequence[Ints]) -> list[Node]:
 
     for entries in outputs:
         mark(entries)
-    wanted[0] = True  # the input, which the claim is about
+    wanted[0] = True  # the input is always part of the claim
     for place in reversed(range(len(graph.nodes))):
         if wanted[place]:
             mark(graph.nodes[place].x.reshape(-1))
@@ -93,7 +93,7 @@ def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
 
 
 def _packed_motion(motion: Motion) -> dict[str, Any]:
-    """The source and the sign of each entry; or a matrix."""
+    """The source and sign of each entry, or a matrix."""
     if isinstance(motion, AffineMap):
         return {"matrix": packed(motion.matrix, small=False), "offset": packed(motion.offset, small=False)}
     if not isinstance(motion, SignedPermutation):
@@ -115,7 +115,7 @@ class _Writer:
         self._constants = np.unique(np.concatenate(used))
         self._number = np.full(graph.entries, -1, dtype=np.int64)
         starts = np.array(sorted(start for start, _ in graph.parameters.values()), dtype=np.int64)
-        # ids fall while places rise: the constants of one parameter stand together
+        # ids decrease as positions increase, so the constants of one parameter are contiguous
         owners = np.searchsorted(starts, -1 - self._constants, side="right")
         owners[-1 - self._constants >= self._end_of_parameters()] = -1
         for part in np.split(self._constants, np.flatnonzero(np.diff(owners)) + 1):
@@ -143,12 +143,12 @@ class _Writer:
             size = int(np.prod(shape))
             places = -1 - ids - start
             outside = (places < 0) | (places >= size)
-            # zeros beside its entries: of filters that leave channels out
+            # besides the parameter's entries there may be zeros, from filters that omit channels
             if places.size and not outside.all() and (not outside.any() or not self.graph.numbers(ids[outside]).any()):
                 places = np.where(outside, size, places)
                 if name not in self.weights:
                     self.weights[name] = packed(self.stored[name], small=False)
-                # filters are read as rows, whatever their shape
+                # filters of any shape are read as rows
                 whole = ids.shape == shape if ids.ndim == 1 else ids.shape[0] == shape[0] and ids.size == size
                 if whole and np.array_equal(places.reshape(-1), np.arange(ids.size)):
                     return {"name": name}

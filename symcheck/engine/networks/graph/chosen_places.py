@@ -1,7 +1,7 @@
-"""The place of the largest entry, as comparisons: `argmax`, and what is read or asked at such a place.
+"""The position of the largest entry, by comparisons: `argmax`, and operators that read or compare at it.
 
-The place is known by its indicators, one for each place: a product of comparisons that is 1 where the first largest
-entry stands. What is read there is the sum of the entries times their indicators.
+The position is represented by indicators, one for each candidate: a product of comparisons that is 1 at the first
+largest entry. The value read there is the sum of the entries times their indicators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from symcheck.engine.networks.graph.nodes import Graph
 from symcheck.engine.networks.graph.operators import OPERATORS, express, operator, refuse
 
 _MOST = 16
-"""Places among which one is chosen, at most: each is compared with all others."""
+"""Maximum number of candidate positions: each entry is compared with all others."""
 
 
 @operator("argmax", "argmin")
@@ -39,7 +39,7 @@ OPERATORS["argmin"] = lambda graph, x, dim=None, keepdim=False: _largest(graph, 
 
 
 def _indicator(graph: Graph, rows: Floats, place: int, sign: float) -> Floats:
-    """Whether the first largest entry of each row is at a place; the smallest with the sign -1."""
+    """The indicator of a position: 1 if the first largest entry of a row is there; with sign -1, the first smallest."""
     answers = []
     for other in range(rows.shape[-1]):
         if other != place:
@@ -49,7 +49,7 @@ def _indicator(graph: Graph, rows: Floats, place: int, sign: float) -> Floats:
 
 
 def indicators_of(graph: Graph, index: Any) -> Floats | None:
-    """The indicators of places, along a last axis; None if they are no places of largest entries."""
+    """The indicators of positions, along a last axis; None if they are not positions of largest entries."""
     if not isinstance(index, Entries) or not index.ids.numel():
         return None
     rows = [graph.indicators.get(place) for place in index.array.reshape(-1).tolist()]
@@ -59,7 +59,7 @@ def indicators_of(graph: Graph, index: Any) -> Floats | None:
 
 
 def equal_to_place(graph: Graph, x: Any, y: Any) -> Entries | None:
-    """Whether places of largest entries are given numbers; None if neither argument is such a place."""
+    """Whether positions of largest entries equal given numbers; None if neither argument is such a position."""
     place, number = (x, y) if indicators_of(graph, x) is not None else (y, x)
     if indicators_of(graph, place) is None or (isinstance(number, Entries) and not number.is_constant):
         return None
@@ -75,7 +75,7 @@ def equal_to_place(graph: Graph, x: Any, y: Any) -> Entries | None:
 
 
 def read_at_places(graph: Graph, name: str, args: Sequence[Any]) -> Entries | None:
-    """What is read at places of largest entries; None if the operator reads otherwise."""
+    """The entries read at positions of largest entries; None if the operator reads elsewhere."""
     if name == "gather":
         x, dim, index = args[0], args[1] % args[0].ids.ndim, args[2]
         rows = np.moveaxis(x.array, dim, -1)
@@ -101,7 +101,7 @@ def read_at_places(graph: Graph, name: str, args: Sequence[Any]) -> Entries | No
 
 
 def _read_chosen(graph: Graph, rows: Floats, index: Entries) -> Floats | None:
-    """The entries of rows at places; the shapes of rows without the last axis, and of places, broadcast."""
+    """The entries of rows at positions, with the leading axes of rows and of positions broadcast."""
     chosen = indicators_of(graph, index)
     if chosen is None or chosen.shape[-1] > rows.shape[-1]:
         return None

@@ -24,9 +24,9 @@ _MOVING_NAMES = (
 MOVING = frozenset(_MOVING_NAMES.split())
 """Operators whose result holds entries of their arguments."""
 INDEXED = frozenset(["index", "_unsafe_index", "index_select", "gather", "repeat_interleave"])
-"""Those that take whole numbers as tensors."""
+"""Operators that take integer tensors as arguments."""
 ZEROING = frozenset(["tril", "triu", "diag_embed", "im2col"])
-"""Those that put zeros."""
+"""Operators that fill in zeros."""
 
 
 @dataclass(eq=False)
@@ -102,12 +102,12 @@ def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: di
             return as_tensor(graph, entries)
         raise NoCertificateError(state("SYM190", operation=name))
 
-    if name == "view" and not graph.writes:  # nothing will be written through it, so that a copy will do
+    if name == "view" and not graph.writes:  # no operator writes through the view, so a copy is equivalent
         target = torch.ops.aten.reshape.default
     result = target(*mapped(args, ids), **mapped(kwargs, ids))
     if name in ZEROING:
         zero = float(graph.constants(np.zeros(1))[0])
-        # ids of places that were filled: no id is 0 and a value at once, as ids are shifted while the operator runs
+        # detect filled positions: ids are shifted while the operator runs, so that only filled positions are 0
         shifted = target(*mapped(args, lambda e: ids(e) + _AWAY), **kwargs)
         result = torch.where(shifted == 0, torch.tensor(zero, dtype=torch.float64), shifted - _AWAY)
     return _wrapped(result, dtype)

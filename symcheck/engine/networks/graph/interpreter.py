@@ -31,7 +31,7 @@ from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
 ALIKE = 1e-12
-"""How far constants of two samples may be apart that are computed alike, over the largest: some rounding in float64."""
+"""Largest relative difference between constants computed alike for two samples: some float64 rounding."""
 SHAPED = frozenset(
     [
         "ones_like",
@@ -46,9 +46,9 @@ SHAPED = frozenset(
         "new_empty_strided",
     ]
 )
-"""Operators that ask their argument for its shape only."""
+"""Operators that use only the shape of their argument."""
 _WRITING = frozenset(["scatter", "index_put", "_index_put_impl"])
-"""Those of which the first argument may hold what is written over."""
+"""Operators whose first argument may contain values that are overwritten."""
 _SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])
 
 
@@ -154,13 +154,13 @@ def _follow_one(graph: Graph, node: fx.Node, values: dict[fx.Node, Any], fallbac
 
 
 def _make_alike(graph: Graph, node: fx.Node, results: Sequence[Entries]) -> None:
-    """Constants that are computed once for each sample are the same for all; products round by a row's place."""
+    """Make constants that are computed once per sample equal: products may round differently by row."""
     values = tree_flatten(node.meta.get("val"))[0]
     for value, result in zip(values, results, strict=False):
         axis = axis_of(value, graph.size_of_batch) if isinstance(value, torch.Tensor) else None
         if axis is None or not result.ids.numel() or not result.dtype.is_floating_point:
             continue
-        # the samples run innermost where batches stand one after the other
+        # if batches are concatenated, samples are the inner index
         rows = result.array.swapaxes(0, axis).reshape(-1, BATCH, result.ids.numel() // result.ids.shape[axis])
         numbers = graph.numbers(rows)
         with np.errstate(invalid="ignore"):
@@ -173,15 +173,15 @@ def _make_alike(graph: Graph, node: fx.Node, results: Sequence[Entries]) -> None
 def _computed_or_unknown(
     graph: Graph, node: fx.Node, values: dict[fx.Node, Any], given: tuple[Any, Any], fallback: Fallback | None
 ) -> Any:
-    """What one operator gives by its rule; else as a function of which nothing is known, where that is allowed."""
+    """The result of one operator by its rule; otherwise as an unknown function, if that is allowed."""
     parent = node.args[0] if node.target is operator.getitem else None
     try:
         result = compute(graph, node.target, *given)
-        # places of the largest entries: no rule says what they are, and most networks do not use them
+        # positions of largest entries have no rule, and most networks do not use them
         if result is None and fallback is not None and isinstance(parent, fx.Node) and node.users:
             whole = fallback(parent, values)
             return None if whole is None else whole[node.args[1]]
-    except Exception as raised:  # no rule, or a form of the operator that its rule was not written for
+    except Exception as raised:  # no rule, or a form of the operator that the rule does not cover
         other = None if fallback is None else fallback(node, values)
         if other is not None:
             return other
@@ -227,7 +227,7 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if name in _SIZES:
         return target(*mapped(args, lambda item: item.ids))
     if args and args[0] is None:
-        return None  # places of the largest entries, which nothing may use
+        return None  # positions of largest entries must not be used here
     if name == "_to_copy" and not (kwargs.get("dtype") or torch.float64).is_floating_point:
         _refuse_nan(graph, name, entries)
     if name == "_to_copy" and not entries[0].is_constant and kwargs.get("dtype") is not None:
@@ -237,7 +237,7 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if not entries or name in SHAPED:
         plain = mapped(args, lambda item: torch.empty(item.ids.shape, dtype=item.dtype))
         made = target(*plain, **kwargs)
-        # What memory holds before it is written to is no number, and whatever reads it is refused.
+        # Uninitialised memory is represented by NaN; an operator that reads it is rejected.
         return _unwritten(graph, made) if "empty" in name else _constants(graph, made)
     if name == "copy_":
         _check_cast(args[0], args[1])
@@ -262,7 +262,7 @@ def _compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _at_places(graph: Graph, name: str, args: tuple[Any, ...]) -> Entries | None:
-    """What an operator gives of places of largest entries; None if it is given none."""
+    """The result of an operator on positions of largest entries; None if no argument is such a position."""
     if name in ("eq", "ne"):
         equal = equal_to_place(graph, *args[:2])
         return OPERATORS["logical_not"](graph, equal) if equal is not None and name == "ne" else equal
@@ -342,7 +342,7 @@ def _decomposed(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwa
 
     try:
         module = make_fx(run, decomposition_table={target: rule})(*examples)
-    except Exception as error:  # torch's own rule does not run on it
+    except Exception as error:  # torch's own decomposition does not run on it
         raise NoCertificateError(state("SYM190", operation=name)) from error
     if any(node.target is target for node in module.graph.nodes):
         raise NoCertificateError(state("SYM190", operation=name))

@@ -1,4 +1,4 @@
-"""The certificate of a proved network: captured, followed, written, checked and compared with the network."""
+"""Makes the certificate of a network: capture, follow, write, check, and compare with the network."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
 FAR = 1e3
-"""Scale of the second input on which both are compared, beyond thresholds that clip typical inputs."""
+"""Scale of the second input on which nodes and network are compared, beyond thresholds that clip typical inputs."""
 AGREEMENT = 1e-9
-"""How far the nodes may be from the network, over the size of the output: rounding in deep networks, no more."""
+"""Largest relative difference between the outputs of nodes and network: the float64 rounding of deep networks."""
 MOST_IN_PRODUCTS = 20_000
-"""Products of weights and entries up to which matrices are multiplied out: a second."""
+"""Maximum number of products of weights and entries for which matrices are multiplied out: about a second."""
 
 
 class Claimed(Protocol):
@@ -137,13 +137,13 @@ def accepted_certificate(
 
 
 def _first_stray(document: dict[str, Any]) -> Statement | None:
-    """The first node with an entry at L x that equals no entry at x, in words; None if none, or with matrices."""
+    """A statement on the first node with an entry at L x that equals no entry at x; None if there is none."""
     checker = Checker({**document, "claim": {**document["claim"], "tolerance": EXACT_CLAIM}})
     for node in checker.nodes:
         start = checker.at.shape[1]
         try:
             checker.node(node)
-        except Exception:  # what the checker said of it
+        except Exception:  # the checker has already reported the reason
             return None
         if not np.isin(np.abs(checker.at[1:, start:]), np.abs(checker.at[0])).all():
             name = node["name"] or node.get("function")

@@ -21,11 +21,11 @@ from symcheck.engine.networks.capture.places import Place
 from symcheck.statements.statement import Statement, state
 
 BATCH = 3
-"""Samples in the batch that is followed: more than one, so that what mixes them shows, and no usual width."""
+"""Number of samples in the followed batch: more than one, to detect mixing, and not a common layer width."""
 LARGEST = 6_000_000
-"""Entries of arguments of one node beyond which a network is not followed: some hundred megabytes."""
+"""Maximum number of argument entries of one node that are followed: some hundred megabytes."""
 MOST_SUMMANDS = 20_000
-"""Summands, of all entries of one node, up to which sums within sums are taken apart."""
+"""Maximum number of summands, over all entries of one node, for which nested sums are expanded."""
 
 
 _POSITIVE = frozenset(["exp", "sigmoid", "softplus"])
@@ -117,11 +117,12 @@ class Graph:
         self._codes: dict[float, int] = {}
         self.parameters: dict[str, tuple[int, tuple[int, ...]]] = {}
         self.unknown: dict[str, Callable[..., Floats]] = {}
-        """Functions of which nothing is known, by name: arrays of arguments in, one array out."""
+        """Unknown functions by name: each maps argument arrays to one array."""
         self.indicators: dict[float, list[float]] = {}
-        """By the id of a place of a largest entry: for each place, whether it is that one."""
-        self.size_of_batch: Any = None  # the symbol of the captured graph; None where it takes one sample
-        self.writes = False  # whether something is written into a tensor that others may share
+        """For the id of a position of a largest entry: the indicator ids of each candidate position."""
+        # the batch symbol of the captured graph; None if the graph takes one sample only
+        self.size_of_batch: Any = None
+        self.writes = False  # whether an operator writes into a tensor that may share memory
 
     # Constants
 
@@ -313,6 +314,6 @@ def codes_of_rows(*tables: Any) -> list[Ints]:
         with np.errstate(over="ignore"):
             keys = ((joint ^ (joint >> 29)) * mix).sum(axis=1)
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-        if not np.array_equal(joint[first][codes], joint):  # two rows share a key, which chance does not do
+        if not np.array_equal(joint[first][codes], joint):  # key collision; does not happen by chance
             _, codes = np.unique(joint, axis=0, return_inverse=True)
     return np.split(codes.reshape(-1), np.cumsum([len(table) for table in tables])[:-1])

@@ -17,7 +17,7 @@ from symcheck.statements.statement import state
 Operator = Callable[..., Any]
 F = TypeVar("F", bound=Operator)
 OPERATORS: dict[str, Operator] = {}
-"""By the name of the core operator, without its overload."""
+"""Rules by the name of the core operator, without its overload."""
 _SAME_NAMES = (
     "relu tanh sigmoid sin cos tan sinh cosh exp log log2 log1p expm1 sqrt erf sign trunc floor ceil logical_not"
 )
@@ -91,7 +91,7 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
         return graph.largest(np.stack(x, axis=-1), function)
     if function == "minimum":
         return graph.reduce("place", np.stack(x, axis=-1), function, (0.0,))
-    if function == "clamp":  # of three numbers the middle one, which is odd in all of them
+    if function == "clamp":  # the median of three numbers, an odd function of all three
         return graph.reduce("place", np.stack(np.broadcast_arrays(*x), axis=-1), function, (1.0,))
     if function == "gelu":
         half, error = graph.constants(np.full(x[0].shape, 0.5)), of("erf", product(x[0], _root_of_half(graph)))
@@ -108,7 +108,7 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
         absent = [of("zero", ids) for ids in x]
         return of("zero", of("maximum", *absent) if function == "logical_and" else product(*absent))
     if function == "not_equal" and np.array_equal(x[0], x[1]):
-        return of("isnan", x[0])  # nothing else differs from itself
+        return of("isnan", x[0])  # only NaN differs from itself
     if function == "equal" and np.array_equal(x[0], x[1]):
         return graph.constants(np.ones(x[0].shape))
     if function == "greater" and (x[1] < 0).all() and (graph.numbers(x[1]) <= 0).all() and graph.are_positive(x[0]):
@@ -132,7 +132,8 @@ _COMPARISONS = {
     "greater_equal": ("positive", True, True),
     "less_equal": ("positive", False, True),
 }
-"""By what is asked of the difference: of which function, whether it is y - x, and whether the answer is turned."""
+"""Comparisons as functions of a difference: the function, whether the difference is y - x, and whether to negate the
+result."""
 
 
 def _unary(function: str) -> Operator:
@@ -232,7 +233,7 @@ OPERATORS.update({name: _binary(name) for name in _BINARY})
 def _add_first(graph: Graph, x: Any, y: Any, *, alpha: float = 1, function: str = "add") -> Entries:
     like: Entries = next(item for item in (x, y) if isinstance(item, Entries))
     if are_booleans(x, y):
-        refuse("a sum of booleans")  # which is whether one of them holds
+        refuse("a sum of booleans")  # a logical or
     if alpha != 1:
         y = pointwise(graph, "multiply", (), y, alpha, like=like)
     return pointwise(graph, function, (), x, y, like=like)
@@ -243,7 +244,7 @@ OPERATORS["rsub"] = lambda graph, x, y, alpha=1: OPERATORS["sub"](graph, y, x) i
 
 
 def refuse(name: str) -> NoReturn:
-    """Stop at an operator, or at a form of it, that certificates do not support."""
+    """Reject an operator, or a form of it, that certificates do not support."""
     raise NoCertificateError(state("SYM190", operation=name))
 
 
@@ -312,7 +313,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
-        refuse("a cast to integers of less than 64 bits")  # which wraps around
+        refuse("a cast to integers of less than 64 bits")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)
@@ -321,7 +322,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
 @operator("where")
 def _where(graph: Graph, condition: Entries, x: Any, y: Any) -> Entries:
     like = next((item for item in (x, y) if isinstance(item, Entries)), condition)
-    if condition.is_constant:  # a choice that is made once only moves entries
+    if condition.is_constant:  # a constant condition only rearranges entries
         chosen = np.where(graph.numbers(condition.array) != 0, ids_of(graph, x), ids_of(graph, y))
         return like.like(chosen)
     return pointwise(graph, "where", (), condition, x, y, like=like)

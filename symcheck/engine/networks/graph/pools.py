@@ -194,7 +194,7 @@ def _adaptive(compute: Callable[[Graph, Floats], Floats]) -> Callable[[Graph, En
             window = window.reshape(*ids.shape[: -len(size)], -1)
             windows.setdefault(window.shape[-1], []).append((place, window))
         result = np.empty((*ids.shape[: -len(size)], *size))
-        for group in windows.values():  # windows of one size are one node
+        for group in windows.values():  # windows of the same size form one node
             made = compute(graph, np.stack([window for _, window in group]))
             for k, (cells_of_one, _) in enumerate(group):
                 result[(..., *cells_of_one)] = made[k]

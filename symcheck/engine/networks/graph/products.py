@@ -108,7 +108,7 @@ def _convolution(
         refuse("convolution with weights that depend on the input")
     ids, w = x.array, weight.array
     zero = float(ids_of(graph, 0.0))
-    # one number stands for all axes
+    # a single number applies to all axes
     stride, padding, dilation = (list(n) * ((w.ndim - 2) // len(n)) for n in (stride, padding, dilation))
     sides = [(p, p) for p in padding]
     if transposed:

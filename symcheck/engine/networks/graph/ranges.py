@@ -110,7 +110,7 @@ def _linear(graph: Graph, node: Node, x: Ranges, ranges: Ranges) -> Range:
 
 
 def _shares_of_one(graph: Graph, node: Node, positive: Bools) -> Bools:
-    """Which summands are e_1 / s, ..., e_n / s with s = e_1 + ... + e_n, all positive: together they are one."""
+    """Which summands are e_1 / s, ..., e_n / s with s = e_1 + ... + e_n, all positive: they sum to one."""
     shares = np.zeros(node.x.shape, dtype=bool)
     starts = np.array([item.start for item in graph.nodes])
 
@@ -120,7 +120,7 @@ def _shares_of_one(graph: Graph, node: Node, positive: Bools) -> Bools:
         return maker, maker.x[(entry - maker.start) // rows] if maker.op != "input" else maker.x[:0].reshape(-1)
 
     for row, summands in enumerate(node.x):
-        parts: dict[int, list[tuple[int, int]]] = {}  # by the reciprocal: places and numerators
+        parts: dict[int, list[tuple[int, int]]] = {}  # for each reciprocal: positions and numerators
         for place, entry in enumerate(summands):
             if entry < 0 or node.signs is None or node.signs[place] != 1:
                 continue
@@ -137,7 +137,7 @@ def _shares_of_one(graph: Graph, node: Node, positive: Bools) -> Bools:
             adds = adds and bool((terms >= 0).all() and positive[terms].all())
             if adds and sorted(terms.tolist()) == sorted(numerator for _, numerator in found):
                 shares[row, [place for place, _ in found]] = True
-                break  # another one would add another one
+                break  # only one such group of summands is used
     return shares
 
 
@@ -145,7 +145,7 @@ def _product(node: Node, x: Ranges) -> Range:
     low, high = x.low[:, 0], x.high[:, 0]
     for k in range(1, x.low.shape[1]):
         corners = [a * b for a in (low, high) for b in (x.low[:, k], x.high[:, k])]
-        corners = [np.where(np.isnan(corner), 0.0, corner) for corner in corners]  # zero times what is unbounded
+        corners = [np.where(np.isnan(corner), 0.0, corner) for corner in corners]  # zero times an unbounded factor
         low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
     if x.low.shape[1] % 2 == 0:  # squares, and products of them
         ordered = np.sort(node.x, axis=1)
@@ -156,7 +156,7 @@ def _product(node: Node, x: Ranges) -> Range:
 def _increasing(function: Callable[[Floats], Floats]) -> Callable[[Node, Ranges], Range]:
     def compute(node: Node, x: Ranges) -> Range:
         low = function(x.low[:, 0])
-        # no number reaches the limit, however far rounding takes its image
+        # no finite number attains the limit, even if rounding maps its image to the limit
         limit = function(np.full(1, -np.inf))
         return low, function(x.high[:, 0]), x.above[:, 0] | (low == limit)
 
@@ -169,13 +169,13 @@ def _positive_part(node: Node, x: Ranges) -> Range:
 
 
 def _softplus(node: Node, x: Ranges) -> Range:
-    least = np.maximum(x.low[:, 0], 0.0)  # larger than both, always
+    least = np.maximum(x.low[:, 0], 0.0)  # softplus is always larger than both 0 and x
     return least, np.full(len(least), np.inf), np.ones(len(least), dtype=bool)
 
 
 def _root(node: Node, x: Ranges) -> Range:
     low = x.low[:, 0]
-    return np.sqrt(low), np.sqrt(x.high[:, 0]), x.above[:, 0]  # NaN below zero: anything
+    return np.sqrt(low), np.sqrt(x.high[:, 0]), x.above[:, 0]  # NaN below zero: no bound
 
 
 def _power(node: Node, x: Ranges) -> Range:

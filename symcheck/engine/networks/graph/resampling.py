@@ -16,9 +16,9 @@ _RESAMPLING_NAMES = (
     "_upsample_bicubic2d_aa"
 )
 RESAMPLING = frozenset(_RESAMPLING_NAMES.split())
-"""Operators that act on each channel by one linear map."""
+"""Operators that apply the same linear map to every channel."""
 GRAIN = 2.0**-44
-"""Weights are rounded to multiples of this, so that those which are mirror images of each other are equal."""
+"""Weights are rounded to multiples of this, so that weights that are mirror images of each other are equal."""
 
 
 def resample(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entries:

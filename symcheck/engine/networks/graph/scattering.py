@@ -97,7 +97,7 @@ def _write_entries(
     distinct, starts, counts = np.unique(targets[order], return_index=True, return_counts=True)
     if how is None and counts.max(initial=0) > 1:
         refuse("several entries written at one index")
-    for count in np.unique(counts):  # places that as many entries are written to are one node
+    for count in np.unique(counts):  # positions that receive the same number of entries form one node
         chosen = counts == count
         columns = [written[order[starts[chosen] + k]] for k in range(count)]
         if how is not None and include_self:

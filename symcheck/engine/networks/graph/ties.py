@@ -14,7 +14,9 @@ from symcheck.certificate_checker import EXACT_CLAIM, Checker, RejectedError
 
 
 def ties_of(document: dict[str, Any]) -> tuple[str, ...] | None:
-    """Equations of input entries outside of which a certificate's claim holds; None if it never holds, or always.
+    """Equations of input entries; a certificate's claim holds wherever none of them is satisfied.
+
+    None if the claim never holds, or always.
 
     Two inputs are rarely equal. Two computed values may be equal on whole regions, for instance two inactive units; a
     comparison of such entries gives None.
@@ -31,7 +33,7 @@ def ties_of(document: dict[str, Any]) -> tuple[str, ...] | None:
             checker.node(node)
         for output in document["outputs"]:
             checker.output(output)
-    except RejectedError:  # it does not hold off ties either
+    except RejectedError:  # the claim fails even without ties
         return None
     shape = tuple(document["input"]["shape"])
     equations = [_equation(checker.terms.known, term, shape) for term in comparisons.ties]
@@ -43,8 +45,8 @@ class _Comparisons:
 
     def __init__(self, terms: Any) -> None:
         self.ties: set[int] = set()
-        self._answers: set[int] = set()  # terms that are 0 or 1
-        self._negated: dict[int, int] = {}  # of which some are 1 where others are 0
+        self._answers: set[int] = set()  # terms with value 0 or 1
+        self._negated: dict[int, int] = {}  # pairs of such terms that are negations of each other
         self._usual = terms.apply
         terms.apply = self.apply
 

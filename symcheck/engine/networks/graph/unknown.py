@@ -1,4 +1,4 @@
-"""Unknown operators: all that is known is that equal arguments give equal results.
+"""Unknown operators, for which only one fact is used: equal arguments give equal results.
 
 A group average, or copies with tied weights, are equivariant for any operators inside: f(L x) and K f(x) call the same
 operators on the same numbers. Therefore an operator without a rule becomes a function of all entries of one sample, in
@@ -30,12 +30,12 @@ _BY_SLICE_NAMES = (
     "max_pool3d_with_indices adaptive_max_pool2d upsample_bicubic2d upsample_trilinear3d upsample_linear1d "
 )
 BY_SLICE = frozenset(_BY_SLICE_NAMES.split())
-"""Operators that compute each slice along the batch's axis of its own, in one way."""
+"""Operators that apply the same computation to each slice along the batch axis separately."""
 _TELLING_ZEROS_NAMES = "copysign signbit nextafter frexp atan2 reciprocal div remainder fmod ldexp rsqrt"
 _TELLING_ZEROS = frozenset(_TELLING_ZEROS_NAMES.split())
-"""Pointwise operators that tell 0 from -0, or how a number is stored."""
+"""Pointwise operators that distinguish 0 from -0, or expose how a number is stored."""
 _MOST_ARGUMENTS = 1_000_000
-"""Entries of arguments of one operator: each of its results is a function of all of a sample's."""
+"""Maximum number of argument entries of one operator: each result is a function of all argument entries of a sample."""
 
 
 def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
@@ -56,7 +56,7 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten" or target._schema.is_mutable:
         return None
     if torch.Tag.nondeterministic_seeded in target.tags:
-        return None  # what it draws is no function of its arguments
+        return None  # random draws are not a function of the arguments
     name = target._schema.name.removeprefix("aten::")
     pointwise = torch.Tag.pointwise in target.tags and name not in _TELLING_ZEROS
     if not pointwise and name not in BY_SLICE:
@@ -67,7 +67,7 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
     given = [item for item in tree_flatten((node.args, dict(node.kwargs)))[0] if isinstance(item, fx.Node)]
     tensors = [item for item in given if isinstance(values[item], Entries)]
     if len(tensors) < len(given) or not tensors:
-        return None  # a size of the batch among the numbers
+        return None  # an argument is a batch size
     call = _Call(node, tensors, [values[item].dtype for item in tensors])
     if any(np.isnan(graph.numbers(ids[ids < 0])).any() for ids in (values[item].array for item in tensors)):
         return None  # memory that was never written to
@@ -78,7 +78,7 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
 
 
 class _Call:
-    """An operator with all its arguments but the numbers in its tensors."""
+    """An operator with all its arguments except the values of its tensors."""
 
     def __init__(self, node: fx.Node, tensors: list[fx.Node], dtypes: list[torch.dtype]) -> None:
         self.node = node
@@ -86,7 +86,7 @@ class _Call:
         self.dtypes = dtypes
 
     def name_with(self, *shapes: Any) -> str:
-        """A name that only the same operator with the same arguments has."""
+        """A name that identifies the operator together with its arguments."""
         places = {item: f"%{k}" for k, item in enumerate(self.tensors)}
         given = fx.node.map_aggregate(
             (self.node.args, dict(self.node.kwargs)), lambda item: _placeholder_of(item, places)
@@ -96,7 +96,7 @@ class _Call:
         return f"{UNKNOWN}{short} {hashlib.sha256(told.encode()).hexdigest()[:24]}"
 
     def run(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        """What the operator gives."""
+        """The operator's result."""
         by_node = dict(zip(self.tensors, tensors, strict=True))
         args, kwargs = fx.node.map_aggregate(
             (self.node.args, dict(self.node.kwargs)),
@@ -149,7 +149,7 @@ def _slice_by_slice(graph: Graph, call: _Call, given: list[tuple[Entries, int | 
         raise NoCertificateError(state("SYM193", operation=call.node.name))
     count = counts.pop() if counts else 1
     rows = np.concatenate([_rows_of(item.array, axis, count) for item, axis in given], axis=1)
-    # constants are part of the function: a zero among them has its sign
+    # constants are part of the function, so the sign of a zero is preserved
     fixed: Bools = np.asarray((rows < 0).all(axis=0))
     fixed[fixed] = (graph.numbers(rows[:, fixed]) == graph.numbers(rows[0, fixed])).all(axis=0)
     slices = _Slices(call, given, axes, fixed, graph.numbers(rows[0, fixed]))
@@ -161,7 +161,7 @@ def _slice_by_slice(graph: Graph, call: _Call, given: list[tuple[Entries, int | 
             raise NoCertificateError(state("SYM192", operation=call.node.name))
         name = f"{slices.name} {place}"
         graph.unknown[name] = slices.picking(place, width)
-        # which entry of the result it is, is the last argument; the first is 1, as a 0 may have a sign
+        # the last argument is the index of the result's entry; it starts at 1 because a 0 may have a sign
         which = np.broadcast_to(graph.constants(np.arange(1.0, width + 1)), (count, width))
         arguments = [np.broadcast_to(column[:, None], (count, width)) for column in rows[:, ~fixed].T]
         ids = graph.pointwise(name, (), [*arguments, which], name).reshape(count, *shape)
@@ -171,14 +171,14 @@ def _slice_by_slice(graph: Graph, call: _Call, given: list[tuple[Entries, int | 
 
 
 class _Slices:
-    """An operator as a function of the numbers in one slice along the batch's axis.
+    """An operator as a function of the values in one slice along the batch axis.
 
     Args:
         call: the operator.
-        given: its tensors, each with the batch's axis.
-        axes: the batch's axis of each result.
-        fixed: which of all the numbers of a slice are constants.
-        constants: what these are.
+        given: its tensors, each with its batch axis.
+        axes: the batch axis of each result.
+        fixed: which values of a slice are constants.
+        constants: the values of these constants.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class _Slices:
         self.name = call.name_with(self._shapes, self._given, told)
 
     def run(self, arguments: Floats) -> list[torch.Tensor]:
-        """The results for rows of arguments, the batch's axis in front."""
+        """The results for rows of arguments, with the batch axis first."""
         numbers = np.empty((len(arguments), len(self._fixed)))
         numbers[:, self._fixed], numbers[:, ~self._fixed] = self._constants, arguments
         ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
@@ -210,7 +210,7 @@ class _Slices:
         return [item.unsqueeze(0) if axis is None else item.movedim(axis, 0) for item, axis in results]
 
     def picking(self, place: int, width: int) -> Callable[..., Floats]:
-        """One result as a function of columns of arguments and of which of its entries is asked for."""
+        """One result as a function of columns of arguments and of the index of the requested entry."""
 
         def function(*columns: Floats) -> Floats:
             table = np.stack(columns, axis=-1)

@@ -1,1 +1,1 @@
-"""Samples: inputs for a network, residuals of the claim on them, the rounding that explains them, counterexamples."""
+"""Samples: inputs for a network, residuals of the claim, rounding that may explain them, and counterexamples."""

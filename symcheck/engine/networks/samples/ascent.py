@@ -1,4 +1,4 @@
-"""Gradient ascent on the residual, for inputs that random draws do not reach."""
+"""Gradient ascent on the residual, to find inputs that random sampling misses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from symcheck.engine.networks.subject.precision import Float64Mode, float64_defa
 from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 
-# Steps of a climb, and inputs that climb side by side: a few passes, beside thousands of random pairs.
+# Steps of an ascent, and starting points per batch: a few passes, compared with thousands of random pairs.
 STEPS = 8
 STARTS = 16
 
@@ -33,7 +33,7 @@ def climb_residual(
     domain: Domain | None = None,
     deadline: float | None = None,
 ) -> list[Family]:
-    """Inputs after ascent on the squared residual, one family per generator; none if gradients do not exist.
+    """Inputs after ascent on the squared residual, one family per generator; empty if there are no gradients.
 
     Args:
         subject: the network.
@@ -55,7 +55,7 @@ def climb_residual(
             return climbed
         try:
             x = _climb(subject, inputs, outputs, starts[:STARTS], generator, deadline)
-        except Exception:  # a network without usable gradients: the random inputs stand alone
+        except Exception:  # a network without usable gradients: only random inputs are used
             return climbed
         if np.isfinite(x).all():
             x = x if domain is None else domain.clip(x)
@@ -64,7 +64,7 @@ def climb_residual(
 
 
 Unit: TypeAlias = tuple[str, int]
-"""A module's name, and which of its outputs (or channels)."""
+"""A module's name and the index of one of its outputs (or channels)."""
 
 
 def activate_units(
@@ -106,7 +106,7 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
     outputs: dict[torch.nn.Module, torch.Tensor] = {}
 
     def keep(module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> None:
-        # A forward hook sees the output of each module that holds a unit.
+        # A forward hook reads the output of each module that contains a unit.
         outputs[module] = output
 
     handles = [module.register_forward_hook(keep) for module, _ in units]
@@ -117,11 +117,11 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
             x = x.detach().requires_grad_(True)
             with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
                 subject.exact(x)
-                # The least active of the units decides: all must be active at once.
+                # Maximise the least active unit: all must be active at once.
                 least = torch.stack([_activation(outputs[module], unit) for module, unit in units]).amin(0)
                 (gradient,) = torch.autograd.grad(least.sum(), x)
             x = _step_uphill(x, gradient)
-            # Every step of the climb is kept, since any of them may activate the units.
+            # Every step of the ascent is kept, because any of them may activate the units.
             steps.append(np.array(x.detach().numpy()))
     finally:
         for handle in handles:
@@ -131,7 +131,7 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress torch's warnings about numbers read from tensors that require gradients."""
+    """Suppress torch's warnings about reading values of tensors that require gradients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
@@ -146,7 +146,7 @@ def _activation(output: torch.Tensor, unit: int) -> torch.Tensor:
 
 def _step_uphill(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """An ascent step of a quarter of the input's norm."""
-    norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
+    norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a zero gradient gives no direction
     step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
     moved: torch.Tensor = x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient
     return moved
@@ -160,7 +160,7 @@ def _climb(
     generator: int,
     deadline: float | None,
 ) -> Floats:
-    # Climbing stays within the range of the starts: beyond it, a residual may be an overflow.
+    # The ascent stays within the range of its starting points: outside, a residual may be an overflow.
     limit = float(np.abs(starts).max(initial=1.0))
     move = _as_tensor_map(inputs.motions[generator])
     maps = {claim.path: _as_tensor_map(claim.motions[generator]) for claim in outputs}
@@ -175,7 +175,7 @@ def _climb(
             loss = sum(
                 (maps[path](y[path]).reshape(len(x), -1) - z[path].reshape(len(x), -1)).square().sum() for path in maps
             )
-            # No path from the input to the outputs: nothing to climb.
+            # No path from the input to the outputs: there is no gradient.
             if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
                 return starts[:0]
             (gradient,) = torch.autograd.grad(loss, x)

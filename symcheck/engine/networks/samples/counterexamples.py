@@ -20,8 +20,8 @@ from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.results import Counterexample
 
 KEEP = 0.01
-"""A smaller input must show at least this fraction of the residual, over scale, that the first one showed: what is left
-is then the same fault and no rounding."""
+"""A smaller input must keep at least this fraction of the first input's residual over scale. It then shows the same
+fault, and not rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class ClaimedNetwork:
                 inside[inside] = fails(batch[inside])
             return inside
 
-        # A climb may have ended outside; then the input stays as it is.
+        # An ascent may have ended outside the space; then the input is not shrunk.
         return shrink(x, fails_inside) if bool(fails_inside(x[None])[0]) else x
 
 
@@ -77,7 +77,7 @@ def shrink_worst(
         The counterexample; None if no input was tested.
     """
     if measured.nan is not None:
-        # NaN has no residual to keep: what counts is that it stays NaN.
+        # NaN has no residual: a smaller input only has to give NaN again.
         generator = measured.nan_generator
         x = claimed.shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
         return describe_input(claimed, x, generator, measured.nan_path)
@@ -92,7 +92,7 @@ def shrink_worst(
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
         y, z = both_sides(claimed, claim, worst.generator, batch)
-        if np.isinf(threshold):  # infinite on one side only
+        if np.isinf(threshold):  # infinite on one side of the claim only
             return np.asarray(np.isinf(difference(y, z)).any(axis=1))
         return np.asarray(relative_to_entries(y, z, scales[worst.path]).max(axis=1, initial=0.0) > threshold)
 
@@ -102,7 +102,7 @@ def shrink_worst(
 
 
 def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
-    """The input of a clear decision that violates the claim, shrunk, at the precision at which it does."""
+    """The input of a clear decision that violates the claim, shrunk at the precision at which it violates the claim."""
     claim = claimed.output(flip.path)
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
@@ -122,7 +122,7 @@ def relative_to_entries(wanted: Floats, actual: Floats, scales: EntryScales) -> 
         scales: the scales of the output on ordinary inputs.
     """
     sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (wanted, actual)]
-    # An entry that is small beside its usual scale carries the rounding of larger terms; an offset is no scale.
+    # An entry that is small relative to its usual scale carries the rounding of larger terms; an offset is not a scale.
     sizes = np.clip(np.maximum(*sides), KEEP * scales.filled, scales.filled)
     return np.asarray(entry_gaps(wanted, actual, scales) / sizes)
 
@@ -163,7 +163,7 @@ def describe_input(
     expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None], exact=exact))
     nan = np.isnan(expected) | np.isnan(actual)
     gap = difference(expected, actual)
-    # Where there is NaN, the first entry with it; else the largest difference.
+    # The first NaN entry if there is one, otherwise the entry with the largest difference.
     place, residual = (int(np.argmax(nan)), float("nan")) if nan.any() else (int(np.argmax(gap)), float(gap.max()))
     return Counterexample(
         group_element=claimed.elements[generator],

@@ -1,6 +1,6 @@
-"""Outputs that are read as decisions: does the preferred action transform as claimed?
+"""Tests whether the preferred action of an output that is read as a decision transforms as claimed.
 
-An agent takes the action with the largest logit. If the claim permutes the entries of an output, a decision is clear if
+If the claim permutes the entries of an output, an agent takes the action with the largest logit. A decision is clear if
 the best two entries differ by more than one thousandth of the output's spread. A clear decision that does not transform
 as claimed is another action, even if the residual is small relative to the largest entry.
 """
@@ -19,7 +19,7 @@ from symcheck.engine.networks.subject.values import SignedPermutation
 CLEAR = 1e-3
 """Margin of a clear decision over the output's spread: the published level."""
 FLIPPED = 0.01
-"""Share of clear decisions that may stay behind before the network has failed: the published level."""
+"""Largest fraction of clear decisions that may violate the claim before the network fails: the published level."""
 
 
 @dataclass
@@ -81,6 +81,6 @@ def staying_behind(wanted: Floats, actual: Floats, spread: float) -> tuple[Bools
         [[True, False], [True, False]]
     """
     number = ~(np.isnan(wanted).any(axis=1) | np.isnan(actual).any(axis=1))
-    # an output without spread decides nothing: its largest entry is rounding
+    # an output without spread makes no decision: its largest entry is due to rounding
     clear = number & (margins(wanted) > CLEAR * spread) & (spread > 0)
     return clear, clear & (wanted.argmax(axis=1) != actual.argmax(axis=1))

@@ -18,13 +18,14 @@ TINY = 1e-300
 """Stands for the scale of an output that is zero throughout, so that ratios are defined."""
 STILL = 1e-13
 """Spread over size up to which an entry is constant in float64."""
-_FAR = 1e3  # times the largest ordinary size, without a value between: a mark, as masks are
-_NARROW = 1e-2  # range of the marks over their size: masked logits less their log-sum-exp vary by some units
-_EVEN = 1e-2  # interquartile range over range, at least, of ordinary values: saturated ones lie over many decades
-_FEW = 0.02  # share of the values that must be ordinary for the others to be marks
-_MARKS = 3  # different marks that an entry may have: forbidden, padded, infinite
-_CANCELLED = 1e-3  # times ordinary outputs: smaller ones have cancelled, and their rounding is that of larger terms
-_SAME_MARK = 1e-6  # relative difference: eight units in the last place of a float32 mark
+_FAR = 1e3  # a value this many times the largest ordinary one, with none in between, is a mark, for example of a mask
+_NARROW = 1e-2  # largest range of the marks over their size: masked logits minus their log-sum-exp vary by some units
+_EVEN = 1e-2  # smallest interquartile range over range of ordinary values: saturated values spread over many decades
+_FEW = 0.02  # smallest fraction of ordinary values for the others to count as marks
+_MARKS = 3  # number of different marks that an entry may have: forbidden, padded, infinite
+# relative to ordinary outputs: smaller values result from cancellation and carry the rounding of larger terms
+_CANCELLED = 1e-3
+_SAME_MARK = 1e-6  # largest relative difference of equal marks: eight ulps of a float32 mark
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class EntryScales:
     Attributes:
         spread: the spread of ordinary values on either side of their middle; 0 if constant; shape (size,).
         size: largest ordinary |value|, shape (size,).
-        limit: values larger than this in magnitude are marks; infinite if there are none; shape (size,).
+        limit: values of larger magnitude are marks; infinite if there are none; shape (size,).
     """
 
     spread: Floats
@@ -53,9 +54,11 @@ class EntryScales:
         return float(self.spread.max(initial=0.0))
 
     def beside(self, ordinary: EntryScales) -> EntryScales:
-        """For inputs smaller or larger than ordinary ones: their own scale, not far below the ordinary one.
+        """The scales for inputs that are smaller or larger than ordinary ones: their own, with a floor.
 
-        If values barely vary among them, their size is used, up to the spread on ordinary inputs.
+        The floor is a fraction of the ordinary scale.
+
+        If values barely vary, their size is used, up to the spread on ordinary inputs.
         """
         own = np.maximum(self.spread, np.minimum(self.size, ordinary.spread))
         floor = EntryScales(_CANCELLED * ordinary.spread, _CANCELLED * ordinary.size, ordinary.limit)
@@ -66,7 +69,7 @@ class EntryScales:
         return EntryScales(
             np.maximum(self.spread, other.spread),
             np.maximum(self.size, other.size),
-            # where only one of them met marks, that one knows of them
+            # if only one of them found marks, use its limit
             np.where(np.isinf(self.limit), other.limit, np.where(np.isinf(other.limit), self.limit, np.maximum(
                 self.limit, other.limit))),
         )  # fmt: skip
@@ -118,7 +121,7 @@ def _ordinary_values(column: Floats) -> Floats | None:
         kept = kept[np.abs(kept) <= sizes[jumps[-1]]]
     if len(kept) == len(column) or len(kept) < max(2, _FEW * len(column)):
         return None
-    # distinct ones: the log-probability of the only action that is allowed is 0 each time
+    # distinct values only: the log-probability of a single allowed action is always 0
     low, high = np.quantile(np.unique(kept), (0.25, 0.75))
     return kept if high - low >= _EVEN * (kept.max() - kept.min()) > 0 else None
 

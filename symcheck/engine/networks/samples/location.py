@@ -1,4 +1,4 @@
-"""The first place in a network that produces a bad value, found by running it and watching its modules."""
+"""The first place in a network that produces a bad value, found by running it with hooks on its modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_nonfinite_module(subject: Subject, x: Floats) -> str | None:
         subject: the network.
         x: one input, shape (*shape,).
     """
-    # The float64 copy first: what is infinite there is no overflow of the deployed dtype.
+    # Try the float64 copy first: a value that is infinite there is not an overflow of the deployed dtype.
     for exact in (True, False):
         nonfinite: list[str] = []
         handles = [
@@ -37,7 +37,7 @@ def first_nonfinite_module(subject: Subject, x: Floats) -> str | None:
     return None
 
 
-# Name and list are bound per module: hooks of a loop would share its last name.
+# Bind name and list per module: closures created in a loop would share the last name.
 def _watcher(name: str, nonfinite: list[str]) -> Any:
     def watch(module: nn.Module, inputs: Any, output: Any) -> None:
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]

@@ -17,8 +17,8 @@ from symcheck.engine.networks.samples.sampling import Family
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.subject import Subject
 
-_ALIKE = 0.1  # residual over distance to float64: a path that breaks the symmetry has both of one size
-_CLOSE = 4.0  # times the rounding that moves a decision: a margin below it is rounding's to decide
+_ALIKE = 0.1  # residual over distance to float64; a code path that breaks the symmetry has both of the same size
+_CLOSE = 4.0  # a margin below this multiple of the rounding error is decided by rounding
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Measured:
         decisions: clear decisions of the float64 copy.
         flip: the clearest decision that violates the claim; None if there is none.
         swamped: the number of pairs in which rounding is as large as a violation.
-        vanishing: outputs of which only rounding remains, if that was examined.
+        vanishing: outputs that consist of rounding only, if this was tested.
         left_out: the number of inputs whose image lies outside the observation space.
         moved: whether any input differed from its image.
         families: names of the families tested.
@@ -241,7 +241,7 @@ def _measure_block(
         result.families.append(family.name)
     for generator in range(len(inputs.motions)):
         moved = inputs.apply(generator, x)
-        # A group that moves no input tests nothing.
+        # If every input is fixed by the group, the test is vacuous.
         result.moved = result.moved or not np.array_equal(moved, x)
         after = {exact: subject.run(moved, exact=exact) for exact in (True, False)}
         result.pairs += len(x)
@@ -262,7 +262,7 @@ def _measure_block(
             violating |= relative.max(axis=1, initial=0.0) > ROUNDED
             swamped = max(swamped, rounded)
             _count_decisions(result, pair, block, x, exact=True)
-            # Of other arithmetic than torch's, only the first family, of ordinary inputs, is compared.
+            # If the deployed arithmetic is not torch's, only the first family (ordinary inputs) is compared.
             if not subject.artefact or family.name == result.families[0]:
                 _compare_deployed(result, subject, pair, block, x, before, after)
         result.violations += int(violating.sum())
@@ -340,19 +340,19 @@ def _compare_deployed(
     if subject.artefact or subject.coarse:
         deployed.unexplained = max(deployed.unexplained, deployed.noise)
         return
-    # K carries the noise of f(x) along, which has moved to other entries by then
+    # K moves the noise of f(x) to other entries as well
     noises[0] = move_sizes(pair.claim.motions[pair.generator], noises[0])
     explained = block.deployed_rounding(pair.claim, pair.generator, pair.wanted[False], sizes, gap, *noises)
-    # what the float64 copy is off by already is judged there
+    # the residual of the float64 copy is judged separately, so it is subtracted
     structural = entry_gaps(pair.wanted[True], pair.actual[True], scales)
     further = np.where(gap > structural, gap - np.where(gap > structural, structural, 0.0), 0.0)
     beyond = further > explained
-    # Code that rounds by itself, alike on both sides, moves away from float64 by much more than the claim is off.
+    # If code rounds by itself, equally on both sides, its distance to float64 is much larger than the residual.
     own = np.maximum(*(np.where(np.isfinite(noise), noise, 0.0).max(axis=0, initial=0.0) for noise in noises))
     alike = beyond & (further <= _ALIKE * own)
     deployed.coarser = deployed.coarser or bool(alike.any())
     deployed.beyond = max(deployed.beyond, float((np.where(alike, 0.0, further) / explained).max(initial=0.0)))
-    if subject.noise_seed is not None:  # other numbers are drawn in another dtype, from the same seed
+    if subject.noise_seed is not None:  # the same seed draws other numbers in another dtype
         return
     for noise in noises:
         left = np.where(noise > explained, noise / sizes, 0.0)

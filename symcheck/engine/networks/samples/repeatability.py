@@ -13,8 +13,8 @@ from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.subject import Subject
 
 MIXED = 1e-9
-"""Relative difference of two float64 evaluations of one input, in a batch and alone, or first and later, up to which
-they are one answer: far above rounding, far below what another sample or call would do."""
+"""Relative difference up to which two float64 evaluations of the same input count as equal (in a batch and alone, or
+first and later). It is far above rounding, and far below the effect of another sample or call."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ def check_repeatability(subject: Subject, draw: Callable[[int, int], Floats]) ->
     """
     differs = _answers_twice_differently(subject, draw(4, 4))
     remembers = _has_memory(subject, draw(6, 4), differs)
-    # What remembers also answers twice differently, and is not called stochastic for it.
+    # A network with memory also gives two different outputs; it is not reported as stochastic.
     return Repeatability(stochastic=differs and not remembers, remembers=remembers)
 
 
 def _answers_twice_differently(subject: Subject, x: Floats) -> bool:
-    # As deployed: draws in lower precision are draws too.
+    # Test the deployed network too: it may draw random numbers only in lower precision.
     first, second = subject.run(x, exact=False), subject.run(x, exact=False)
     return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
 
@@ -55,10 +55,10 @@ def _answers_twice_differently(subject: Subject, x: Floats) -> bool:
 def _has_memory(subject: Subject, x: Floats, differs: bool) -> bool:
     """Whether earlier inputs change the output: a copy's first output differs, and not by chance."""
     first = subject.run_afresh(x)
-    # Asked twice: what is kept from the first call may show from the second on only.
+    # Run twice: state from the first call may affect only the second one.
     if not any(_are_different(first, subject.run(x, exact=True)) for _ in range(2)):
         return False
-    # A fresh copy that answers differently each time draws; one that repeats itself remembers.
+    # If fresh copies differ from each other, the network draws random numbers; if they agree, it has memory.
     return not differs or not _are_different(first, subject.run_afresh(x))
 
 

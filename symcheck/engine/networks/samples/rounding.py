@@ -24,13 +24,14 @@ from symcheck.engine.networks.subject.subject import Subject
 
 EPSILON = float(np.finfo(np.float64).eps)
 MARGIN = 64.0
-"""Times what a shaken copy shows: one draw of a few roundings stands for the largest of thousands."""
+"""Safety factor on the effect of one perturbation: one draw of a few roundings represents the largest of thousands."""
 OWN_UNITS = 16.0
-"""Units in the last place of an output's own size that count as rounding however little a shake moves it."""
-_SMALL = 1e-7  # shakes that measure the size of terms: far above rounding, far below what bends a function
-_FEW = 64  # inputs that say how large terms are
-_CANCELLED = 1e3  # terms over what is left of them: three digits lost
-_MOST_BENT = 1e3  # sensitivity to inputs over spread: beyond it a small change of an input is no small change
+"""Ulps of an output's own size that always count as rounding, even if a perturbation has less effect."""
+# relative perturbation for measuring the size of terms: far above rounding, but still in the linear regime
+_SMALL = 1e-7
+_FEW = 64  # number of inputs for measuring the size of terms
+_CANCELLED = 1e3  # size of the terms over that of their sum: three digits are lost
+_MOST_BENT = 1e3  # sensitivity to inputs over spread; above it, a small change of an input does not have a small effect
 
 
 class Rounding:
@@ -62,7 +63,7 @@ class Rounding:
         for path, values in self._run(self._shake(x, epsilon, draw), epsilon, draw).items():
             with np.errstate(invalid="ignore", over="ignore"):
                 moved = np.abs(values - usual[path])
-            # an infinity in place of a number says nothing of the size of rounding
+            # an infinity gives no information on the size of rounding
             sizes[path] = np.where(np.isfinite(moved), moved, 0.0)
         return sizes
 
@@ -120,7 +121,7 @@ class Rounding:
         return {} if copy is None else self._subject.run_by(copy, x)
 
     def _shake(self, x: Floats, epsilon: float, draw: int = 0) -> Floats:
-        # one pattern for all inputs, so that equal inputs stay equal
+        # the same signs for all inputs, so that equal inputs stay equal
         signs = np.random.default_rng((self._seed, 10, draw)).choice((-1.0, 1.0), size=(1, *x.shape[1:]))
         return np.asarray(x * (1.0 + epsilon * signs))
 

@@ -20,17 +20,17 @@ from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.subject.values import AffineMap, SignedPermutation
 
 EXACT = 1e-12
-"""Residual of the float64 copy over output scale up to which an output is exact: the published level."""
+"""Largest residual of the float64 copy over output scale at which an output is exact: the published level."""
 ROUNDED = 1e-5
-"""The same, up to which its weights were rounded: the published level."""
+"""The same for an output that is explained by rounded weights: the published level."""
 ENOUGH = 32
-"""Inputs from which scales of their own can be told."""
+"""Minimum number of inputs from which separate scales can be estimated."""
 SINGLE = 4 * float(np.finfo(np.float32).eps)
-"""Relative change of weights that count as rounded: the published level."""
+"""Relative change of weights that counts as rounding: the published level."""
 AMPLIFIED = 1e-11
-"""Effect of a unit in the last place over scale from which on it was amplified: some ten thousand units."""
+"""Effect of one ulp over output scale from which on rounding counts as amplified: some ten thousand ulps."""
 VISIBLE = 1e-2
-"""Deployed rounding over scale beyond which it is asked whether terms have cancelled."""
+"""Deployed rounding over output scale above which the run tests for cancelled terms."""
 
 
 class Ruler:
@@ -48,7 +48,7 @@ class Ruler:
         self.rounding = Rounding(subject, seed)
         self.weights_rounded = weights_rounded
         self.vanishing: set[str] = set()
-        """Outputs of which nothing but rounding is left."""
+        """Outputs that consist of rounding only."""
         self._typical = typical
 
     @cached_property
@@ -86,7 +86,7 @@ class Block:
     def scales(self, path: str, *others: Floats) -> EntryScales:
         """The scales of one output: over these inputs, their images (`others`), and ordinary inputs."""
         if len(self._x) < ENOUGH:
-            # few inputs say little of how far an output spreads, and how far they lie from ordinary ones counts
+            # few inputs give little information on the spread of an output, so ordinary outputs are included
             return entry_scales(self._before[path], *others, self._ruler.typical_outputs[path])
         own, ordinary = entry_scales(self._before[path], *others), self._ruler.reference[path]
         return own.joined(ordinary) if self._borrows else own.beside(ordinary)
@@ -121,7 +121,7 @@ class Block:
             self._draw_again(EPSILON)
             noise = self.noise(claim, generator)
         allowed = MARGIN * noise + OWN_UNITS * EPSILON * np.where(np.isfinite(own), own, 0.0)
-        # where one unit in the last place does as much as a violation, another draw may do any number of times as much
+        # if one ulp has the effect of a violation, another draw may have an arbitrarily larger effect
         allowed = np.where(noise > ROUNDED * sizes, np.finfo(np.float64).max, allowed)
         excused = (gap <= allowed) & (relative > EXACT)
         swamped = int((excused & (relative > ROUNDED)).any(axis=1).sum())
@@ -141,9 +141,10 @@ class Block:
         sizes = np.maximum(sizes, terms)
         noise = self._noise_of(EPSILON).get(path)
         if noise is not None:
-            # entries of which nothing but rounding is left, however they came to vanish
+            # entries that consist of rounding only, for whatever reason they vanish
             void = (scales.spread > 0) & (scales.spread <= MARGIN * np.median(noise, axis=0))
-            void &= scales.spread >= 0.5 * scales.size  # around zero: beside an offset, the offset is the size
+            # only entries around zero: with an offset, the offset is the size
+            void &= scales.spread >= 0.5 * scales.size
             if void.all():
                 self._ruler.vanishing.add(path)
             others = max(item.largest for item in self._ruler.reference.values())
@@ -155,7 +156,7 @@ class Block:
         noise = self._noise_of(epsilon).get(claim.path)
         if noise is None:
             return np.zeros((len(self._x), claim.size))
-        # one draw may move an output by less than another: at least what is usual for the entry
+        # one draw may have less effect than another: use at least the typical effect on the entry
         return move_sizes(claim.motions[generator], np.maximum(noise, np.median(noise, axis=0)))
 
     @property
@@ -182,12 +183,12 @@ class Block:
             return plain
         epsilon = self.deployed_epsilon
         noise = self.noise(claim, generator, epsilon)
-        # One draw may happen to move an entry by a hundredth of what another does.
+        # The effects of two draws on an entry may differ by a factor of a hundred.
         unexplained = any((gap > MARGIN * (noise + epsilon * own)).any() for gap in gaps)
         if unexplained or (noise > 0.1 * VISIBLE * sizes).any():
             self._draw_again(epsilon)
             noise = self.noise(claim, generator, epsilon)
-        # beyond it, one draw says no more of how large another may be
+        # above it, one draw does not bound the effect of another
         return np.where(noise > VISIBLE * sizes, np.finfo(np.float64).max, MARGIN * (noise + epsilon * own))
 
     def _noise_of(self, epsilon: float) -> dict[str, Floats]:

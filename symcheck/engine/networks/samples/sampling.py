@@ -1,4 +1,4 @@
-"""Inputs for testing a network: several scales, edges, fixed points, observations, the worst from gradient ascent."""
+"""Inputs for testing a network: several scales, edges, fixed points and observations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.networks.subject.claims import InputClaim
 from symcheck.engine.networks.subject.domain import Domain
 
-# Longer orbits are given up: their mean would need as many applications of the generator.
+# Longer orbits are skipped: their mean would need one application of the generator per element.
 LONGEST_ORBIT = 64
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
@@ -24,8 +24,8 @@ class Family:
     Attributes:
         name: its description.
         inputs: shape (n, *shape), float64.
-        borrows: whether its outputs are scaled at least like those of ordinary inputs, which have the same size: at a
-            fixed point a signed output must vanish, so only rounding remains.
+        borrows: whether its outputs use at least the scale of ordinary inputs. At a fixed point an output that changes
+            sign must vanish, so only rounding remains.
     """
 
     name: str
@@ -55,7 +55,7 @@ def families(
     shape = claim.shape
     drawn: list[Family] = []
     if observations is not None and len(observations):
-        # At most half: generated inputs reach what a policy does not visit.
+        # At most half: generated inputs also cover regions that a policy does not visit.
         chosen = rng.permutation(len(observations))[: max(1, count // 2)]
         drawn.append(Family("observations", np.asarray(observations, dtype=np.float64)[np.sort(chosen)]))
         count = max(1, count - len(drawn[0].inputs))
@@ -135,7 +135,7 @@ def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -
 def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int, domain: Domain | None) -> Floats:
     """Means over the orbit of the first generator that acts non-trivially, if that orbit is short and linear."""
     start = rng.normal(size=(count, *claim.shape)) if domain is None else domain.draw(rng, count)
-    # the mean of whole numbers is none
+    # the mean of integers need not be an integer
     if domain is not None and domain.whole.any():
         return start[:0]
     if not claim.is_data:

@@ -1,4 +1,4 @@
-"""A search over many simple inputs for one that shows a fault known from the weights."""
+"""Searches many simple inputs for one that shows a fault known from the weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from symcheck.engine.networks.subject.subject import Subject
 MOST_INPUTS = 400_000
 PRODUCTS = 3_000_000_000
 """Multiplications that the search may cost on one side of the claim: about two seconds on one core."""
-# Inputs in one block, at most, and how many of the worst are kept of the first block that shows the fault.
+# Maximum number of inputs in a block, and number of worst inputs kept from the first block that shows the fault.
 BLOCK = 10_000
 KEPT = 64
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 
 Fails: TypeAlias = Callable[[Floats], npt.NDArray[np.bool_]]
-# Candidates of one pass: the largest, and the first.
+# Number of candidates per pass: the maximum, and that of the first pass.
 BATCH = 256
 SMALLEST_BATCH = 4
 # Rounds of zeroing: each removes something or makes the blocks smaller.
@@ -57,7 +57,7 @@ def _first_plain(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
     order = np.argsort(-np.abs(flat))[:BATCH]
     units = []
     for size in (1.0, 2.0, 10.0):
-        # At the largest entries: a fault of one weight often shows on one of them.
+        # Use the largest entries: a fault of one weight often shows on one of them.
         for place in order[: BATCH // 4]:
             for sign in (1.0, -1.0):
                 unit = np.zeros_like(flat)
@@ -106,7 +106,7 @@ def _snap_entries(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
         plain = [np.sign(value), 0.5 * np.sign(value), 2.0 * np.sign(value), np.round(value), np.round(value, 1)]
         candidates = []
         for number in plain:
-            # 0 is the business of zeroing.
+            # 0 is handled by the zeroing step.
             if number not in (0.0, value):
                 candidate = flat.copy()
                 candidate[place] = number

@@ -1,4 +1,4 @@
-"""Agents of other libraries as modules of one input: observations in, distribution parameters and values out.
+"""Adapters for agents of other libraries: modules that map observations to distribution parameters and values.
 
 Wrappers store the agent under an attribute whose name `Subject` omits, so layers keep their names. The attribute
 `roles` of a wrapper states how its outputs transform.
@@ -61,7 +61,7 @@ class PolicyParameters(nn.Module):
         """(logits or means, shape (n, actions); possibly log-deviations; values, shape (n, 1))."""
         policy: Any = self.structured_input
         features = policy.extract_features(observations)
-        # A features extractor of its own for actor and critic gives two sets of features.
+        # Separate feature extractors for actor and critic return two sets of features.
         if isinstance(features, tuple):
             extractor = policy.mlp_extractor
             pi, vf = extractor.forward_actor(features[0]), extractor.forward_critic(features[1])
@@ -83,16 +83,16 @@ def adapt_agent(net: nn.Module) -> nn.Module:
     Raises:
         TargetError: no forward, and no actor to call instead.
     """
-    agent = getattr(net, "_orig_mod", net)  # torch.compile compiles a forward; an agent's parts are called past it
+    agent = getattr(net, "_orig_mod", net)  # torch.compile compiles only forward; an agent's parts are called directly
     part = deterministic_part(agent) or computing_part(agent)
     if part is not None:
         return part
     if is_actor_critic_policy(agent):
         return PolicyParameters(agent)
-    # A DQN policy: its target network is no part of what is deployed.
+    # A DQN policy: its target network is not deployed.
     if isinstance(getattr(agent, "q_net", None), nn.Module) and hasattr(agent, "q_net_target"):
         return SeparateHeads(agent, "q_net", "")
-    # It has a forward of its own, which says what the network is.
+    # Its own forward defines the network.
     if _takes_an_input(agent):
         return net
     actor = _first(agent, ACTORS)
@@ -106,7 +106,7 @@ def adapt_agent(net: nn.Module) -> nn.Module:
 
 
 def _takes_an_input(agent: nn.Module) -> bool:
-    """Whether its forward is usable: some agents inherit none, or one without arguments that only raises."""
+    """Whether its forward is usable. Some agents have none, or inherit one without arguments that only raises."""
     if getattr(agent.forward, "__func__", None) is nn.Module.forward:
         return False
     try:
@@ -126,7 +126,7 @@ def _first(net: nn.Module, names: tuple[str, ...]) -> str:
 
 def _deviations(agent: Any, mean: torch.Tensor) -> tuple[torch.Tensor, ...]:
     parameter = next((getattr(agent, n) for n in DEVIATIONS if isinstance(getattr(agent, n, None), torch.Tensor)), None)
-    # A deviation of another size than the mean belongs to something else.
+    # A parameter whose size differs from that of the mean is not its deviation.
     if parameter is None or parameter.shape[-1] != mean.shape[-1]:
         return ()
     return (parameter.expand_as(mean),)

@@ -1,6 +1,6 @@
 """Functions of arrays as networks: modules of Equinox and Flax, bound `apply` functions, any function of one array.
 
-They cannot be followed, so samples decide: in float64 if the code supports it, otherwise as deployed.
+They cannot be captured, so samples decide: in float64 if the code supports it, otherwise as deployed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 _BATCHES = (5, 7)
-"""Two sizes of a batch: what keeps both as the first axis of its outputs takes batches."""
+"""Two batch sizes: a function takes batches if its outputs have these sizes as first axis."""
 
 
 class ArrayFunction(nn.Module):
@@ -52,17 +52,17 @@ class ArrayFunction(nn.Module):
     def _keeps_rows(self, x: Any) -> bool:
         try:
             leaves = _leaves(_as_tensors(self.function(x)))
-        except Exception:  # a function of one input refuses a batch in its own words
+        except Exception:  # a function of one input may reject a batch with any exception
             return False
         return bool(leaves) and all(leaf.dim() > 0 and len(leaf) == len(x) for leaf in leaves)
 
     def _one_by_one(self, x: Any) -> Any:
-        # Only a function that has loaded JAX can be one of its arrays.
+        # Only if JAX is loaded can a function take its arrays.
         jax = sys.modules.get("jax")
         if jax is not None and hasattr(jax, "vmap"):
             try:
                 return jax.vmap(self.function)(x)
-            except Exception:  # code that asks for values is run row by row
+            except Exception:  # code that reads concrete values is run row by row
                 pass
         return _stack_rows([self.function(row) for row in x])
 

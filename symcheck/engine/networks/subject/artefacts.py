@@ -17,12 +17,13 @@ from torch import nn
 from symcheck.statements.statement import Statement
 
 LEAST_CODE = -127
-"""The smallest 8-bit code that has a counterpart: -128, to which a weight of -max rounds where max rounds to 127,
-counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded alike."""
+"""The smallest 8-bit code with a counterpart of the opposite sign. A weight of -max rounds to -128 while max rounds to
+127, so -128 counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded
+alike."""
 
 
 class LinearReLU(nn.Linear):
-    """A linear layer and a ReLU, which quantisers fuse into one module."""
+    """A linear layer with a ReLU; quantisers fuse both into one module."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """max(0, W x + b)."""
@@ -30,7 +31,7 @@ class LinearReLU(nn.Linear):
 
 
 class ConvReLU2d(nn.Conv2d):
-    """A convolution and a ReLU, which quantisers fuse into one module."""
+    """A convolution with a ReLU; quantisers fuse both into one module."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """max(0, W * x + b)."""
@@ -87,7 +88,7 @@ def _dequantise_module(module: nn.Module) -> nn.Module | None:
         return None
     import torch.ao.nn.quantized as quantised
 
-    # Quantised modules keep the names of their floating-point counterparts, with ReLU where one was fused.
+    # Quantised modules have the names of their floating-point counterparts, with "ReLU" added if one was fused.
     kind = type(module).__name__
     if kind in ("Quantize", "DeQuantize"):
         return nn.Identity()
@@ -138,7 +139,7 @@ def dequantise(weight: torch.Tensor) -> torch.Tensor:
     if not weight.is_quantized:
         return weight.detach().double()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch deprecates its quantised tensors; networks still hold them
+        warnings.simplefilter("ignore", UserWarning)  # torch deprecates quantised tensors, but networks still use them
         codes = weight.int_repr().double()
         # One scale for each output channel; -1 puts it on the channels' axis.
         if weight.qscheme() in (torch.per_channel_affine, torch.per_channel_symmetric):
@@ -151,6 +152,6 @@ def dequantise(weight: torch.Tensor) -> torch.Tensor:
         else:
             scale, zero = torch.tensor(weight.q_scale()).double(), torch.tensor(weight.q_zero_point()).double()
     if weight.dtype == torch.qint8:
-        # Only codes around zero have a counterpart of the other sign.
+        # Only codes around zero have a counterpart of the opposite sign.
         codes = torch.where(zero == 0, codes.clamp(min=LEAST_CODE), codes)
     return (codes - zero) * scale

@@ -75,13 +75,13 @@ def move(motion: Motion, values: Array, inputs: Array) -> Array:
     if isinstance(motion, SignedPermutation):
         flat = values.reshape(len(values), -1)
         moved = np.empty_like(flat)
-        # Multiplying by signs only where there are any keeps whole numbers and booleans as they are.
+        # Multiply by signs only if there are any, so that integers and booleans keep their dtype.
         moved[:, motion.index] = flat if (motion.sign > 0).all() else flat * motion.sign.astype(flat.dtype)
         return moved.reshape(values.shape)
     if isinstance(motion, AffineMap):
         flat = values.reshape(len(values), -1).astype(np.float64)
         image = flat @ motion.matrix.T + motion.offset
-        # Rounded once, to the dtype that came in.
+        # Round once, to the dtype of the input.
         return image.astype(values.dtype).reshape(values.shape)
     return motion(values, inputs)
 
@@ -190,7 +190,7 @@ def as_affine(motion: Motion) -> AffineMap:
 
 def action_dim(symmetry: Symmetry) -> int | None:
     """Dimension of the action representation; None if the entries do not determine it."""
-    # Entries that are callables say nothing; several dimensions leave it open.
+    # Callables do not determine the dimension; several different dimensions leave it undetermined.
     dims = {
         entry.dim if isinstance(entry, AffineEntry) else entry.least
         for entry in symmetry.action
@@ -227,7 +227,7 @@ def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: A
     size = int(np.prod(shape))
     count = len(symmetry.group.generators)
     if role == "invariant":
-        # Every generator leaves an invariant output alone.
+        # Every generator acts trivially on an invariant output.
         return OutputClaim(path, role, size, (SignedPermutation.identity(size),) * count)
     if isinstance(role, str):
         if role not in ROLES:
@@ -246,7 +246,7 @@ def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: A
 def _given_motions(symmetry: Symmetry, path: str, shape: tuple[int, ...], written: Any) -> list[Motion]:
     count = len(symmetry.group.generators)
     if isinstance(written, Representation):
-        # One matrix for each generator, as if they had been written.
+        # One matrix per generator, as if the user had given them.
         written = [written.matrix(g) for g in symmetry.group.generators]
     if not isinstance(written, list | tuple) or len(written) != count:
         raise SpecError(
@@ -275,7 +275,7 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
     if isinstance(entry, ElementEntry) and entry.least <= size:
         return _affine_motion(entry.sized(size), shape, size, where, what)
     if isinstance(entry, ElementEntry):
-        return _affine_motion(entry.sized(entry.least), shape, size, where, what)  # which says the sizes
+        return _affine_motion(entry.sized(entry.least), shape, size, where, what)  # raises with the sizes
     if isinstance(entry, AffineEntry):
         return _affine_motion(entry, shape, size, where, what)
     if isinstance(entry, SpatialEntry):
@@ -291,7 +291,7 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
 
 
 def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where: str, what: str) -> Motion:
-    if len(shape) > 1 and entry.dim == shape[-1] != size:  # a sequence: alike at each of its times
+    if len(shape) > 1 and entry.dim == shape[-1] != size:  # a sequence: the same action at every time step
         step = _affine_motion(entry, shape[-1:], shape[-1], where, what)
         return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
@@ -311,7 +311,7 @@ def _spatial_motion(entry: SpatialEntry, shape: tuple[int, ...], where: str, wha
     if len(shape) < (3 if entry.channels_last else 2):
         raise SpecError(f"{entry.operator!r} acts on two axes of an image, but {what} has shape {shape}.", where=where)
     size = int(np.prod(shape))
-    # Moving the numbers of the places shows where each entry comes from; index is the inverse of that.
+    # Transforming the position numbers shows where each entry comes from; index is the inverse permutation.
     moved = entry.apply(np.arange(size).reshape(shape))
     if moved.shape != shape:
         raise SpecError(
@@ -344,7 +344,7 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
 
 
 def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
-    # Copied: a callable may write into what it is given.
+    # Copied: a callable may modify its argument.
     image = np.asarray(entry.function(row.copy()))
     if image.shape != row.shape:
         raise SpecError(
@@ -361,7 +361,7 @@ def _moved_output(entry: FunctionEntry, output: Floats, obs: Array) -> Floats:
     if images is None:
         return np.asarray(entry.function(output.copy(), obs.copy()), dtype=output.dtype)
     moved = np.empty_like(output)
-    # Probability of action a becomes that of its image.
+    # The probability of action a becomes the probability of its image.
     moved[images] = output
     return moved
 
@@ -369,9 +369,9 @@ def _moved_output(entry: FunctionEntry, output: Floats, obs: Array) -> Floats:
 def _discrete_images(entry: FunctionEntry, count: int, obs: Array) -> list[int] | None:
     try:
         images = [entry.function(np.int64(a), obs.copy()) for a in range(count)]
-    except Exception:  # it takes vectors, not numbers of actions; what it raises on those is reported from there
+    except Exception:  # it takes action vectors, not indices; errors on vectors are reported there
         return None
-    # One number for each action, and all of them different: the callable permutes discrete actions.
+    # One index per action, all different: the callable permutes discrete actions.
     if any(np.asarray(image).size != 1 for image in images):
         return None
     numbers = [float(np.asarray(image).reshape(-1)[0]) for image in images]

@@ -1,4 +1,4 @@
-"""Networks with parts under `torch.compile`: run compiled only in the deployed copy.
+"""Networks with parts under `torch.compile`, which run compiled only in the deployed copy.
 
 Compiled code cannot be observed function by function, and compiling it again for float64 would take long and show
 nothing about the weights. Therefore a run uses the network's own Python code everywhere except in its deployed copy.
@@ -25,7 +25,7 @@ def is_compiled(net: nn.Module) -> bool:
         >>> is_compiled(nn.Linear(2, 2))
         False
     """
-    if "torch._dynamo" not in sys.modules:  # nothing was compiled in this process
+    if "torch._dynamo" not in sys.modules:  # nothing has been compiled in this process
         return False
     # Script modules have no Python forward that could be compiled.
     own = (module for module in net.modules() if not isinstance(module, torch.jit.ScriptModule))
@@ -45,7 +45,7 @@ def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
 
 
 def foreign_backend(net: nn.Module) -> str:
-    """The name of a backend that is not torch's and runs a module of a network; "" if there is none."""
+    """The name of a backend other than torch's that runs a module of a network; "" if there is none."""
     if not is_compiled(net):
         return ""
     callbacks = [_callback_of(module) for module in net.modules()]
@@ -60,15 +60,15 @@ def _callback_of(module: nn.Module) -> Any:
 
 
 def name_of_backend(backend: Any) -> str:
-    """How a backend is called."""
+    """The name of a backend."""
     return str(getattr(backend, "__name__", type(backend).__name__))
 
 
 def backend_of(callback: Any) -> Any:
-    """The function that compiles graphs; None for torch's default compiler as it comes.
+    """The function that compiles graphs; None for torch's unmodified default compiler.
 
     Args:
-        callback: what `torch.compile` hands every function that it compiles to.
+        callback: the callback that `torch.compile` attaches to a compiled function.
     """
     from torch._dynamo.eval_frame import innermost_backend
 
@@ -79,7 +79,7 @@ def backend_of(callback: Any) -> Any:
 
 
 def is_torchs_backend(backend: Any) -> bool:
-    """Whether a backend is one of those in torch; its default may have passes of a user's own."""
+    """Whether a backend is part of torch; the default one may contain a user's own passes."""
     modules = [item for name, item in list(sys.modules.items()) if name.startswith("torch._dynamo.backends.")]
     return backend is None or any(backend is item for module in modules for item in vars(module).values())
 
@@ -104,7 +104,7 @@ def compiled_stance() -> Iterator[None]:
 
 @contextmanager
 def _stance(stance: str) -> Iterator[None]:
-    if "torch._dynamo" not in sys.modules:  # loading it takes seconds, and there is nothing to be said to it
+    if "torch._dynamo" not in sys.modules:  # if it is not loaded, nothing is compiled; loading it takes seconds
         yield
         return
     with torch.compiler.set_stance(stance):

@@ -1,7 +1,7 @@
-"""Deep copies of modules as they are, whatever their classes define for copying.
+"""Deep copies of modules, independent of how their classes define copying.
 
-A class may define how it is copied or pickled (`__deepcopy__`, `__getstate__`, `__reduce_ex__`). Such a copy lacks what
-the class leaves out, and may compute something else than the network. Verdicts are about the network as given.
+A class may define how it is copied or pickled (`__deepcopy__`, `__getstate__`, `__reduce_ex__`). Such a copy may lack
+attributes and compute a different function. Verdicts must concern the network as given.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _HOOKS = frozenset(["__deepcopy__", "__getstate__", "__setstate__", "__reduce__"
 def copied_as_they_are(net: nn.Module) -> Iterator[None]:
     """Inside this block, `copy.deepcopy` copies the modules of a network attribute by attribute.
 
-    This concerns classes in the user's own files that define how they are copied; those of packages are left alone.
-    So are helpers that are no modules: a sentinel, for instance, must stay the same object.
+    This applies to classes in the user's own files that define how they are copied. Classes of packages are unaffected.
+    So are objects that are not modules: a sentinel, for instance, must stay the same object.
 
     Args:
         net: the network that will be copied.
@@ -46,7 +46,7 @@ def _defines_copies(cls: type) -> bool:
 
 
 def _is_users(cls: type) -> bool:
-    """Whether a class is of the user's own files, not of Python, torch or another package."""
+    """Whether a class comes from the user's own files, not from Python, torch or another package."""
     package = cls.__module__.partition(".")[0]
     if package in sys.stdlib_module_names - {"__main__"} or package in ("torch", "symcheck"):
         return False
@@ -67,7 +67,7 @@ def _copy_attributes(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 
 def slots_of(cls: type) -> list[str]:
-    """The names of the slots of a class for attributes; bases not included.
+    """The names of the attribute slots of a class, without those of its bases.
 
     Args:
         cls: any class.

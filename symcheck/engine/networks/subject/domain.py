@@ -16,8 +16,9 @@ from symcheck.array_types import Array, Bools, Floats
 from symcheck.engine.networks.subject.claims import InputClaim
 
 UNBOUNDED = 1e6
-"""Bounds from this size on say that nothing is known, as the largest float32 does."""
-_AT_THE_EDGE = 1e-6  # of a coordinate's range: images of bounds that are float32 numbers
+"""Bounds of at least this magnitude count as unknown, like the largest float32."""
+# tolerance as a fraction of a coordinate's range: bounds are float32 numbers, and so their images are rounded
+_AT_THE_EDGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Domain:
     def corners(self, rng: np.random.Generator, count: int) -> Floats:
         """Inputs with every entry at a bound or halfway between, shape (count, *shape); near 0 if unbounded."""
         picks = rng.integers(0, 3, size=(count, *self.low.shape))
-        # Edges of an image are black, white and grey as a whole.
+        # The edge inputs of an image space are black, white and grey images.
         picks[: min(3, count)] = np.arange(3).reshape(-1, *[1] * self.low.ndim)[:count]
         low = np.where(np.isfinite(self.low), self.low, np.where(np.isfinite(self.high), self.high - 1.0, -1.0))
         high = np.where(np.isfinite(self.high), self.high, low + 2.0)
@@ -72,7 +73,7 @@ class Domain:
     def keeps(self, claim: InputClaim, x: Floats) -> Bools:
         """Whether each input has all its images inside, shape (n,)."""
         inside = self.contains(x)
-        if not len(x):  # a family of which nothing was drawn
+        if not len(x):  # an empty family
             return inside
         for generator in range(len(claim.motions)):
             inside &= self.contains(np.asarray(claim.apply(generator, x), dtype=np.float64))

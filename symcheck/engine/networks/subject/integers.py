@@ -1,6 +1,6 @@
-"""Networks of whole numbers: a Discrete observation as a one-hot vector, on which a permutation of values acts.
+"""Networks of integer observations: a Discrete value becomes a one-hot vector, on which a permutation of values acts.
 
-The network itself receives the numbers.
+The network itself receives the integers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from symcheck.engine.networks.subject.precision import copy_network
 
 
 class WholeNumbers(nn.Module):
-    """A network of whole numbers, as a network of vectors.
+    """A network of integer observations, as a network of vectors.
 
     Args:
         net: the network; it receives integers of shape (n,), or (n, k) for several numbers.
@@ -58,6 +58,6 @@ def _runs(net: nn.Module, inputs: torch.Tensor) -> bool:
     try:
         with torch.no_grad():
             net(inputs)
-    except Exception:  # whatever its code raises on inputs that it does not take
+    except Exception:  # its code may raise any exception on unsupported inputs
         return False
     return True

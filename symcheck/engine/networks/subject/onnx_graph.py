@@ -1,7 +1,7 @@
 """An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be followed.
 
 The supported nodes are those of common policies and value networks; any other kind is rejected by name. Exporters also
-write shape arithmetic as nodes: whole numbers stay NumPy arrays on the host (`onnx_shapes`) and are not followed.
+write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`) and are not followed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Export it again.",
         ) from error
-    # Refused before anything runs, with all kinds of nodes that are not read.
+    # Rejected before anything runs; the message lists all unsupported kinds of nodes.
     unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
@@ -63,7 +63,7 @@ def load_onnx(path: Path) -> nn.Module:
 
 
 class OnnxModule(nn.Module):
-    """The nodes of a graph in order; initialisers are buffers, whole numbers stay on the host.
+    """The nodes of a graph in order; initialisers are buffers, integers stay on the host.
 
     Args:
         graph: an `onnx.GraphProto`.
@@ -88,7 +88,7 @@ class OnnxModule(nn.Module):
         nodes: dict[str, nn.Module] = {}
         for i, node in enumerate(graph.node):
             attributes = {item.name: _attribute(item) for item in node.attribute}
-            # Weights of quantised nodes become numbers once, here.
+            # Weights of quantised nodes are dequantised once, here.
             if fold_constants(
                 node.op_type, list(node.input), node.output[0], attributes, self._stored_constant, self._float
             ):
@@ -103,7 +103,7 @@ class OnnxModule(nn.Module):
         self.nodes = nn.ModuleDict(nodes)
 
     def _constant(self, name: str, array: Any) -> None:
-        # Whole numbers are shapes and indices; they stay on the host, where nothing is traced.
+        # Integers are shapes and indices; they stay on the host, where nothing is traced.
         if np.asarray(array).dtype.kind in "iu":
             self.whole[name] = np.array(array)
             return
@@ -126,7 +126,7 @@ class OnnxModule(nn.Module):
         if self.runtime is not None:
             made = self.runtime(inputs)
             return made[0] if len(made) == 1 else made
-        # Everything by its name in the graph; node after node adds its results.
+        # Values by their names in the graph; each node adds its results.
         values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
         for node in (cast(OnnxNode, item) for item in self.nodes.values()):
@@ -192,7 +192,7 @@ def _pad_asymmetric(
         raise _not_read(f"auto_pad {a['auto_pad']}")
     low, alike = _symmetric(a.get("pads"), axes)
     if alike:
-        # torch pads both sides alike within the convolution; else an explicit pad comes first.
+        # torch's convolution pads both sides equally; for unequal padding, pad explicitly first.
         return x, low
     # `F.pad` lists the last axis first.
     flat = [n for i in reversed(range(axes)) for n in (a["pads"][i], a["pads"][axes + i])]
@@ -209,7 +209,7 @@ def _conv(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor |
 
 def _max_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
     kernel = a["kernel_shape"]
-    # Padding of a maximum must never win.
+    # The padding must never be the maximum.
     x, padding = _pad_asymmetric(a, x, len(kernel), float("-inf"))
     function = F.max_pool2d if len(kernel) == 2 else F.max_pool1d
     strides, dilations = a.get("strides", [1] * len(kernel)), a.get("dilations", [1] * len(kernel))
@@ -253,7 +253,7 @@ def _reduction(function: Operation) -> Operation:
 
 
 def _reshape(a: dict[str, Any], x: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
-    # 0 copies the size of the input's axis; -1 is torch's own.
+    # 0 copies the size of the input's axis; -1 has the same meaning as in torch.
     sizes = [x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape.tolist())]
     return x.reshape(sizes)
 
@@ -264,7 +264,7 @@ def _squeeze(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tens
 
 
 def _unsqueeze(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
-    # In increasing order each axis is already at its place.
+    # In increasing order, each axis is inserted at its final position.
     for axis in sorted(_axes_of(a, axes) or []):
         x = x.unsqueeze(axis)
     return x
@@ -356,4 +356,4 @@ OPERATIONS: dict[str, Operation] = {
     "Constant": _unary(lambda x: x),
     **QUANTISED,
 }
-"""Every kind of node that is read: attributes and operands to results. Casts count as the identity, as everywhere."""
+"""Every supported kind of node: maps attributes and operands to results. Casts count as the identity, as everywhere."""

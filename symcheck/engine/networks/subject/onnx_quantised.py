@@ -19,15 +19,15 @@ import torch.nn.functional as F  # noqa: N812
 from symcheck.array_types import Array
 
 LEAST_CODE = -127
-"""As in `artefacts`: -128 counts as -127, the smallest code that has a counterpart."""
+"""As in `artefacts`: -128 counts as -127, the smallest code with a counterpart of the opposite sign."""
 
 
 def numbers(codes: Array, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[np.float64]:
     """(code - zero) * scale, per tensor or along an axis.
 
     Args:
-        codes: whole numbers, any shape.
-        scale: a number, or one per entry of the axis.
+        codes: integers, any shape.
+        scale: one number, or one per entry of the axis.
         zero: likewise.
         axis: the axis of scales and zeros that are vectors.
 
@@ -49,7 +49,7 @@ def _along(item: Array, ndim: int, axis: int) -> Array:
     if item.size == 1:
         return item.reshape(())
     shape = [1] * ndim
-    # -1 along the axis, 1 elsewhere, so that it broadcasts.
+    # Shape -1 along the axis and 1 elsewhere, for broadcasting.
     shape[axis] = -1
     return item.reshape(shape)
 
@@ -75,7 +75,7 @@ def fold_constants(
     if kind == "DequantizeLinear":
         codes, scale = stored(inputs[0]), stored(inputs[1])
         if codes is None or scale is None or codes.dtype.kind not in "iu":
-            # Codes that are computed while the graph runs have no fixed numbers.
+            # Codes that are computed while the graph runs have no fixed values.
             return False
         zero = stored(inputs[2]) if len(inputs) > 2 else None
         store(output, numbers(codes, scale, 0 if zero is None else zero, attributes.get("axis", 1)))
@@ -94,7 +94,7 @@ def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) 
     """The identity; a ReLU (or its mirror image) if the codes start or end at zero."""
     if isinstance(zero, np.ndarray) and zero.size == 1 and zero.dtype.kind in "iu":
         limits = np.iinfo(zero.dtype)
-        # With the zero point at the smallest code, negative numbers have no code.
+        # If the zero point is the smallest code, negative numbers are not representable.
         if int(zero.item()) == limits.min:
             return torch.relu(x)
         if int(zero.item()) == limits.max:
@@ -123,4 +123,4 @@ QUANTISED: dict[str, Callable[..., Any]] = {
     "MatMulInteger": lambda a, x, w, *zeros: torch.matmul(x, w),
     "ConvInteger": _conv_integer,
 }
-"""Kinds of nodes: attributes and operands to results."""
+"""Supported kinds of nodes: map attributes and operands to results."""

@@ -20,9 +20,9 @@ DTYPES = {
     "tensor(int64)": torch.int64,
     "tensor(bool)": torch.bool,
 }
-"""What ONNX Runtime calls the dtypes of a graph's inputs."""
+"""ONNX Runtime's names for the dtypes of a graph's inputs."""
 SILENT = 4
-"""The severity from which ONNX Runtime writes to the terminal: what it raises is reported in one message."""
+"""The severity from which ONNX Runtime writes to the terminal: its exceptions are reported in one message instead."""
 
 
 class OnnxRuntime:

@@ -1,4 +1,4 @@
-"""Shape arithmetic in exported ONNX graphs: NumPy on the host, on whole numbers only.
+"""Shape arithmetic in exported ONNX graphs: NumPy on the host, on integers only.
 
 A `Reshape` to (batch, 64, 2) is exported as a dozen nodes that read the batch size and assemble the shape. None of them
 depends on the network's values, so none is followed.
@@ -15,7 +15,7 @@ from symcheck.array_types import Ints
 
 
 def on_host(kind: str, operands: Sequence[Any]) -> bool:
-    """Whether a node is shape arithmetic: it reads a shape, or all its inputs are whole numbers on the host.
+    """Whether a node is shape arithmetic: it reads a shape, or all its inputs are integers on the host.
 
     Example:
         >>> on_host("Add", [np.array([1]), np.array([2])]), on_host("Relu", [np.array([1])])
@@ -35,7 +35,7 @@ def _slice(a: dict[str, Any], x: Ints, starts: Ints, ends: Ints, axes: Any = Non
     chosen = range(len(starts)) if axes is None else axes.tolist()
     strides = [1] * len(starts) if steps is None else steps.tolist()
     for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
-        # The sliced axis to the front and back again.
+        # Move the sliced axis to the front and back.
         x = np.moveaxis(np.moveaxis(x, axis, 0)[start:end:step], 0, axis)
     return x
 
@@ -50,7 +50,7 @@ def _squeeze(a: dict[str, Any], x: Ints, axes: Any = None) -> Ints:
 
 
 def _divide(a: dict[str, Any], x: Ints, y: Ints) -> Ints:
-    return np.asarray(np.trunc(x / y), dtype=np.int64)  # ONNX divides whole numbers toward zero
+    return np.asarray(np.trunc(x / y), dtype=np.int64)  # ONNX truncates integer division toward zero
 
 
 HOST: dict[str, Callable[..., Any]] = {
@@ -69,4 +69,4 @@ HOST: dict[str, Callable[..., Any]] = {
     "Cast": lambda a, x: x,
     "Identity": lambda a, x: x,
 }
-"""Every kind of node that is evaluated on the host: attributes and operands to a NumPy array."""
+"""Every kind of node that is evaluated on the host: maps attributes and operands to a NumPy array."""

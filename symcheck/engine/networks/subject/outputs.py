@@ -31,7 +31,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         return {path: result}
     if result is None:
         return {}
-    # Before mappings: some distributions can be iterated over.
+    # Tested before mappings: some distributions are iterable.
     if isinstance(result, torch.distributions.Distribution):
         names = ", ".join(result.arg_constraints) or "logits"
         raise TargetError(

@@ -29,11 +29,11 @@ _RANDOM_NAMES = (
     "gumbel_softmax alpha_dropout feature_alpha_dropout empty empty_like new_empty empty_strided "
 )
 RANDOM = frozenset(_RANDOM_NAMES.split())
-"""Functions whose result no input determines."""
+"""Functions whose result is not determined by their inputs."""
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"))
-"""Functions that set entries to zero at random in training, and otherwise do nothing."""
+"""Functions that set random entries to zero in train mode and do nothing otherwise."""
 EXAMPLE = 11
-"""Samples in the batch with which a scripted network is converted: of one, the size would count as fixed."""
+"""Batch size with which a scripted network is converted: a batch of one would be treated as a fixed size."""
 CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
 
 
@@ -84,11 +84,11 @@ def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
         kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
         return to_float64(x) * kept.double()
     if name.endswith("_") and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
-        # In-place draws: drawn in float32 beside, then copied into the float64 tensor.
+        # In-place draws: drawn into a float32 tensor, then copied into the float64 tensor.
         drawn = func(args[0].float(), *args[1:], **kwargs)
         return args[0].copy_(drawn)
     previous = torch.get_default_dtype()
-    # Draws without an argument of their own dtype take the default.
+    # Without a dtype argument, draws use the default dtype.
     torch.set_default_dtype(torch.float32)
     try:
         return tree_map(to_float64, func(*tree_map(_to_float32, args), **tree_map(_to_float32, kwargs)))
@@ -145,11 +145,11 @@ class _CopyResultsDetached(TorchFunctionMode):
 
 
 def _deep_copy(net: nn.Module) -> nn.Module:
-    """A copy of all that the network holds; by the copying of its own classes where that cannot be had."""
+    """A copy of all attributes of the network; if that fails, a copy made by its classes' own methods."""
     try:
         with copied_as_they_are(net):
             return copy.deepcopy(net)
-    except Exception:  # handles, locks: what a class of its own leaves out of copies
+    except Exception:  # handles or locks, which its classes omit from copies
         return copy.deepcopy(net)
 
 
@@ -171,10 +171,10 @@ def copy_network(
         TargetError: the network cannot be copied.
     """
     try:
-        with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
+        with warnings.catch_warnings(), _CopyResultsDetached():  # torch's copying warns about its internals
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
-            # One argument a call: modules of torchrl take no more.
+            # One argument per call: modules of torchrl accept only one.
             copied = change(_deep_copy(net))
             placed = copied if _is_on(copied, device) else copied.to(device)
             return placed if dtype is None else placed.to(dtype)
@@ -198,7 +198,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
     """
     if not isinstance(net, torch.jit.ScriptModule):
         return net
-    # The converter logs what it tries.
+    # The converter logs its attempts.
     log = logging.getLogger("torch._export.non_strict_utils")
     was_disabled, log.disabled = log.disabled, True
     try:
@@ -209,7 +209,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
             example = torch.zeros(EXAMPLE, *shape, dtype=torch.float64)
             converted: nn.Module = TS2EPConverter(net, (example,)).convert().module()
             return converted
-    except Exception:  # the converter is no public part of torch; without it the network is tested
+    except Exception:  # the converter is not part of torch's public API; without it, the network is only tested
         return net
     finally:
         log.disabled = was_disabled

@@ -33,7 +33,7 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
     example = _example(net)
     size = _vector_length(symmetry)
     if size is not None:
-        # An example with as many entries may be an image.
+        # An example with the same number of entries may be an image.
         if example is not None and _count(example) == size:
             return example
         return (size,)

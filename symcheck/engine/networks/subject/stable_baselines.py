@@ -21,7 +21,8 @@ _ALGORITHMS = (
     (CONTRIB, ("TQC", "QRDQN", "MaskablePPO", "RecurrentPPO", "TRPO", "CrossQ", "ARS")),
 )
 STEPS = 3
-"""How often a recurrent policy sees an observation: the weights of its memory count from the second time on."""
+"""Number of times a recurrent policy sees an observation: its recurrent weights have an effect from the second step
+on."""
 
 
 class DeterministicActor(nn.Module):
@@ -40,7 +41,7 @@ class DeterministicActor(nn.Module):
         self.middle: torch.Tensor
         self.register_buffer("half_range", (high - low) / 2)
         self.register_buffer("middle", (high + low) / 2)
-        # Products with 1 and sums with 0 are left out: a proof has less to follow.
+        # Products with 1 and sums with 0 are omitted, which simplifies a proof.
         self._scales = bool(policy.squash_output) and not bool((self.half_range == 1).all())
         self._shifts = bool(policy.squash_output) and bool((self.middle != 0).any())
 
@@ -49,7 +50,7 @@ class DeterministicActor(nn.Module):
         policy: Any = self.structured_input
         actor = policy.actor
         features = actor.extract_features(observations, actor.features_extractor)
-        # Actors with a density take the hyperbolic tangent of its mean; of the others it is the last layer.
+        # Actors with a density apply tanh to its mean; other actors end with a tanh layer.
         actions = torch.tanh(actor.mu(actor.latent_pi(features))) if hasattr(actor, "latent_pi") else actor.mu(features)
         if self._scales:
             actions = actions * self.half_range
@@ -96,7 +97,7 @@ class RepeatedObservation(nn.Module):
         if policy.lstm_critic is not None:
             vf = _last_step(policy.lstm_critic, of_critic)
         else:
-            # Without an LSTM of its own the critic shares the actor's, or has a linear layer.
+            # Without its own LSTM, the critic shares the actor's LSTM, or has a linear layer.
             vf = pi if policy.shared_lstm else policy.critic(of_critic)
         extractor = policy.mlp_extractor
         return policy.action_net(extractor.forward_actor(pi)), policy.value_net(extractor.forward_critic(vf))
@@ -118,7 +119,7 @@ def deterministic_part(policy: Any) -> nn.Module | None:
     if hasattr(policy, "quantile_net") and hasattr(policy, "quantile_net_target"):
         return MeanQuantiles(policy)
     actor = getattr(policy, "actor", None)
-    # Target networks are no part of what is deployed; the flag tells a policy from an agent with the same names.
+    # Target networks are not deployed; the flag distinguishes a policy from an agent with the same attribute names.
     if isinstance(actor, nn.Module) and hasattr(actor, "mu") and hasattr(policy, "squash_output"):
         return DeterministicActor(policy)
     return None
@@ -145,13 +146,13 @@ def load_policy(path: Path, *, trust: bool) -> Any:
             where=str(path),
             remedy="Load it only if you trust its source: --trust.",
         )
-    # The file does not say which algorithm wrote it, only of which class the policy is.
+    # The file names the class of the policy, but not the algorithm that wrote it.
     for algorithm in _algorithms(path):
         try:
             return algorithm.load(path, device="cpu").policy
-        except SymcheckError:  # the policy's own message, such as a SPEC file that is not there
+        except SymcheckError:  # the policy's own error, for example a missing SPEC file
             raise
-        except Exception:  # written by another algorithm: the next one is tried
+        except Exception:  # written by another algorithm: try the next one
             continue
     names = [name for _, group in _ALGORITHMS for name in group]
     raise TargetError(
@@ -175,7 +176,7 @@ def _algorithms(path: Path) -> Iterator[Any]:
                     remedy="Install it: pip install sb3-contrib.",
                 ) from error
             continue
-        # Older versions lack some of them.
+        # Older versions lack some of these.
         yield from (getattr(module, name) for name in names if hasattr(module, name))
 
 

@@ -79,7 +79,7 @@ def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool
         return True
     try:
         net(dict(leaves))
-    except Exception:  # whatever its code raises on a dictionary; what it raises on the other is reported from there
+    except Exception:  # its code may raise any exception on a dictionary; errors on the other type are reported there
         return True
     return False
 
@@ -122,7 +122,7 @@ def claimed_shapes(net: nn.Module, symmetry: Symmetry) -> dict[Any, tuple[int, .
             FlatInput(copy_network(net, device=torch.device("cpu")).eval(), shapes)(
                 torch.zeros(2, sum(math.prod(shape) for shape in shapes.values()))
             )
-    except Exception:  # whatever its code raises on inputs that it does not take
+    except Exception:  # its code may raise any exception on unsupported inputs
         return None
     return shapes
 
@@ -146,7 +146,7 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
             )
         children = entry.children if isinstance(entry, TreeEntry) else {}
         unknown = [key for key in children if key not in shapes]
-        # Leaves that the mapping leaves out are not moved; names that are no leaves are mistakes.
+        # Leaves missing from the mapping are fixed; names that are not leaves are errors.
         if unknown:
             raise SpecError(f"names leaves {unknown} that do not exist: {list(shapes)}.", where=f"observation[{i}]")
         parts = [

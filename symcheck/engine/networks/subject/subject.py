@@ -38,11 +38,12 @@ from symcheck.errors import OptionError, TargetError
 from symcheck.statements.statement import state
 
 WRAPPED = "structured_input."
-"""What the wrappers of `structured` and `adapters` put before the names of the modules that they wrap."""
+"""The prefix that the wrappers of `structured` and `adapters` add to the names of wrapped modules."""
 COMPILED = "_orig_mod."
-"""What `torch.compile` puts before the names of the modules of a network."""
+"""The prefix that `torch.compile` adds to the names of a network's modules."""
 CHUNK = 2_000_000
-"""Input entries in one forward pass: keeps the intermediate values of an image network below a few hundred MB."""
+"""Maximum number of input entries in one forward pass: keeps the intermediate values of an image network below a few
+hundred MB."""
 
 
 class Subject:
@@ -59,7 +60,7 @@ class Subject:
     Attributes:
         training: whether it is judged in train mode, in which a batch of one input is run as two equal inputs, because
             batch statistics need at least two.
-        artefact: what runs it as deployed, if that is not floating-point torch; otherwise "".
+        artefact: the deployed runtime, if it is not floating-point torch; otherwise "".
         runtime_problem: why an ONNX file runs by its translation, or a compiled network without its compiler; otherwise
             None.
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
@@ -94,7 +95,8 @@ class Subject:
         cast = None if dtype is None else self.dtype
         self._compiled, self.backend = is_compiled(net), foreign_backend(net)
         self.deployed = compiled_alike(net, copy_network(net, device=self.device, dtype=cast).train(training))
-        if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
+        # the requested dtype or device differs from that of the file's own runtime
+        if dtype is not None or self.device.type != "cpu":
             without_runtime(self.deployed)
         self.artefact, self.runtime_problem = artefact_of(self.deployed), runtime_problem(self.deployed)
         if self._compiled:
@@ -103,14 +105,14 @@ class Subject:
         self.exact = self._float64_copy(net, training)
 
     def _run_compiled_if_possible(self) -> None:
-        """Run the deployed copy compiled if possible; otherwise its own Python code, with a note."""
-        # A batch of two: some layers refuse one sample in train mode.
+        """Run the deployed copy compiled if possible; otherwise run its Python code, with a note."""
+        # A batch of two: some layers reject a single sample in train mode.
         x = np.zeros((2, *self.shape))
         self._compiled = False
         try:
-            # Plain first: what fails without compiling is not the compiler's fault.
+            # Run it uncompiled first: an error there is not caused by the compiler.
             self._call_network(x, False)
-        except Exception:  # whatever its own code raises on this batch is shown where it is run for a purpose
+        except Exception:  # its own code may raise on this batch; the error is reported when it is run on inputs
             return
         self._compiled = True
         try:
@@ -145,7 +147,7 @@ class Subject:
             exact = _without_gradients(in_float64(getattr(net, "_orig_mod", net)).train(training))
             with torch.no_grad():
                 _in_float64(exact, torch.zeros(1 if self.one_by_one else 2, *self.shape, dtype=torch.float64))
-        except Exception:  # quantised layers, bits read as other numbers: what it is, the deployed copy may do as well
+        except Exception:  # for example quantised layers, or bits reinterpreted as other numbers: use the deployed copy
             self.coarse = True
             return self.deployed
         return exact
@@ -186,7 +188,7 @@ class Subject:
         Raises:
             TargetError: the network raises, returns no tensors, or does not preserve the batch axis.
         """
-        # Batch statistics of a single sample do not exist: it is run twice, and one row is kept.
+        # A single sample has no batch statistics: run it twice, and keep one row.
         if self.training and len(inputs) == 1:
             return {path: rows[:1] for path, rows in self.run(np.repeat(inputs, 2, axis=0), exact=exact).items()}
         # 16,384 samples at most, however small the inputs.
@@ -212,7 +214,7 @@ class Subject:
         """
         if self.coarse:
             return self.run(inputs, exact=True)
-        # The network as given has not been run by us; a new copy has no memory of earlier calls.
+        # The given network itself is never run, so a new copy has no memory of earlier calls.
         copy = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
         return self.run_by(copy.train(self.training), inputs)
 
@@ -269,14 +271,14 @@ class Subject:
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
         try:
             result = self._call_network(inputs, exact)
-        except TargetError:  # an ONNX graph that says itself what it cannot do
+        except TargetError:  # an ONNX graph reports what it does not support
             raise
         except Exception as error:
             shown, cause = self._one_refused(inputs, exact, error) if self._has_run else (inputs, error)
             raise self._raised_error(cause, shown) from cause
         self._has_run = True
         outputs = named_outputs(result)
-        # Integers and booleans are no outputs to compare; they are reported as not judged.
+        # Integer and boolean outputs are not compared; they are reported as not judged.
         floating = {path: tensor for path, tensor in outputs.items() if tensor.is_floating_point()}
         self.not_judged = {path: str(tensor.dtype) for path, tensor in outputs.items() if path not in floating}
         return floating
@@ -303,11 +305,11 @@ class Subject:
         """One input on which the network raises, found by bisection, and the error; all if only a batch raises."""
         shown = inputs
         while len(shown) > 1:
-            # Whichever half raises is searched further; where neither does, only the whole batch raises.
+            # Search the half that raises; if neither does, only the whole batch raises.
             for half in np.array_split(shown, 2):
                 try:
                     self._call_network(half, exact)
-                except Exception as further:  # whatever the network's own code raises
+                except Exception as further:  # the network's own code may raise any exception
                     shown, error = half, further
                     break
             else:

@@ -88,7 +88,7 @@ def _build_network(item: Any, name: str) -> nn.Module:
             f"the factory raised {described(error)}.",
             where=name,
             remedy=None
-            if isinstance(error, SymcheckError)  # it says itself what to do
+            if isinstance(error, SymcheckError)  # its own message contains the remedy
             else "It must work without arguments and return a torch.nn.Module.",
         ) from error
     if is_array_function(net):
@@ -104,7 +104,7 @@ def _build_network(item: Any, name: str) -> nn.Module:
 
 def _load_exported(path: Path) -> nn.Module:
     log = logging.getLogger("torch.export")
-    was_disabled, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
+    was_disabled, log.disabled = log.disabled, True  # suppress its traceback, which is reported here in one message
     try:
         program = torch.export.load(path)
         _refuse_fixed_batch(program, path)
@@ -125,7 +125,7 @@ def _refuse_fixed_batch(program: Any, path: Path) -> None:
     """Reject an export for a fixed batch size above 1; one for single inputs can be run repeatedly."""
     names = set(program.graph_signature.user_inputs)
     shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    # A size that may change is symbolic: no int, and without a hash.
+    # A dynamic size is symbolic: it is not an int and has no hash.
     sizes = {shape[0] if len(shape) and type(shape[0]) is int else None for shape in shapes}
     size = sizes.pop() if len(sizes) == 1 else None
     if size is not None and size > 1:
@@ -173,7 +173,7 @@ def load_file(path: Path, *, trust: bool) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
-        # torch's message for a global that it does not allow; other unpickling errors are damage.
+        # torch's message for a disallowed global; other unpickling errors mean a corrupt file.
         if "weights_only" in str(error).lower() or "Unsupported" in str(error) or "GLOBAL" in str(error):
             raise TargetError(
                 "loading it would run code, so it was not loaded.",

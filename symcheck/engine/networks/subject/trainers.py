@@ -1,4 +1,6 @@
-"""Agents of rsl_rl, skrl and rl_games as functions of observations; their forward takes dictionaries or draws actions.
+"""Agents of rsl_rl, skrl and rl_games as functions of observations.
+
+Their own forward takes dictionaries or samples actions.
 
 They are recognised by their attributes; their packages are not imported.
 """
@@ -31,7 +33,7 @@ class JoinedGroups(nn.Module):
         """The model's output, on observations of shape (n, size of all groups)."""
         model: Any = self.structured_input
         first, *others = model.obs_groups
-        # The model joins its groups, so that all entries may stand in the first one.
+        # The model concatenates its groups, so all entries can be passed in the first one.
         return model(as_tensordict({first: observations, **dict.fromkeys(others, observations[:, :0])}))
 
 
@@ -49,14 +51,14 @@ class ComputedModel(nn.Module):
         self._gaussian = bool(mixins & _GAUSSIAN)
         self._also_value = "DeterministicMixin" in mixins and bool(mixins & _POLICIES)
         deviations = ("action_scale",) if self._gaussian else ()
-        # A deterministic model may be either: its size says which.
+        # A deterministic model may be a policy or a value function; its size decides.
         policy = bool(mixins & _POLICIES)
         self.roles = ("action", *deviations, *(("invariant",) if self._also_value else ())) if policy else None
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Logits or means, log-deviations of a Gaussian model, and values if it has them."""
         model: Any = self.structured_input
-        # Older versions call observations states.
+        # Older versions call observations "states".
         inputs = {"observations": observations, "states": observations}
         mean, further = model.compute(inputs, "policy" if self.roles else "")
         deviations = (further["log_std"].expand_as(mean),) if self._gaussian else ()

@@ -1,4 +1,4 @@
-"""Data about places inside a network: signed permutations, records of layers, and where following ended."""
+"""Data on parts of a network: signed permutations, records of layers, and where following ended."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Judgement:
 
 @dataclass
 class LayerRecord:
-    """The certificate of one layer, or why there is none, as plain data.
+    """The certificate of one layer, or the reason why there is none, as plain data.
 
     Attributes:
         name: as in `named_modules()`, or the operation and its source line if no module is involved.
@@ -152,8 +152,8 @@ class LayerRecord:
         pattern: a known pattern in its differences if they failed; None otherwise.
         images: the permutation of its distinct units (or channels) for each generator, with which the certificate can
             be checked again without a search. Empty if none was found.
-        settled: whether some use of the layer's units made the record final; until then, the layer may wait for a use
-            that shows its action.
+        settled: whether a use of the layer's units made the record final. Until then, a later use may still show its
+            action.
     """
 
     name: str
@@ -204,7 +204,7 @@ class LayerRecord:
 
 @dataclass(eq=False)
 class Opaque:
-    """A value about which nothing is known.
+    """A value that cannot be followed.
 
     Attributes:
         reason: the operation that is not supported, and why.
@@ -242,6 +242,6 @@ def distinct_rows(rows: Floats) -> tuple[Floats, Ints]:
 def first_places(cls: Ints, count: int) -> Ints:
     """The first position of each of `count` classes; shape (count,)."""
     first = np.empty(count, dtype=np.int64)
-    # Assigned from the end, so that the first place of each class remains.
+    # Assign from the end, so that the first position of each class remains.
     first[cls[::-1]] = np.arange(len(cls))[::-1]
     return first
