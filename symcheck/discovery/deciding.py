@@ -239,7 +239,7 @@ class _Bench:
         if candidate in self.known:
             self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
         elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
-            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
+            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median of the states where they differ"
             self._set(candidate, "refused", candidate.refuted or why, "rewards or terminations differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
@@ -342,7 +342,10 @@ class _Bench:
         if not dropped and self.members:
             weakest = min(self.members, key=lambda member: self._evidence(member, verdicts))
             said = why_of(joint) if joint is not None else "it could not be verified as a whole"
-            why = f"alone it is not rejected, but {group.name}, which it generates with others, is not accepted: {said}"
+            why = (
+                f"verified alone, it is not rejected, but {group.name}, which it generates together with others, is "
+                f"not accepted: {said}"
+            )
             self._set(weakest, "undecided", why, "the group that contains it is not accepted", joint)
             dropped = [weakest]
         gone = {member.key for member in dropped}

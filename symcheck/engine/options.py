@@ -84,7 +84,7 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 f"expected a discount in [0, 1), got {self.discount!r}.",
                 where="--discount",
-                remedy="0.99 is the default; without discounting, errors add up without limit.",
+                remedy="0.99 is the default; without discounting, errors grow without limit.",
             )
         if self.accept_gap is not None and not (is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
             raise OptionError(

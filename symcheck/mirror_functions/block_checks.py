@@ -82,7 +82,7 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     differs = words(function, columns_where(~close(images[0], given)))
     if where_identity:
         raise RepresentationError(
-            f"the identity must come first: block {where_identity[0]} is the identity, block 0 changes {differs}.",
+            f"the identity must come first: block {where_identity[0]} is the identity, but block 0 changes {differs}.",
             where=WHERE,
             remedy="Put the batch itself first, then the images in the order of group.elements().",
         )

@@ -176,8 +176,8 @@ def derive(
     except RepresentationError as error:
         # The relations of the group fail if `order` applications do not give the identity.
         raise SpecError(
-            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it is not the "
-            f"identity ({error.problem})",
+            f"the images of the {isometry.name} are inconsistent: {isometry.order} applications are not the identity "
+            f"({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
         ) from error

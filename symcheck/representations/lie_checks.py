@@ -74,7 +74,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         raise RepresentationError(
             f"a rotation generator must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
             where=where,
-            remedy="Its matrix A must have purely imaginary eigenvalues, as [[0, -1], [1, 0]] has.",
+            remedy="Its matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
         )
     frequencies = np.abs(values.imag)
     broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]

@@ -226,7 +226,9 @@ def test_the_identity_in_another_block_is_named():
     def planted(env, obs, actions):
         return blocks(left_right, same)(obs), blocks(legs_left_right, same)(actions)
 
-    with pytest.raises(RepresentationError, match=r"identity must come first: block 1 is the identity, block 0 chang"):
+    with pytest.raises(
+        RepresentationError, match=r"identity must come first: block 1 is the identity, but block 0 chang"
+    ):
         made(planted, group=C2)
 
 

@@ -284,8 +284,8 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
         raise SpecError(
             f"a mapping of entries cannot act on {what}, one tensor of shape {shape}.",
             where=where,
-            remedy="If the network takes a dictionary or tuple, name an environment whose observations are like it "
-            "(--env ID) or give it an attribute example_input of one; else give the symmetry of the flat vector.",
+            remedy="If the network takes a dictionary or tuple, name an environment with such observations (--env ID), "
+            "or give the network an attribute example_input. Otherwise, give the symmetry of the flat vector.",
         )
     return _function_motion(entry, where)
 
