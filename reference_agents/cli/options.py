@@ -81,7 +81,7 @@ Engine = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="auto (the default), torch, or compiled: PPO on vectors by C code, three times as fast.",
+        help="auto (the default), torch, or compiled (PPO on vectors in C, three times as fast).",
         show_default=False,
         autocompletion=completion.engines,
     ),
