@@ -31,7 +31,7 @@ def command(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with each seed.")] = False,
     seeds: Annotated[int, typer.Option(help="Number of seeds that --check uses: 0, 1, ...")] = 3,
-    write: Annotated[Path | None, typer.Option(help="Write the atlas as a Markdown page to this file.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write the atlas to this file as a Markdown page.")] = None,
 ) -> None:
     """Print the recorded symmetries of known environments, or verify them again.
 

@@ -124,8 +124,8 @@ class _Search:
         if self.lab.was_cut_short:
             self.found.complete = False
             self.found.remarks.append(
-                f"the time budget ended the collection of states at {len(self.lab.states)}; coordinates that did not "
-                "vary in them were left fixed; allow more with --max-time"
+                f"the time budget ended the collection of states after {len(self.lab.states)}; coordinates that did "
+                "not vary in them were left fixed; allow more with --max-time"
             )
         points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
