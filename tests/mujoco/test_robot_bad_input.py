@@ -100,7 +100,7 @@ def test_turns_need_a_sensible_order_and_axis():
         turn(quadruped(), 1)
     with pytest.raises(SpecError, match="axis: expected an axis"):
         turn(quadruped(), 2, "w")
-    with pytest.raises(SpecError, match="no counterpart in the turn by 1/3 about z"):
+    with pytest.raises(SpecError, match="no counterpart in the rotation by 1/3 turn about z"):
         turn(quadruped(), 3)
 
 
