@@ -2,7 +2,7 @@
 
 The pieces, from the bottom up: `randomness` (one stream per run), `environments` (vectorised over runs), `networks`
 (parameters of all runs in one flat buffer), `learning` (returns, losses, optimiser), `evaluation`, `trainer` (the
-loop), `verification` (is the network still equivariant?), `record` (the files of a run), `cli`.
+loop), `verification` (of the claimed equivariance), `record` (the files of a run), `cli`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["TrainingResult", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the command line must answer without torch.
+    # Loaded on first use: the command line must start without torch.
     if name in __all__:
         from reference_agents import api
 

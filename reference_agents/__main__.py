@@ -1,4 +1,4 @@
-"""`python -m reference_agents`: the command line, for where the script is not on the path."""
+"""`python -m reference_agents`: the command line, if the script is not on the path."""
 
 from reference_agents.cli import main
 

@@ -158,7 +158,7 @@ def train(
         >>> result.returns.shape, result.verdicts()
         ((2, 2), [None, None])
 
-    Cost: all runs together take little longer than one, up to about 100 runs of a small network on one core.
+    Cost: up to about 100 runs of a small network on one core take little longer than a single run.
     """
     job = _job(env, symmetry, network, seeds, learning_rate, steps, preset, settings, max_episode_steps, device)
     job = replace(job, engine=choose_engine(engine, job.task, job.network, job.settings, device)[0])
@@ -221,9 +221,9 @@ def _job(
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """0, 1, ... of a number of seeds, or those of a list."""
+    """Seeds 0, 1, ... for a number of seeds, or the given list."""
     try:
-        # Integers of NumPy are integers too; fractions are none.
+        # NumPy integers are accepted; fractions are not.
         if isinstance(seeds, Sequence | np.ndarray):
             chosen = tuple(operator.index(seed) for seed in seeds)
         else:

@@ -34,12 +34,12 @@ def save_training(training: Training, folder: Path, *, preset_name: str, command
     Returns:
         The record as saved.
     """
-    # exist_ok: a resumed training finds the folder that it made before.
+    # exist_ok: in a resumed training the folder already exists.
     (folder / "weights").mkdir(exist_ok=True)
     runs = [_save_run(training, run, folder) for run in range(len(training.job.runs))]
     parameters = training.network.parameters
-    # Views have a first axis of runs: shape (runs, *shape of one parameter). Clones own their memory, so that each is
-    # saved once and not with the whole buffer.
+    # Views have a first axis of runs: shape (runs, *shape of one parameter). Clones own their memory, so that each one
+    # is saved without the whole buffer.
     stacked = {name: view.cpu().clone() for name, view in parameters.layout.views(parameters.values).items()}
     write_file(folder / PARAMETERS_FILE, _serialise(stacked))
     write_file(folder / "network.py", _loader_source(runs).encode())
@@ -66,7 +66,7 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
     stopped_at = training.stopped.get(run)
     module = export_module(job.task, job.network, training.network.parameters.of_run(run))
     weights = None
-    # A run that stopped has no trained network to save.
+    # A stopped run has no trained network to save.
     if stopped_at is None:
         weights = f"weights/{run_name(rate, seed)}.pt"
         write_file(folder / weights, _serialise(module.state_dict()))
@@ -76,9 +76,9 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
         weights=weights,
         stopped_at=stopped_at,
         steps_to_threshold=_steps_to(job.task.threshold, training.env_steps, returns),
-        # NaN marks a run that stopped, or one in which no episode has ended yet.
+        # NaN marks a stopped run, or one without a finished episode.
         final_return=float(returns[-1]) if len(returns) and np.isfinite(returns[-1]) else None,
-        # The initial parameters are verified too: a network that is equivariant only after training was not built so.
+        # Verify the initial parameters too: the network must be equivariant by construction, not only after training.
         before=verify(export_module(job.task, job.network, _initial(training, run)), job.network, job.task),
         after=DIVERGED if weights is None else verify(module, job.network, job.task),
     )
@@ -87,7 +87,7 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
 def _steps_to(threshold: float | None, env_steps: Sequence[int], returns: npt.NDArray[np.float64]) -> int | None:
     if threshold is None:
         return None
-    # NaN compares as False, so a run that stopped reaches no threshold.
+    # Comparisons with NaN are False, so a stopped run reaches no threshold.
     return next((steps for steps, return_ in zip(env_steps, returns, strict=True) if return_ >= threshold), None)
 
 
@@ -146,7 +146,7 @@ def describe_evaluation(job: Job) -> str:
 def _device_name(job: Job) -> str:
     if job.device == "cuda":
         return torch.cuda.get_device_name()
-    # The engine is part of what the bits depend on.
+    # Results depend on the engine, bit for bit.
     return f"cpu, one thread ({platform.machine()}{', compiled' if job.engine == 'compiled' else ''})"
 
 
@@ -174,7 +174,7 @@ def network():
 
 def _loader_source(runs: Sequence[RunRecord]) -> str:
     trained = [run for run in runs if run.weights is not None]
-    # Dots and minus signs of "lr0.001-seed0" cannot stand in a Python name.
+    # The dots and minus signs of "lr0.001-seed0" are not allowed in a Python name.
     names = [run_name(run.learning_rate, run.seed).translate(str.maketrans(".-", "__")) for run in trained]
     functions = [
         f"\n\ndef {name}():\n"

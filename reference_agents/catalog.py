@@ -69,7 +69,7 @@ class NetworkPlan:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
             0.5
         """
-        # Settings that a record lacks leave the network as it is.
+        # Settings that are missing in a record do not change the network.
         gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
         head, deviation = settings.get("policy_gain", 1.0), settings.get("initial_deviation", 1.0)
         return dataclasses.replace(
@@ -136,7 +136,7 @@ class Task:
 
     def channels_in(self, *, dense: bool) -> int:
         """Channels of an observation: one copy of its representation; for dense layers, all of its components."""
-        # An image has its channels in front; a vector is one channel of its whole representation.
+        # An image has its channels first; a vector is one channel of the whole representation.
         return self.observation_shape[0] if dense or len(self.observation_shape) == 3 else 1
 
 
@@ -144,8 +144,8 @@ def _plans(*plans: NetworkPlan) -> dict[str, NetworkPlan]:
     return {plan.name: plan for plan in plans}
 
 
-# Learning rates: the best of seven for each network as the paper states them (table of CartPole learning rates); the
-# wide and deep variants, for which it states none, take the rate of the network they vary.
+# Learning rates: for each network the best of seven as stated in the paper (table of CartPole learning rates). The wide
+# and deep variants, which the paper does not list, use the rate of the original network.
 _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("equivariant", "equivariant", (64, 64), 0.01, "two layers of 64 regular channels, C2-equivariant"),
     NetworkPlan("nullspace", "nullspace", (64, 64), 0.005, "the same sizes, weights orthogonal to every intertwiner"),
@@ -167,7 +167,7 @@ _CARTPOLE_NETWORKS = _plans(
 
 _WINDOWS = (Convolution(7, 2), Convolution(5, 1))
 
-# Learning rates: the best of six for each network as the paper states them (table of grid-world learning rates).
+# Learning rates: for each network the best of six as stated in the paper (table of grid-world learning rates).
 _GRID_NETWORKS = _plans(
     NetworkPlan("equivariant", "equivariant", (8, 16, 256), 0.001, "convolutions and layers of C4 channels", _WINDOWS),
     NetworkPlan("nullspace", "nullspace", (8, 16, 256), 0.003, "the same sizes, orthogonal to intertwiners", _WINDOWS),
@@ -193,11 +193,11 @@ _SCREEN_WINDOWS = (Convolution(8, 4), Convolution(5, 2))
 def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
     """The networks of Pong and Breakout.
 
-    Widths are the paper's: 16, 32, 512 of the plain network over the root of 2, rounded down. Learning rates too; where
-    it states none, a network takes the rate of the one it varies.
+    Widths and learning rates are those of the paper: widths 16, 32, 512 for the plain network, and these divided by
+    sqrt(2) and rounded down for the others. A network without a rate in the paper uses that of the original network.
     """
-    # Sizes of the equivariant networks are smaller by about sqrt(2), which makes the numbers of parameters alike: 11
-    # channels are 22 planes under C2.
+    # The equivariant networks are narrower by about sqrt(2), so that the numbers of parameters are similar: 11 channels
+    # are 22 planes under C2.
     rate, basis, plain = 0.0002, (11, 22, 362), (16, 32, 512)
 
     def paper_network(name: str, kind: str, summary: str) -> NetworkPlan:
@@ -234,7 +234,7 @@ def control_networks(rate: float, *, continuous: bool = False) -> dict[str, Netw
     return {
         name: dataclasses.replace(plan, learning_rate=rate)
         for name, plan in _CARTPOLE_NETWORKS.items()
-        # Averaging policies over views needs probabilities of the same actions; a Gaussian's mean has no such average.
+        # Averaging policies over views needs probabilities of the same actions; Gaussian means have no such average.
         if not (continuous and plan.views == "averaged")
     }
 
@@ -305,7 +305,7 @@ def find_task(name: str) -> Task:
     """Find the task of a given name.
 
     Raises:
-        OptionError: when there is none; suggests the nearest and lists the known ones.
+        OptionError: there is none; the message suggests the nearest name and lists the known ones.
 
     Example:
         >>> find_task("cartpole").environment
@@ -320,7 +320,7 @@ def find_network(task: Task, name: str) -> NetworkPlan:
     """Find the network of a given name for a task.
 
     Raises:
-        OptionError: when there is none; suggests the nearest and lists the known ones.
+        OptionError: there is none; the message suggests the nearest name and lists the known ones.
 
     Example:
         >>> find_network(find_task("cartpole"), "mlp").channels
@@ -328,7 +328,7 @@ def find_network(task: Task, name: str) -> NetworkPlan:
     """
     if name not in task.networks:
         raise OptionError(
-            # What a user's own environment is called inside says nothing to the user.
+            # The internal name of a user's environment is meaningless to the user.
             f"task {(task.environment if task.own else task.name)!r} has no network {name!r}.",
             where="--network",
             remedy=suggestion(name, task.networks),

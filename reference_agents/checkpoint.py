@@ -35,7 +35,7 @@ from symcheck.errors import OptionError, TargetError
 from symcheck.files import write_file
 
 SCHEMA = "reference-agents-job/3"
-# Seconds between two checkpoints of a part: a slow disk shall not slow the training.
+# Seconds between two checkpoints of a part, so that a slow disk does not slow the training.
 SECONDS = 10.0
 # The key of the digest in a checkpoint, and the file that is locked while a folder is in use.
 DIGEST, LOCK_FILE = "digest", ".lock"
@@ -63,7 +63,7 @@ class Started:
 
 def versions(*, games: bool = False) -> dict[str, str]:
     """The versions on which results depend; for games, also that of the emulator."""
-    # ale-py is asked for only where games are played; it need not be installed.
+    # ale-py is imported only for games; it need not be installed.
     packages = (*_PACKAGES, "ale-py") if games else _PACKAGES
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
 
@@ -75,7 +75,7 @@ def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
         >>> checkpoint_path(Path("run"), 0, 1).name, checkpoint_path(Path("run"), 0, 2).name
         ('checkpoint.pt', 'checkpoint-1.pt')
     """
-    # The first part is called checkpoint-1: people count from 1.
+    # The first part is checkpoint-1.
     return folder / ("checkpoint.pt" if parts == 1 else f"checkpoint-{part + 1}.pt")
 
 
@@ -116,8 +116,8 @@ def _head(job: Job) -> dict[str, Any]:
 
 
 def _source_digest(reference: str) -> str:
-    """Of the file that a network, an environment or a symmetry comes from; "" for one in a package."""
-    # Only files are read: a module of an installed package is taken as it is.
+    """The digest of the file from which a network, environment or symmetry comes; "" for one in a package."""
+    # Only files have a digest; a module of an installed package has none.
     path = source_file(reference)
     return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -146,7 +146,7 @@ def started_in(folder: Path) -> Started:
             where="--resume",
             remedy=_UNREADABLE,
         ) from error
-    # Versions are compared before anything is built: other versions may not even read the job.
+    # Compare versions before building anything: other versions may be unable to read the job.
     refuse_differences({"job": schema, **then}, {"job": SCHEMA, **versions(games="ale-py" in then)}, "versions")
     try:
         job = _job(document)
@@ -155,7 +155,7 @@ def started_in(folder: Path) -> Started:
         sources = {name: document.get(name, "") for name in _SOURCES}
     except (KeyError, TypeError, ValueError) as error:
         raise TargetError(f"{str(folder / JOB_FILE)!r} is damaged: {error}.", remedy="Train it again.") from error
-    # The digest of the file as it is now, against the one that was stored.
+    # Compare the current digest of the file with the stored one.
     refuse_differences(sources, _head(job), "files")
     return started
 
@@ -196,7 +196,7 @@ class Checkpointer:
 
     def offer(self, state: Callable[[], State]) -> None:
         """Write the result of `state` if the last checkpoint is old enough."""
-        # The first update is kept at once: whatever ends a training soon after leaves something to go on from.
+        # Save the first update immediately, so that a training that ends soon afterwards can be resumed.
         if not self._begun or time.monotonic() - self._last >= self._seconds:
             self.write(state)
 
@@ -206,13 +206,13 @@ class Checkpointer:
         content = serialise(state())
         try:
             write_file(self._path, content)
-            # A later failure is told again once writing has worked in between.
+            # After a successful write, a later failure is reported again.
             self._told = False
         except OSError as error:
             if not self._told:
                 self._tell(f"no checkpoint could be written ({error}); the last one is kept and training continues")
             self._told = True
-        # Also after a failure, so that a full disk is tried once an interval and not after every update.
+        # Also after a failure, so that a full disk is retried once per interval and not after every update.
         self._last = time.monotonic()
 
 
@@ -249,7 +249,7 @@ def state_digest(value: Any) -> str:
 
 
 def _add_to_digest(sums: Any, value: Any) -> None:
-    # The type and the length in front: no two values have the same bytes.
+    # Prefix type and length, so that different values have different bytes.
     if isinstance(value, torch.Tensor):
         sums.update(f"tensor {value.dtype} {tuple(value.shape)};".encode())
         sums.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
@@ -289,7 +289,7 @@ def read_state(path: Path) -> State | None:
 
 
 def _first_sentence(error: Exception) -> str:
-    # torch explains at length what it could not read; its class says enough.
+    # torch's message is long; the class of the exception suffices.
     return str(error) if type(error) is ValueError else type(error).__name__
 
 
@@ -307,7 +307,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         return
     try:
         file = (folder / LOCK_FILE).open("w")
-    except OSError:  # what is written next says what is wrong with the folder
+    except OSError:  # the next write will report what is wrong with the folder
         yield
         return
     with file:
@@ -331,14 +331,14 @@ def remove_checkpoints(folder: Path, parts: int) -> None:
 
 
 def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
-    """Refuse to resume a training with different options.
+    """Reject different options when a training is resumed.
 
     Args:
         started: the training that was stopped.
         asked: the options given in addition to `--resume`, by name; None for options that were not given.
 
     Raises:
-        OptionError: naming everything that differs.
+        OptionError: the message names everything that differs.
     """
     job = started.job
     stored = {
@@ -352,16 +352,16 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
         "engine": job.engine,
         **asdict(job.settings),
     }
-    # Options that were not typed are the training's own.
+    # Options that were not given keep the values of the training.
     given = {name: value for name, value in asked.items() if value is not None}
     refuse_differences({name: stored[name] for name in given}, given, "options")
 
 
 def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: str) -> None:
-    """Refuse to resume if any stored value has changed.
+    """Refuse to resume if a stored value has changed.
 
     Raises:
-        OptionError: naming everything that differs.
+        OptionError: the message names everything that differs.
     """
     different = [
         f"{name} was {stored.get(name)}, is {now.get(name)}" for name in stored if stored[name] != now.get(name)

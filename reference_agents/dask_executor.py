@@ -1,4 +1,4 @@
-"""Distributes one training over the workers of a Dask cluster; if a worker dies, only one time slice is lost.
+"""Distributes one training over the workers of a Dask cluster; the loss of a worker costs one time slice.
 
 Dask runs slices of the parts of a job on any free worker, and repeats the slices of a lost worker. A slice continues
 from the state of the previous slice. That state is returned after every slice and is the part's checkpoint, so the loss
@@ -22,7 +22,7 @@ from symcheck.errors import MissingExtraError, OptionError
 
 # Seconds to wait for a scheduler to answer.
 CONNECT_SECONDS = 10
-# Seconds of a slice: what a worker that dies may cost.
+# Seconds of a slice: the work that is lost if a worker dies.
 SLICE_SECONDS = 30.0
 WHERE = "--executor dask"
 
@@ -45,14 +45,14 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
     started, latest = time.monotonic(), list[Callable[[], State]]()
 
     def offer(state: Callable[[], State]) -> None:
-        # Only the latest is kept; it is called once, at the end of the slice.
+        # Keep only the latest function; it is called once, at the end of the slice.
         latest[:] = [state]
         if time.monotonic() - started >= seconds:
             raise _Pause
 
     with contextlib.suppress(_Pause):
         train(part, on_checkpoint=offer, resume_from=None if content is None else deserialise(content))
-    # The part was finished before: nothing was offered.
+    # The part was already finished: no state was offered.
     if not latest and content is not None:
         return content
     return serialise(latest[0]())
@@ -62,11 +62,11 @@ def cluster_threads(scheduler: str) -> int:
     """The number of threads of a cluster, at least 1.
 
     Raises:
-        MissingExtraError: without the extra `distributed`.
-        OptionError: where the scheduler cannot be reached.
+        MissingExtraError: the extra `distributed` is not installed.
+        OptionError: the scheduler cannot be reached.
     """
     with _client(scheduler, 1) as client:
-        # A cluster whose workers are still starting shows none.
+        # A cluster whose workers are still starting reports no threads.
         return max(1, sum(int(threads) for threads in client.nthreads().values()))
 
 
@@ -95,11 +95,11 @@ def train_on_dask(
         The same as `train`. After an interrupt (Ctrl-C), the results returned so far.
 
     Raises:
-        MissingExtraError: without the extra `distributed`.
+        MissingExtraError: the extra `distributed` is not installed.
         OptionError: the scheduler cannot be reached, or a part's workers die repeatedly.
         TargetError: a checkpoint cannot be read.
     """
-    # None for a part that begins at its beginning.
+    # None for a part that starts from the beginning.
     states = [read_state(file) for file in checkpoints] or [None] * len(parts)
     board = _Board(job, parts, states, checkpoints, on_progress or (lambda progress: None))
     interrupted = False
@@ -112,7 +112,7 @@ def train_on_dask(
 
 
 class _Board:
-    """Where every part is, here and on disk."""
+    """The progress of every part, in memory and on disk."""
 
     def __init__(
         self,
@@ -128,11 +128,11 @@ class _Board:
         self._states = list(states)
         for part, state in enumerate(self._states):
             if state is not None:
-                # Curves of earlier sessions are shown from the first point on.
+                # Curves from earlier sessions are reported from the first point on.
                 self._note(part, state, seen=0)
 
     def content(self, part: int) -> bytes | None:
-        """What a part continues from."""
+        """The state from which a part continues."""
         state = self._states[part]
         return None if state is None else serialise(state)
 
@@ -142,12 +142,12 @@ class _Board:
         return state is None or state["updates"] < self._job.settings.updates
 
     def take(self, part: int, reached: bytes) -> None:
-        """Keep what a slice came back with."""
+        """Store the result of a slice."""
         state, before = deserialise(reached), self._states[part]
         self._states[part] = state
         if self._writers:
             self._writers[part].write(lambda: state)
-        # Only points that this slice added are reported.
+        # Report only the points that this slice added.
         self._note(part, state, seen=0 if before is None else len(before["env_steps"]))
         for progress in self._gathered.news():
             self._tell(progress)
@@ -160,7 +160,7 @@ class _Board:
             self._gathered.add(part, Progress(done, total, returns.numpy(), at))
 
     def training(self, *, interrupted: bool) -> Training:
-        """All parts as they are; those of which nothing came back begin at their beginning."""
+        """The current results of all parts; parts without a returned state start from the beginning."""
         results = [_result(part, state) for part, state in zip(self.parts, self._states, strict=True)]
         training = merge(self._job, self.parts, results)
         training.interrupted = interrupted
@@ -168,12 +168,12 @@ class _Board:
 
 
 def _result(part: Job, state: State | None) -> ShardResult:
-    """What a state says, in the form of a finished part."""
+    """A state in the form of a finished part."""
 
     def stop(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    # A training that is stopped at its first progress returns what its state says.
+    # A training that is stopped at its first progress report returns the content of its state.
     return plain(train(part, on_progress=stop, resume_from=state))
 
 
@@ -199,13 +199,13 @@ def _run(client: Any, board: _Board, seconds: float) -> None:
                 where=WHERE,
                 remedy="Look at the workers' logs (memory is the usual cause), then continue with --resume.",
             ) from error
-        # The next slice starts from what this one came back with, on whichever worker is free.
+        # The next slice continues from the returned state, on any free worker.
         if board.is_unfinished(part):
             waiting.add(submit(part))
 
 
 def _import_distributed() -> Any:
-    """The package `distributed`, which has no types."""
+    """The package `distributed`, which has no type annotations."""
     try:
         return importlib.import_module("distributed")
     except ImportError as error:
@@ -215,7 +215,7 @@ def _import_distributed() -> Any:
 @contextlib.contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
     distributed = _import_distributed()
-    # States travel with the tasks, so that Dask can run a slice again wherever its worker died.
+    # States are sent with the tasks, so that Dask can repeat a slice whose worker died.
     with importlib.import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         if scheduler is None:
             with (

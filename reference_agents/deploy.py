@@ -4,8 +4,8 @@
     .onnx   the same as an ONNX model: input `observation`, outputs `policy` and `value` (extra `onnx`)
     .pt     a plain state_dict, for a module of your own with the same layers
 
-Before a file is moved into place, its outputs are compared with those of the network on random observations, so a
-failed export is detected here and not on a robot.
+Before a file is moved into place, its outputs are compared with those of the network on random observations, so that a
+failed export is detected before deployment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from symcheck.errors import MissingExtraError, OptionError, TargetError
 
 # Observations on which the written file is compared with the network.
 SAMPLES = 64
-# Between two runtimes sums of float32 are taken in other orders: a few hundred terms of order one.
+# Runtimes sum in float32 in different orders; this allows a few hundred terms of order one.
 TOLERANCE = 1e-4
 Outputs = tuple[np.ndarray, np.ndarray]
 
@@ -97,7 +97,7 @@ def _program(network: torch.nn.Module, shape: tuple[int, ...]) -> torch.export.E
 def _torch_export(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]:
     buffer = io.BytesIO()
     torch.export.save(_program(network, shape), buffer)
-    # Read back from the bytes that will be written, so that the comparison is about the file.
+    # Load the bytes that will be written, so that the comparison covers the file.
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
 
@@ -125,7 +125,7 @@ def _onnx(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]
             output_names=["policy", "value"],
             dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
             dynamo=True,
-            # The weights inside: one file is what is asked for.
+            # Embed the weights, because one file is requested.
             external_data=False,
             verbose=False,
         )
@@ -141,7 +141,7 @@ def _onnx(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's own remarks, some of which come as log records."""
+    """Suppress the exporter's messages, some of which are log records."""
     logging.disable(logging.WARNING)
     with (
         contextlib.ExitStack() as stack,

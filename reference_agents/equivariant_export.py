@@ -65,13 +65,13 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
     for layer in plan.trunk:
         if isinstance(layer, FlattenPlan):
             modules.append(FlattenPixels())
-            # After flattening, the representation acts on channels and on positions at once.
+            # After flattening, the representation acts on channels and positions together.
             height, width = image_size(task, network)
             rho = grids.with_grid(hidden, height, width, spatial or ())
         elif isinstance(layer, PoolPlan):
             modules.append(GlobalMaxPool(hidden) if isinstance(layer, GlobalMaxPoolPlan) else GlobalAveragePool(hidden))
         else:
-            # Only the first layer sees the input, so its scale goes into those weights.
+            # Only the first layer reads the input, so the input scale is folded into its weights.
             scale = plan.input_scale if layer is plan.trunk[0] else 1.0
             modules += [_hidden_layer(layer, rho, hidden, spatial, parameters, scale), torch.nn.ReLU()]
             rho = hidden
@@ -84,14 +84,14 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
 
 
 def _mask(head: EquivariantSequential, masked: tuple[int, ...]) -> None:
-    """Make masked logits constant: no part of the basis in their rows, and one number for their bias."""
+    """Make masked logits constant: remove the basis from their rows, and set their bias to a constant."""
     layer = next(module for module in head.modules() if isinstance(module, BasisLinear))
     if not masked or layer.bias_basis is None or layer.bias_coefficients is None:
         return
     rows = list(masked)
     with torch.no_grad():
         weight, bias = layer.basis.matrices(), layer.bias_basis.matrices()
-        # Basis elements that reach into a masked row are those with an entry there.
+        # Remove the basis elements that have an entry in a masked row.
         layer.coefficients[..., torch.as_tensor(weight[:, rows].any(axis=(1, 2)))] = 0.0
         layer.bias_coefficients[..., torch.as_tensor(bias[:, rows].any(axis=(1, 2)))] = MASKED_LOGIT
 
@@ -128,7 +128,7 @@ def _linear(
     scale: float = 1.0,
 ) -> BasisLinear:
     layer = BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out)
-    # Spatial positions (pixels > 1) come flattened in another order than the trained layer's.
+    # Spatial positions (pixels > 1) are flattened in a different order than in the trained layer.
     return (
         _fill_coefficients(layer, plan, parameters, scale)
         if plan.pixels == 1
@@ -137,7 +137,10 @@ def _linear(
 
 
 def _project_weight(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> BasisLinear:
-    """The layer on a flattened image, whose positions come in another order here: found from the weight itself."""
+    """The layer on a flattened image, whose positions are in a different order.
+
+    Its coefficients are computed from the weight.
+    """
     dense = plain_weight(plan, parameters)
     basis = torch.as_tensor(layer.basis.matrices(), dtype=torch.float32)
     weight = dense.reshape(plan.channels_out, basis.shape[1], plan.channels_in, basis.shape[2])
@@ -150,7 +153,7 @@ def _project_weight(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[st
 
 
 def _fill_coefficients(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float) -> Layer:
-    """The layer with one run's coefficients, (rank, in, out) of unit matrices, as (out, in, rank) of its own.
+    """The layer with one run's coefficients, (rank, in, out) for unit matrices, as (out, in, rank) for its own basis.
 
     The scale of the network's input goes into the weight of its first layer.
     """
@@ -169,5 +172,5 @@ def _fill_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, tor
 
 
 def _norms(squared: npt.NDArray[np.float64]) -> torch.Tensor:
-    # Parameters are coefficients of unit matrices, the layer's are of its basis as it is: norms convert them.
+    # Parameters are coefficients of unit matrices; divide by the norms to get those of the layer's basis.
     return torch.as_tensor(np.sqrt(squared), dtype=torch.float32)

@@ -25,7 +25,7 @@ class Policy(Protocol):
     """Maps observations (runs, environments, ...) to outputs (runs, environments, numbers)."""
 
     def __call__(self, observations: Array, running: Bools | None = None, /) -> torch.Tensor:
-        """The numbers; only those of environments that are running, (runs, environments), are read where given."""
+        """The outputs; if `running` (runs, environments) is given, only those of running environments are read."""
 
 
 MakeEnvironment = Callable[..., VectorEnvironment]
@@ -59,7 +59,8 @@ def play(
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
     for step in _steps(policy, distribution, make_environment, seeds, episodes, index, greedy=greedy, running=running):
-        # An environment restarts at its end; only its first episode counts, so that short episodes are not preferred.
+        # An environment restarts when its episode ends; only the first episode counts, so that short episodes are not
+        # favoured.
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
         if not running.any():
@@ -103,7 +104,7 @@ def play_window(
         total += np.where(ended, running, 0.0).sum(1)
         count += ended.sum(1)
         running[ended] = 0.0
-    # Where no episode finished, the returns so far are all there is.
+    # If no episode finished, use the returns so far.
     return np.where(count > 0, total / np.maximum(count, 1), running.mean(1))
 
 
@@ -118,12 +119,15 @@ def _steps(
     greedy: bool,
     running: Bools | None = None,
 ) -> Iterator[Step]:
-    """Step after step of fresh environments, without end; of those alone that are `running`, which the caller keeps."""
-    # `index` numbers the evaluation: each has start states and actions of its own.
+    """An endless iterator over steps of new environments.
+
+    Only `running` ones, which the caller updates, are stepped.
+    """
+    # `index` is the number of the evaluation: each one has its own start states and actions.
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
     observation = environment.reset()
-    # A simulator steps one environment after the other: those that have finished cost nothing more.
+    # Simulators step environments one by one: finished ones must not cost further time.
     pauses = isinstance(environment, GymnasiumVector)
     while True:
         numbers, uniforms = policy(observation, running), streams.next()

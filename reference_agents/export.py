@@ -50,7 +50,7 @@ class PolicyValueNetwork(torch.nn.Module):
         self.trunk = torch.nn.Sequential(*layers)
         self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
         if plan.deviation_basis is not None:
-            # A buffer: part of the state_dict and of an exported file, and no parameter to train further.
+            # A buffer: part of the state_dict and of an exported file, but not a trainable parameter.
             self.register_buffer("log_deviation", torch.zeros(plan.policy.outputs))
         self.value = torch.nn.Linear(plan.value.inputs, plan.value.outputs)
 
@@ -81,7 +81,7 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     plain = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d)]
     # Trunk, policy, value: the order in which the stacked network has its parameters.
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
-        # The input's scale goes into the first layer: the exported network takes observations as they are.
+        # Fold the input scale into the first layer: the exported network takes raw observations.
         weight = plain_weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
         bias = _bias(layer.linear, parameters)
         if layer is plan.policy and plan.masked:
@@ -117,7 +117,7 @@ class ViewingNetwork(torch.nn.Module):
         return self._combine_all_views(observation)[0]
 
     def _combine_all_views(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # L_g x for every g; each goes through the one network.
+        # L_g x for every g, all evaluated by the same network.
         views = [self.views.observation(observation, element) for element in range(self.views.order)]
         # All elements in one batch behind an axis of one run, as `Views.back` expects it.
         numbers = torch.cat([self.network.numbers(view) for view in views]).unsqueeze(0)
@@ -143,7 +143,7 @@ def empty_module(task: Task, network: NetworkPlan) -> TrainedNetwork:
 
 
 def _viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> PolicyValueNetwork | ViewingNetwork:
-    """The module itself, or its average over all transformed inputs where the network's description says so."""
+    """The module itself, or its average over all transformed inputs if the network's description requires it."""
     if network.views in ("symmetrized", "averaged"):
         return ViewingNetwork(module, Views(task), cast(Combine, network.views), task.actions)
     return module
@@ -177,7 +177,7 @@ def _pool_modules(plan: PoolPlan) -> list[torch.nn.Module]:
 
 
 def _pixels_last(weight: torch.Tensor, pixels: int) -> torch.Tensor:
-    """Components that are ordered position by position, in the order of a flattened image: the position last."""
+    """Reorder components from position-major to the order of a flattened image, with the position last."""
     if pixels == 1:
         return weight
     # (..., pixels * components) to (..., components, pixels).
@@ -188,7 +188,7 @@ def _mask_actions(
     weight: torch.Tensor, bias: torch.Tensor, masked: tuple[int, ...]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The policy head whose masked logits do not depend on the observation."""
-    # Cloned: the parameters themselves stay as they were trained.
+    # Clone, so that the trained parameters do not change.
     weight, bias = weight.reshape(len(bias), -1).clone(), bias.clone()
     weight[list(masked)] = 0.0
     bias[list(masked)] = MASKED_LOGIT

@@ -19,15 +19,15 @@ from symcheck.errors import MissingExtraError, OptionError, TargetError
 
 SUFFIXES = (".gif", ".mp4")
 Act = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], Any]
-"""One observation and uniform numbers to one action."""
+"""Maps one observation and uniform numbers to one action."""
 
 
 def check_film(target: Path) -> None:
-    """Refuse a video file that cannot be written, before an episode is played.
+    """Reject a video file that cannot be written, before an episode is played.
 
     Raises:
         OptionError: a suffix other than .gif or .mp4, or a folder that does not exist.
-        MissingExtraError: without the extra `video`.
+        MissingExtraError: the extra `video` is not installed.
     """
     if target.suffix not in SUFFIXES:
         raise OptionError(
@@ -75,7 +75,7 @@ def film(
     environment = _rendering(encoded, arguments or {})
     try:
         streams = UniformStreams([seed], Purpose.EVALUATION_ACTIONS, noise_shape)
-        # The start state and the noise have streams of their own, as in evaluations.
+        # The start state and the noise have separate streams, as in evaluations.
         start = int(generator(seed, Purpose.EVALUATION_ENVIRONMENT).integers(2**31))
         observation, _ = environment.reset(seed=start)
         # The first frame shows the start state, so frames are one more than steps.
@@ -92,7 +92,7 @@ def film(
 
 
 def _rendering(encoded: EncodedEnvironment, arguments: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    # Pictures are drawn in memory: SDL must not look for a screen.
+    # Frames are rendered in memory: SDL must not open a display.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
         return encoded.remake({"render_mode": "rgb_array", **arguments})
@@ -116,16 +116,16 @@ def _frame(environment: gym.Env[Any, Any]) -> Bytes:
     array: Bytes = np.asarray(frame, dtype=np.uint8)
     if array.ndim != 3 or array.shape[2] != 3:
         raise TargetError(f"expected frames of shape (height, width, 3), got {array.shape}.", where="--video")
-    return array[: array.shape[0] // 2 * 2, : array.shape[1] // 2 * 2]  # the MP4 codec wants even sizes
+    return array[: array.shape[0] // 2 * 2, : array.shape[1] // 2 * 2]  # the MP4 codec requires even sizes
 
 
 def _write(frames: list[Bytes], target: Path, fps: float) -> None:
     imageio: Any = importlib.import_module("imageio.v2")
-    # Written beside and renamed: an interrupted encoder leaves no half file under the target's name.
+    # Write to a temporary file and rename it, so that an interrupted encoder leaves no partial file.
     beside = target.with_name(f".{target.stem}-unfinished{target.suffix}")
     try:
         if target.suffix == ".gif":
-            # GIF counts hundredths of a second, and viewers slow down below two of them.
+            # GIF frame times are multiples of 0.01 s, and viewers slow down below 0.02 s.
             stride = max(1, round(fps / 50.0))
             imageio.mimwrite(beside, frames[::stride], duration=1000.0 * stride / fps, loop=0)
         else:
@@ -136,5 +136,5 @@ def _write(frames: list[Bytes], target: Path, fps: float) -> None:
             f"expected a file that can be written, got {str(target)!r} ({error}).", where="--video"
         ) from error
     finally:
-        # After a rename there is nothing left to remove.
+        # After the rename, the temporary file no longer exists.
         beside.unlink(missing_ok=True)

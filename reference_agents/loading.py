@@ -55,14 +55,14 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
         module.load_state_dict(state)
     except RuntimeError as error:
         raise _damage_error(file, error) from error
-    module.example_input = torch.zeros(1, *task.observation_shape)  # tells `verify-net` the shape; no buffer
+    module.example_input = torch.zeros(1, *task.observation_shape)  # gives `verify-net` the shape; not a buffer
     return module
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:
     try:
         state: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
-    except Exception as error:  # torch reads damaged files to whatever end
+    except Exception as error:  # torch may raise any exception on damaged files
         raise _damage_error(path, error) from error
     return state
 
@@ -90,7 +90,7 @@ def resolve_training(record: Record) -> tuple[Task, NetworkPlan]:
 def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[Record, int]:
     """The record, and the position in it of the first run that matches and has weights."""
     record = load(folder)
-    # None matches any.
+    # None matches every run.
     for position, run in enumerate(record.runs):
         if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed):
             return record, position

@@ -34,7 +34,7 @@ _FILE = "events.out.tfevents.0.reference-agents"
 
 
 class _Evaluations:
-    """The scalars of each evaluation, once.
+    """The scalars of each evaluation, without repetition.
 
     Args:
         job: what is trained.
@@ -46,8 +46,8 @@ class _Evaluations:
         self._rates = np.array([rate for rate, _ in job.runs])
 
     def scalars(self, progress: Progress) -> dict[str, dict[str, float]]:
-        """By run or learning rate and then by tag; nothing if the message repeats an evaluation."""
-        # Messages without a new evaluation repeat the last one.
+        """The scalars by run or learning rate, then by tag; empty if the message repeats an evaluation."""
+        # Messages without a new evaluation repeat the previous one.
         if not progress.returns.size or progress.evaluated_at <= self._last:
             return {}
         self._last = progress.evaluated_at
@@ -70,7 +70,7 @@ class TensorBoardLog:
         job: what is trained.
 
     Raises:
-        MissingExtraError: without the extra `logs`.
+        MissingExtraError: the extra `logs` is not installed.
         OptionError: the folder cannot be written to.
     """
 
@@ -83,11 +83,11 @@ class TensorBoardLog:
         self._events, self._summaries, self._records = event_pb2, summary_pb2, record_writer
         self._folder, self._evaluations, self._last = folder / "tensorboard", _Evaluations(job), 0
         try:
-            # Logs of an earlier session would mix with those written again from the first evaluation on.
+            # Remove logs of an earlier session, because evaluations are written again from the first one on.
             shutil.rmtree(self._folder, ignore_errors=True)
             for name in [*(run_name(*run) for run in job.runs), *(f"lr{rate:g}" for rate in job.learning_rates)]:
                 (self._folder / name).mkdir(parents=True)
-                # TensorBoard reads a file only behind this version record.
+                # TensorBoard reads a file only if it begins with this version record.
                 self._write(name, self._events.Event(wall_time=time.time(), file_version="brain.Event:2"))
         except OSError as error:
             raise OptionError(
@@ -96,7 +96,7 @@ class TensorBoardLog:
             ) from error
 
     def __call__(self, progress: Progress) -> None:
-        """Write the evaluation that a message brings, if it is a new one."""
+        """Write the evaluation in a message, if it is new."""
         for name, scalars in self._evaluations.scalars(progress).items():
             self._last = progress.evaluated_at
             self._scalars(name, scalars)
@@ -116,7 +116,7 @@ class TensorBoardLog:
             self._write(name, self._events.Event(wall_time=time.time(), step=self._last, summary=summary))
 
     def _write(self, name: str, event: Any) -> None:
-        # Opened for each event: a training of many runs would hold too many files open.
+        # Opened for each event: otherwise a training with many runs would keep too many files open.
         with (self._folder / name / _FILE).open("ab") as file:
             self._records.RecordWriter(file).write(event.SerializeToString())
 
@@ -129,7 +129,7 @@ class WandbLog:
         job: what is trained.
 
     Raises:
-        MissingExtraError: without the extra `wandb`.
+        MissingExtraError: the extra `wandb` is not installed.
         OptionError: W&B does not start; the message gives its reason (no account, no network, a read-only folder).
     """
 
@@ -153,7 +153,7 @@ class WandbLog:
                     **dataclasses.asdict(job.settings),
                 },
             )
-        except Exception as error:  # of W&B's own kinds, which differ between its versions
+        except Exception as error:  # exceptions of W&B, whose types differ between versions
             message = " ".join(str(error).split())
             raise OptionError(
                 f"expected Weights & Biases to start a run, got {type(error).__name__}: {message}.",
@@ -164,7 +164,7 @@ class WandbLog:
         self._run.define_metric("*", step_metric="env_steps")
 
     def __call__(self, progress: Progress) -> None:
-        """Send the evaluation that a message brings, if it is a new one."""
+        """Send the evaluation in a message, if it is new."""
         scalars = {
             f"{name}/{tag}": value
             for name, tagged in self._evaluations.scalars(progress).items()

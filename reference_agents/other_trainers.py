@@ -26,9 +26,9 @@ from symcheck.array_types import Floats
 from symcheck.errors import MissingExtraError, TargetError, described
 
 POINTS = 50
-"""Points of a curve whose runs were not all measured after the same steps."""
+"""Number of points of a curve whose runs were not all measured at the same steps."""
 TAGS = ("eval/mean_reward", "rollout/ep_rew_mean", "charts/episodic_return", "Train/mean_reward", "return")
-"""Scalars that are returns, as Stable-Baselines3, CleanRL and rsl_rl call them; the first that a run has is read."""
+"""Names of the return in Stable-Baselines3, CleanRL and rsl_rl; the first one that a run contains is read."""
 _EVENTS = "events.out.tfevents*"
 _MONITOR = ".monitor.csv"
 
@@ -97,7 +97,7 @@ def read_other_results(path: Path) -> list[OtherResult]:
 
 
 def _tell_apart(found: Sequence[tuple[str, OtherRun]], path: Path) -> list[tuple[str, OtherRun]]:
-    """Runs of one name and one seed are of different entries: their places are put before their names."""
+    """Runs with the same name and seed belong to different entries: prefix their names with their locations."""
     counts = Counter((run.name, run.seed) for _, run in found)
     repeated = {name for (name, _), count in counts.items() if count > 1}
     apart = []
@@ -122,7 +122,10 @@ def _on_one_grid(runs: Sequence[OtherRun]) -> tuple[Curve, ...]:
 
 
 def _resample(run: OtherRun, grid: Any) -> list[float]:
-    """The mean of the episodes since the point before, or the last logged value; as before where there is none."""
+    """The mean of the episodes since the previous point, or the last logged value.
+
+    The previous value if there is none.
+    """
     ends = np.searchsorted(run.env_steps, grid, side="right")
     values, before, latest = [], 0, float("nan")
     for end in ends.tolist():
@@ -158,7 +161,7 @@ def _named(label: str, parent: str, position: int) -> tuple[str, int]:
 
 
 def _below(path: Path, pattern: str) -> list[Path]:
-    """Files of a pattern at or below a path, without those of runs of ours."""
+    """Files of a pattern at or below a path, without those of our own runs."""
     files = sorted(path.rglob(pattern)) if path.is_dir() else [path] if path.match(pattern) else []
     return [file for file in files if not any((folder / RECORD_FILE).exists() for folder in file.parents)]
 
@@ -168,7 +171,7 @@ def _monitors(path: Path) -> Iterator[tuple[str, OtherRun]]:
     for folder in sorted({file.parent for file in files}):
         here = [file for file in files if file.parent == folder]
         labels = [file.name.removesuffix(_MONITOR) for file in here]
-        # One file for each environment of one run, numbered: the folder is the run.
+        # One numbered file per environment of a run: the folder is the run.
         if all(label.isdigit() for label in labels):
             name, seed = _named(folder.name, folder.parent.name, 0)
             yield _read_monitors(here, name, seed)
@@ -187,7 +190,7 @@ def _read_monitors(files: Sequence[Path], name: str, seed: int) -> tuple[str, Ot
             with file.open(newline="") as lines:
                 header = next(lines)
                 environment = str(json.loads(header.lstrip("#")).get("env_id") or environment)
-                # A trainer that writes, or was killed while it wrote, leaves the start of a last line.
+                # A trainer that is writing, or was killed while writing, leaves an incomplete last line.
                 whole = [line for line in lines if line.endswith("\n")]
                 rows += [(float(row["t"]), float(row["l"]), float(row["r"])) for row in csv.DictReader(whole)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
@@ -229,11 +232,11 @@ def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
     for file in files:
         try:
             with file.open(newline="") as lines:
-                # Rows without a step belong to no place of a curve; they need not be in order.
+                # Rows without a step are not part of the curve; rows need not be in order.
                 given = [(next(iter(row.values())), row) for row in csv.DictReader(lines)]
             numbered = sorted(((float(step), row) for step, row in given if step), key=lambda pair: pair[0])
             steps, rows = np.array([step for step, _ in numbered]), [row for _, row in numbered]
-            # "run - metric", and beside it the smallest and the largest value of a group of runs.
+            # "run - metric", followed by the minimum and maximum of a group of runs.
             columns = [
                 key for key in (rows[0] if rows else {}) if " - " in key and not key.endswith(("__MIN", "__MAX"))
             ]

@@ -45,7 +45,7 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generato
         >>> a == b
         True
     """
-    # spawn_key separates streams: equal seeds with other keys are independent.
+    # spawn_key separates streams: streams with the same seed and different keys are independent.
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), index)))
 
 
@@ -81,7 +81,7 @@ class UniformStreams:
         seeds: one seed per run.
         purpose: the purpose of the numbers.
         shape: the shape of the numbers per run and step.
-        index: which of several streams of that purpose.
+        index: the index of the stream among those of that purpose.
         block: the number of steps drawn at once.
     """
 
@@ -90,17 +90,17 @@ class UniformStreams:
     ) -> None:
         self._generators = [generator(seed, purpose, index) for seed in seeds]
         self._values = np.empty((len(seeds), block, *shape))
-        # At the end of its block, so that the first call draws.
+        # Start at the end of the block, so that the first call draws.
         self._position = block
 
     def state(self) -> dict[str, Any]:
         """The complete state for `restore`, in tensors, numbers and strings."""
         states = [json.dumps(stream.bit_generator.state) for stream in self._generators]
-        # The block is stored too: generators have drawn ahead of what was used.
+        # Store the block too, because generators have drawn ahead.
         return {"generators": states, "values": self._values.tobytes(), "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same seeds and shape."""
+        """Restore a state of the same seeds and shape."""
         for stream, text in zip(self._generators, state["generators"], strict=True):
             stream.bit_generator.state = json.loads(text)
         self._values[:] = np.frombuffer(state["values"]).reshape(self._values.shape)
@@ -110,7 +110,7 @@ class UniformStreams:
         """The numbers of the next step, shape (runs, *shape); valid until the block after it is drawn."""
         if self._position == self._values.shape[1]:
             for run, stream in enumerate(self._generators):
-                # Each run fills its part from its own generator, whatever the other runs are.
+                # Each run fills its part from its own generator, independent of the other runs.
                 stream.random(out=self._values[run])
             self._position = 0
         self._position += 1

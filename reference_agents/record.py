@@ -30,7 +30,7 @@ JOB_FILE = "job.json"
 RECORD_FILE = "record.json"
 CURVES_FILE = "curves.csv"
 PARAMETERS_FILE = "parameters.pt"
-# The details of records that have no `skipped` yet, word for word.
+# The exact `detail` texts of older records without the field `skipped`.
 _SKIPPED_BEFORE = {
     "makes no claim to be equivariant": "not_claimed",
     "diverged, so there is no network to verify": "diverged",
@@ -64,8 +64,8 @@ class RunRecord:
         seed: its seed.
         learning_rate: its learning rate.
         weights: its file below the folder; None if the run diverged.
-        stopped_at: env steps at which its gradient stopped being finite; None if it never did.
-        steps_to_threshold: env steps of its first evaluation at or above the task's threshold; None if never.
+        stopped_at: environment steps at which its gradient was no longer finite; None if it never did.
+        steps_to_threshold: environment steps of its first evaluation at or above the task's threshold; None if never.
         final_return: its last evaluation; None if the run diverged.
         before: verification of the network before training.
         after: verification of the network after training.
@@ -114,7 +114,7 @@ class Record:
         preset: the preset that the settings started from.
         settings: all hyperparameters.
         evaluation: how returns were measured, in a sentence.
-        device: where it ran.
+        device: the device of the training.
         versions: package name to version.
         command: the command line that repeats it.
         interrupted: whether it was stopped before its end.
@@ -162,7 +162,7 @@ def prepare_folder(parent: Path, name: str) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, 10_000):
             folder = parent / (name if attempt == 1 else f"{name}-{attempt}")
-            # Existing folders are never written into: the next free name is taken.
+            # Never write into an existing folder: take the next free name.
             if not folder.exists():
                 folder.mkdir(parents=True)
                 return folder
@@ -205,9 +205,9 @@ def save(record: Record, folder: Path) -> None:
             writer.writerow((repr(curve.learning_rate), curve.seed, env_steps, repr(return_)))
     write_file(folder / CURVES_FILE, table.getvalue().encode())
     document = {"schema": SCHEMA, **asdict(record)}
-    # Curves have a file of their own.
+    # Curves are stored in a separate file.
     del document["curves"]
-    # NaN is not JSON; values that are none must be null here.
+    # NaN is not valid JSON; missing values must be null.
     write_file(folder / RECORD_FILE, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
 
 
@@ -246,10 +246,10 @@ def load(folder: Path) -> Record:
 
 
 def _whole(record: Record) -> Record:
-    """The record, if its curves are those that it was written with.
+    """The record, after checking that its curves are complete and belong to it.
 
     Raises:
-        ValueError: where the table of curves was cut short, or belongs to another training.
+        ValueError: the table of curves is truncated, or belongs to another training.
     """
     lasts = {(curve.learning_rate, curve.seed): curve.returns[-1] for curve in record.curves}
     for run in record.runs:
@@ -270,7 +270,7 @@ def _run(document: dict[str, Any]) -> RunRecord:
 
 
 def _verification(document: dict[str, Any]) -> Verification:
-    """A verification; older records say in the detail alone what `features` and `skipped` hold."""
+    """Read a verification; in older records, only the detail contains what `features` and `skipped` state."""
     if "skipped" in document:
         return Verification(**document)
     detail = str(document["detail"])
@@ -329,7 +329,7 @@ def find_unfinished(folder: Path) -> Sequence[Unfinished]:
             count = len(job["seeds"]) * len(job["learning_rates"])
             unfinished.append(Unfinished(path.parent, str(job["task"]), str(job["network"]), count))
         except (OSError, ValueError, KeyError, TypeError):
-            # Cut short while it was written: nothing is known but that something began.
+            # The file is truncated: only the start of a training is known.
             unfinished.append(Unfinished(path.parent, "?", "?", 0))
     return unfinished
 
@@ -340,7 +340,7 @@ def find_runs(folder: Path) -> Sequence[Path]:
     Raises:
         TargetError: the folder does not exist or contains no run.
     """
-    # Records, not folders: only a recorded training can be read.
+    # Search for records, not folders: only a recorded training can be read.
     folders = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
     if not folders:
         unfinished = [str(run.folder) for run in find_unfinished(folder)]

@@ -20,7 +20,7 @@ from symcheck.errors import OptionError, suggestion
 
 Algorithm = Literal["ppo", "a2c"]
 IN_EPOCHS = frozenset({"ppo"})
-"""Algorithms that go over a batch in epochs of minibatches, and read the log probabilities of its actions."""
+"""Algorithms that use epochs of minibatches, and the log probabilities of the actions."""
 Evaluation = Literal["episodes", "window", "training"]
 
 
@@ -71,7 +71,7 @@ class Settings:
             mean square of the excess, in units of the bound.
 
     Raises:
-        OptionError: naming every field out of range.
+        OptionError: the message names every field out of range.
     """
 
     algorithm: Algorithm = "ppo"
@@ -105,7 +105,7 @@ class Settings:
     target_divergence: float = 0.0
 
     def __post_init__(self) -> None:
-        # All problems at once, so that one message mends them all; numbers are compared once they are numbers.
+        # Report all problems in one message; ranges are tested only if the types are correct.
         problems = list(_wrong_types(self) or _problems(self))
         if problems:
             raise OptionError(f"expected {'; '.join(problems)}.", where="--set")
@@ -123,7 +123,7 @@ class Settings:
     @property
     def updates(self) -> int:
         """The number of batches of one run."""
-        # The last batch is whole: a run may take up to one batch more than its steps.
+        # The last batch is complete, so a run may exceed its steps by up to one batch.
         return math.ceil(self.steps / self.batch)
 
     def with_changes(self, **changes: Any) -> Settings:
@@ -134,7 +134,7 @@ class Settings:
             1000
         """
         given = {key: value for key, value in changes.items() if value is not None}
-        # 1e6 steps are a whole number of steps.
+        # 1e6 steps is an integer number of steps.
         whole = {key for key, kind in get_type_hints(Settings).items() if kind is int}
         rounded = {key: int(value) for key, value in given.items() if key in whole and _is_whole(value)}
         return dataclasses.replace(self, **(given | rounded))
@@ -152,11 +152,11 @@ def _is_whole(value: Any) -> bool:
 
 
 def _wrong_types(settings: Settings) -> list[str]:
-    """Fields of other types than theirs: a word would count as true, and a fraction as a number of steps."""
+    """Fields with values of the wrong type: a string would count as true, and a fraction as a number of steps."""
     problems = []
     for name, kind in get_type_hints(Settings).items():
         value = getattr(settings, name)
-        # A truth value is an integer to Python.
+        # A boolean is an integer in Python.
         fits = kind not in _KINDS or (
             isinstance(value, _KINDS[kind][1]) and (kind is bool or not isinstance(value, bool))
         )
@@ -198,7 +198,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         for name in ("decorrelation_steps", "max_episode_steps")
         if getattr(settings, name) < 0
     ]
-    # Only sensible numbers are divided.
+    # Divide only valid numbers.
     if not problems and settings.in_epochs and settings.batch % settings.minibatches:
         problems.append(f"minibatches to divide the batch of {settings.batch} steps, got {settings.minibatches}")
     return problems
@@ -220,7 +220,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
         >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])
         {'horizon': 8, 'time_limit_is_terminal': False}
     """
-    # Types are strings in the source; the hints are resolved.
+    # Annotations are strings; resolve the type hints.
     kinds = get_type_hints(Settings)
     changes: dict[str, Any] = {}
     for text in texts:
@@ -250,11 +250,13 @@ def _parse(name: str, text: str, kind: Any) -> Any:
     raise OptionError(f"expected a value of type {kind.__name__} for {name}, got {text!r}.", where="--set")
 
 
-# Where Gymnasium steps an environment, an evaluation takes at most a quarter of the steps that are trained between two,
-# for episodes of 1,000 steps in "control" and of 200 elsewhere: more often, evaluations would outweigh training.
+# If Gymnasium steps the environment, an evaluation takes at most a quarter of the training steps between two
+# evaluations, for episodes of 1,000 steps in "control" and of 200 otherwise. More frequent evaluations would take
+# longer than training.
 PRESETS: dict[str, dict[str, Settings]] = {
     "cartpole": {
-        # The paper states no initial biases; its code draws them, without which the plain network learns more slowly.
+        # The paper states no initial biases. Its code draws random ones; without them the plain network learns more
+        # slowly.
         "paper": Settings(bias_gain=1.0),
         "paper-code": Settings(steps=96_000, evaluation_every=480, evaluation="window", bias_gain=1.0),
         "tuned": Settings(time_limit_is_terminal=False),
@@ -291,12 +293,14 @@ _SCREENS = Settings(
     algorithm="a2c", steps=3_750_000, environments=4, value_coefficient=0.5, decorrelation_steps=1000,
     evaluation_every=10_000, evaluation_episodes=10, evaluation="training", input_scale=1 / 255,
 )  # fmt: skip
-for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):  # 15 million frames; the paper states Pong's only
+# 15 million frames; the paper states this for Pong only
+for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):
     _paper = _SCREENS.with_changes(steps=_steps)
     _tuned = _paper.with_changes(environments=16, time_limit_is_terminal=False)
     PRESETS[_name] = PRESETS[f"{_name}-symmetrized"] = {"paper": _paper, "tuned": _tuned}
 
-# Gaussian policies: steps of Adam of 0.0003 on batches of 2,048, everything on scales of its own.
+# Gaussian policies: Adam with learning rate 0.0003 on batches of 2,048, with normalised observations, rewards and
+# advantages.
 _CONTROL = Settings(
     steps=500_000, horizon=128, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, max_gradient_norm=0.5,
     epochs=10, minibatches=32, clip=0.2, decorrelation_steps=100, evaluation_every=40_000, evaluation_episodes=10,
@@ -314,8 +318,8 @@ _ELSEWHERE = {
     ),
 }  # fmt: skip
 
-# Settings that were better in short trials, which docs/agents.md lists: less exploration and a shorter horizon where
-# rewards are dense, and more updates on smaller batches for Ant.
+# Settings that were better in short trials (listed in docs/agents.md): less exploration and a shorter horizon for dense
+# rewards, and more updates on smaller batches for Ant.
 _KNOWN: dict[str, dict[str, Any]] = {
     "HalfCheetah": {"discount": 0.98, "initial_deviation": 0.3},
     "Ant": {"initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "clip": 0.1, "epochs": 20},
@@ -325,7 +329,7 @@ _KNOWN_RATES = {"Ant": 0.0001}
 
 
 def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
-    """The name of the preset: the given one, else "paper" if the paper has the task, else our default.
+    """The name of the preset: the given one, otherwise "paper" if the paper has the task, otherwise our default.
 
     Args:
         task: the task's name.
@@ -371,8 +375,8 @@ def preset(task: str, name: str) -> Settings:
     return known[name]
 
 
-# Of four rates, each with the same seeds and steps for every network, the one with the largest mean return over the
-# training; variants take the rate of the network they vary. docs/agents.md has the searches.
+# The best of four learning rates by mean return over the training, with the same seeds and steps for every network.
+# Variants use the rate of the original network. docs/agents.md documents the searches.
 _SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
     ("cartpole", "tuned"): {
         **dict.fromkeys(("equivariant", "extractor"), 0.01),
@@ -402,7 +406,7 @@ def default_rate(task: str, preset: str, network: str, otherwise: float) -> floa
         task: the task's name.
         preset: the preset's name.
         network: the network's name.
-        otherwise: the rate where no search was made for the preset; the catalogue's.
+        otherwise: the rate in the catalogue, used if there was no search for the preset.
 
     Example:
         >>> default_rate("gridworld", "tuned", "cnn", 0.003), default_rate("gridworld", "paper", "cnn", 0.003)
@@ -416,5 +420,5 @@ def default_rate(task: str, preset: str, network: str, otherwise: float) -> floa
 
 
 def _without_version(name: str) -> str:
-    """The name of an environment without the version with which Gymnasium's names end."""
+    """The name of an environment without Gymnasium's version suffix."""
     return name.partition("-v")[0]

@@ -26,9 +26,10 @@ from reference_agents.checkpoint import Checkpointer, read_state
 from reference_agents.networks.factory import make_network
 from reference_agents.trainer import Job, Progress, State, Training, train
 
-# Seconds between two looks at messages and processes.
+# Seconds between two polls of messages and processes.
 POLL_SECONDS = 0.2
-ATTEMPTS = 3  # one process that dies breaks its pool; after so many pools, what is left is trained here
+# a process that dies breaks its pool; after this number of pools, the remaining parts are trained in this process
+ATTEMPTS = 3
 Report = Callable[[Progress], None]
 
 
@@ -100,19 +101,19 @@ def train_in_processes(
                 stop.set()
                 stopped = True
             for place, future in futures.items():
-                # A process was killed: its parts are tried again, in the next pool.
+                # A process was killed: its parts are repeated in the next pool.
                 with contextlib.suppress(BrokenProcessPool):
                     results[place] = future.result()
     for place, (part, file) in enumerate(zip(parts, files, strict=True)):
         if place not in results:
-            # An interrupted part is only brought into the form of a result, from its checkpoint.
+            # After an interrupt, a part is only converted from its checkpoint to a result.
             results[place] = _train_part(part, file, on_progress=_interrupt if stopped else None)
     return merge(job, parts, [results[place] for place in range(len(parts))])
 
 
 @contextlib.contextmanager
 def _worker_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any]]:
-    """Processes, what they tell, and the sign at which they stop."""
+    """Processes, their message queue, and the event that stops them."""
     # Forked processes would inherit torch's threads and CUDA's state.
     context = multiprocessing.get_context("spawn")
     messages, stop = context.Queue(), context.Event()
@@ -121,15 +122,15 @@ def _worker_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any
 
 
 def _interrupt(progress: Progress) -> None:
-    """Stop a training at once, where its checkpoint left it."""
+    """A progress callback that stops a training immediately, at its checkpoint."""
     raise KeyboardInterrupt
 
 
 def _watch(futures: Sequence[Future[ShardResult]], messages: Any, gathered: Gathered, on_progress: Report) -> None:
-    """Pass on how far the slowest process is, until all are done."""
+    """Report the progress of the slowest process until all are finished."""
     done = False
     while not done:
-        # Looked at before messages are read: what arrived before the end is passed on.
+        # Tested before reading messages, so that messages that arrived before the end are forwarded.
         done = all(future.done() for future in futures)
         wait(futures, timeout=POLL_SECONDS)
         with contextlib.suppress(queue.Empty):
@@ -140,11 +141,11 @@ def _watch(futures: Sequence[Future[ShardResult]], messages: Any, gathered: Gath
 
 
 class Gathered:
-    """Combines the progress of the parts of a job: that of the slowest, and the evaluations that all have made.
+    """Combines the progress of a job's parts: that of the slowest, and the evaluations that all have completed.
 
     Args:
-        job: the whole.
-        parts: what it was split into.
+        job: the whole job.
+        parts: the parts of the job.
     """
 
     def __init__(self, job: Job, parts: Sequence[Job]) -> None:
@@ -158,12 +159,12 @@ class Gathered:
         """Add the progress of a part."""
         self._env_steps[part] = progress.env_steps
         at = progress.evaluated_at
-        # A part that was started again repeats points that are known.
+        # A restarted part repeats known points.
         if at <= self._latest[1] and self._latest[0].size:
             return
         points = self._waiting.setdefault(at, {})
         points[part] = progress.returns
-        # All parts have made this evaluation: one array in the order of the job's runs.
+        # All parts have completed this evaluation: one array in the order of the job's runs.
         if len(points) == len(self._env_steps):
             returns = np.array([points[part][row] for part, row in self._places])
             self._new.append((returns, at))
@@ -172,7 +173,7 @@ class Gathered:
 
     def news(self) -> Iterator[Progress]:
         """One message for each evaluation completed since the last call, but at least one."""
-        # Without a new evaluation, the last one again: steps have gone on.
+        # Without a new evaluation, repeat the last one with the new number of steps.
         new, self._new = self._new or [self._latest], []
         for returns, at in new:
             yield Progress(min(self._env_steps), self._total, returns, at)
@@ -182,7 +183,7 @@ _worker: dict[str, Any] = {}
 
 
 def _begin(messages: Any, stop: Any) -> None:
-    """In a new process: interrupts are for the parent, which says when to stop."""
+    """Set up a new process: the parent handles interrupts and signals when to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker.update(messages=messages, stop=stop)
 
@@ -192,7 +193,7 @@ def run_shard(part: Job, place: int, checkpoint: Path | None) -> ShardResult:
 
     def tell(progress: Progress) -> None:
         _worker["messages"].put((place, progress))
-        # Raised inside `train`, which ends as for an interrupt at the keyboard.
+        # Raised inside `train`, which handles it like Ctrl-C.
         if _worker["stop"].is_set():
             raise KeyboardInterrupt
 
@@ -200,7 +201,7 @@ def run_shard(part: Job, place: int, checkpoint: Path | None) -> ShardResult:
 
 
 def _train_part(part: Job, checkpoint: Path | None, *, on_progress: Report | None) -> ShardResult:
-    """Train a part from its checkpoint on; the last one is kept, so that a finished part is not trained again."""
+    """Train a part from its checkpoint; the final checkpoint is kept, so that a finished part is not trained again."""
     if checkpoint is None:
         return plain(train(part, on_progress=on_progress))
     writer = Checkpointer(checkpoint)
@@ -231,18 +232,18 @@ def plain(training: Training) -> ShardResult:
 
 
 def _places(job: Job, parts: Sequence[Job]) -> list[tuple[int, int]]:
-    """Of every run of a job, which part it is in, and where."""
-    # Job.runs has learning rate by learning rate, so a part's runs are not contiguous in it.
+    """The part of every run of a job, and the position in it."""
+    # Job.runs is ordered by learning rate, so the runs of a part are not contiguous.
     where = {run: (part, row) for part, part_job in enumerate(parts) for row, run in enumerate(part_job.runs)}
     return [where[run] for run in job.runs]
 
 
 def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Training:
-    """Merge the parts to one training.
+    """Merge the parts into one training.
 
     Args:
-        job: the whole.
-        parts: what it was split into.
+        job: the whole job.
+        parts: the parts of the job.
         results: the results of each part.
 
     Returns:
@@ -256,7 +257,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
     network.parameters.values.copy_(torch.from_numpy(values))
     network.refresh()
     initial = torch.from_numpy(np.stack([results[part].initial[row] for part, row in places])).to(device)
-    # Evaluations that every part has made.
+    # The number of evaluations that every part has completed.
     evaluations = min(len(result.returns) for result in results)
     return Training(
         job,
@@ -268,7 +269,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
             run: results[part].stopped[row] for run, (part, row) in enumerate(places) if row in results[part].stopped
         },
         interrupted=any(result.interrupted for result in results),
-        # Parts run side by side: the longest time is the time that passed.
+        # Parts run in parallel: the elapsed time is that of the longest.
         training_seconds=max(result.training_seconds for result in results),
         evaluation_seconds=max(result.evaluation_seconds for result in results),
     )

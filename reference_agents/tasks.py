@@ -22,7 +22,7 @@ from symcheck.errors import OptionError, SpecError, suggestion
 from symcheck.loading import is_reference
 
 DEFAULT_RATE = 0.001
-# Gaussian policies diverge at rates at which discrete ones learn.
+# Gaussian policies diverge at learning rates that work for discrete actions.
 CONTINUOUS_RATE = 0.0003
 NEEDS_SYMMETRY = frozenset({"equivariant", "nullspace", "random", "extractor", "augmented", "averaged", "symmetrized"})
 
@@ -54,7 +54,7 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
         return _with_symmetry(known[name], symmetry)
     if is_reference(name) or is_object(name):
         return own_task(name, symmetry)
-    # Gymnasium's ids end in a version; anything else is meant as the name of a task.
+    # Gymnasium ids end with a version; any other text is interpreted as the name of a task.
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
     game = name.rpartition("/")[2].partition("-v")[0].lower()
@@ -110,7 +110,7 @@ def own_task(name: str, symmetry: str | None) -> Task:
 
 
 def _with_symmetry(task: Task, symmetry: str | None) -> Task:
-    """The task with networks of another of its symmetries."""
+    """The task with the networks of another of its symmetries."""
     if symmetry in (None, task.symmetry):
         return task
     if symmetry.endswith(".toml") or is_reference(symmetry) or is_object(symmetry):
@@ -126,10 +126,10 @@ def _with_symmetry(task: Task, symmetry: str | None) -> Task:
 
 
 def _with_spec(task: Task, symmetry: str) -> Task:
-    """A task of the catalogue with a symmetry of a user's own, after it was fitted to the task's spaces.
+    """A task of the catalogue with a user's symmetry, fitted to the task's spaces.
 
     Raises:
-        SpecError: a symmetry that does not fit, or whose maps no layer can carry.
+        SpecError: the symmetry does not fit, or its maps are not supported by layers.
     """
     claim = find_symmetry(symmetry)
     space = gym.spaces.Box(-np.inf, np.inf, task.observation_shape, np.float64)
@@ -149,8 +149,8 @@ def _with_spec(task: Task, symmetry: str) -> Task:
 def _resize(task: Task) -> Task:
     """The task with image networks of widths that suit its group.
 
-    Channels are those of the plain network over the root of the group's order, rounded down, which keeps the number of
-    parameters about the same, as in the paper.
+    The number of channels is that of the plain network divided by the square root of the group's order, rounded down.
+    This keeps the number of parameters about the same, as in the paper.
     """
     if len(task.observation_shape) != 3:
         return task
@@ -165,7 +165,7 @@ def _resize(task: Task) -> Task:
 
 
 def _without_symmetry(task: Task) -> str:
-    """What to do where a network needs a symmetry and there is none."""
+    """The remedy if a network needs a symmetry and there is none."""
     plain = f"Train a plain network (--network {' or '.join(task.networks)}), or give a symmetry (--symmetry SPEC)"
     if is_object(task.name):
         return f"{plain}."
@@ -200,9 +200,9 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
         return find_network(task, name)
     source, _, attribute = name.rpartition(":")
     if source.endswith(".py"):
-        # The full path: a resumed training may be started in another folder.
+        # Use the full path: a resumed training may be started in another folder.
         name = f"{Path(source).resolve()}:{attribute}"
     plan = NetworkPlan(name, "user", (), DEFAULT_RATE, "a user's own network")
-    # Built once, so that a network that does not fit is refused now.
+    # Build it once, so that a network that does not fit is rejected here.
     build_module(plan, task)
     return plan

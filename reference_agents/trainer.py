@@ -1,7 +1,7 @@
 """The training loop: rollouts, updates and evaluations, for all seeds and learning rates of one network at once.
 
 Runs are ordered by learning rate, then seed. Runs are independent: each has its own parameters, moments, clipping and
-random streams. If the gradient of a run is no longer finite, only that run is stopped, and it is named.
+random streams. If the gradient of a run is no longer finite, only that run is stopped and reported.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def train(
             finally:
                 loop.note_divergence()
                 loop.fold_scale()
-                # A compiled training has moved the parameters behind the network's back.
+                # A compiled training has changed the parameters without notifying the network.
                 network.refresh()
             training.interrupted = False
     return training
@@ -171,7 +171,7 @@ def _restore(loop: _Loop, state: State) -> None:
 
 
 class _Loop:
-    """Play, learn, evaluate, and do it again; what a training needs while it runs."""
+    """The loop of rollout, update and evaluation, with the state of a running training."""
 
     def __init__(self, training: Training, seeds: Sequence[int]) -> None:
         job = training.job
@@ -179,7 +179,7 @@ class _Loop:
         settings, policy = job.settings, distribution_of(job.task)
         self._network: StackedNetwork = training.network
         self._make = environment_class(job.task, settings.max_episode_steps)
-        # Few different observations: the network is asked once for each of them between two updates.
+        # If there are few different observations, the network is evaluated once for each of them between two updates.
         if tabulates(job.network, settings, job.task):
             self._network = TabulatedNetwork(training.network, all_images(), self._device)
             self._make = functools.partial(self._make, coded=True)
@@ -187,7 +187,7 @@ class _Loop:
         self._compiled: CompiledNetwork | None = None
         self._learner = self._make_learner(policy)
         self._observation_scale = _observation_scale(job)
-        # The parameters that read normalised observations, once the network has been given those for plain ones.
+        # The parameters for normalised observations, after the network has received those for raw ones.
         self._unfolded: torch.Tensor | None = None
         self._collector = Collector(environment, seeds, settings, policy, self._device, self._observation_scale)
         self._augmenter = None
@@ -195,11 +195,11 @@ class _Loop:
             self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings, policy)
         self._uploads = Uploads(self._device)
         self._updates = 0
-        # Whether the last update was finite, on its way from the device.
+        # Whether the last update was finite, as a pending copy from the device.
         self._finite: Download | None = None
 
     def _make_learner(self, policy: Distribution) -> Learner | CompiledLearner:
-        """What changes the parameters; the network that the compiled one is asked by takes the place of torch's."""
+        """Create the learner; with the compiled engine, its network replaces torch's."""
         job, network = self._training.job, self._network
         rates = [rate for rate, _ in job.runs]
         if job.engine == "torch" or not isinstance(network, ActorCritic):
@@ -211,12 +211,12 @@ class _Loop:
     def run(
         self, on_progress: Callable[[Progress], None], on_checkpoint: Callable[[Callable[[], State]], None]
     ) -> None:
-        """Go on to the last update."""
+        """Continue up to the last update."""
         training, settings = self._training, self._training.job.settings
-        # A resumed training has its evaluations already.
+        # A resumed training already has its initial evaluation.
         if not training.env_steps:
             self._evaluate()
-        # Listeners hear of the evaluations before the interruption too.
+        # Report the evaluations before the interruption too.
         for evaluation in range(len(training.env_steps)):
             on_progress(self._progress(evaluation))
         while self._updates < settings.updates:
@@ -239,7 +239,7 @@ class _Loop:
 
     def _update(self) -> None:
         rollout = self._collector.collect(self._network)
-        self.note_divergence()  # of the update before: whoever has played has waited for it
+        self.note_divergence()  # of the previous update; the rollout has already waited for it
         if self._augmenter is not None:
             rollout = self._augmenter.augment(rollout, self._network)
         self._learner.decay_rates(1.0 - self._updates / self._training.job.settings.updates)
@@ -248,7 +248,7 @@ class _Loop:
         self._finite = Download(finite)
 
     def note_divergence(self) -> None:
-        """Write down which runs the last update stopped."""
+        """Record which runs were stopped by the last update."""
         download, self._finite = self._finite, None
         if download is None or bool((finite := download.get()).all()):
             return
@@ -261,7 +261,7 @@ class _Loop:
         started = time.perf_counter()
         training = self._training
         returns = self._measure()
-        # A stopped run has no return from here on.
+        # A stopped run has no further returns.
         returns[list(training.stopped)] = math.nan
         training.env_steps.append(self._updates * training.job.settings.batch)
         training.returns.append(returns)
@@ -283,7 +283,7 @@ class _Loop:
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()
-        # The compiled loop knows CartPole, and reads observations as they are.
+        # The compiled loop supports only CartPole, with raw observations.
         carts = self._training.job.task.name == "cartpole" and self._observation_scale is None
         if settings.evaluation == "episodes" and carts and self._compiled is not None:
             played = play_carts(self._compiled, self._seeds, episodes=environments, index=index)
@@ -302,7 +302,7 @@ class _Loop:
         return np.asarray(returns.mean(1))
 
     def fold_scale(self) -> None:
-        """Give the network plain observations: their normalisation moves into its first layer."""
+        """Make the network accept raw observations: fold the normalisation into its first layer."""
         network, scale = self._training.network, self._observation_scale
         if scale is None or not isinstance(network, ActorCritic):
             return
@@ -311,7 +311,7 @@ class _Loop:
         network.refresh()
 
     def state(self) -> State:
-        """Everything that the rest of the training depends on."""
+        """The complete state on which the rest of the training depends."""
         self.note_divergence()
         training = self._training
         return {
@@ -319,7 +319,7 @@ class _Loop:
             "learner": self._learner.state(),
             "collector": self._collector.state(),
             "augmenter": None if self._augmenter is None else self._augmenter.state(),
-            # The buffer itself: serialising copies it.
+            # The buffer itself, because serialising copies it.
             "values": training.network.parameters.values if self._unfolded is None else self._unfolded,
             "initial": training.initial_parameters,
             "env_steps": list(training.env_steps),
@@ -329,7 +329,7 @@ class _Loop:
         }
 
     def restore(self, state: State) -> None:
-        """Continue from a state of the same job."""
+        """Restore a state of the same job."""
         training = self._training
         self._updates = state["updates"]
         self._learner.restore(state["learner"])
@@ -347,12 +347,12 @@ class _Loop:
 
 
 def _observation_scale(job: Job) -> ObservationScale | None:
-    """The statistics of a job's observations; None if they are read as they are."""
+    """The statistics of a job's observations; None if observations are not normalised."""
     task, network = job.task, job.network
     vectors = len(task.observation_shape) == 1 and network.basis != "user"
     if not (job.settings.normalise_observations and vectors):
         return None
-    # An ordinary network on its own has no symmetry to keep.
+    # A plain network has no symmetry to preserve.
     symmetric = network.basis != "dense" or bool(network.views)
     rho = task_symmetry(task).observation_representation if symmetric else None
     return ObservationScale(len(job.runs), task.observation_shape[0], rho)
@@ -361,13 +361,13 @@ def _observation_scale(job: Job) -> ObservationScale | None:
 def is_due(update: int, settings: Settings) -> bool:
     """Whether this update is the first at or after a multiple of `evaluation_every`, or the last."""
     now, before = update * settings.batch, (update - 1) * settings.batch
-    # A multiple lies between the updates: integer division has gone up.
+    # The integer quotient increases if a multiple lies between the updates.
     return now // settings.evaluation_every > before // settings.evaluation_every or update == settings.updates
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit torch to one thread: small batched products gain nothing from more, and lose on shared cores."""
+    """Limit torch to one thread: more do not speed up small batched products, and slow them down on shared cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

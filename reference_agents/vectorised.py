@@ -16,7 +16,7 @@ from reference_agents.learning.distributions import Categorical, Distribution, G
 from reference_agents.settings import Settings
 from symcheck.envs.atari.games import find_game, rom_path
 
-# Of environments that state none.
+# Limit for environments that state none.
 EPISODE_LIMIT = 1_000
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {
     "cartpole": CartPoleVector,
@@ -69,7 +69,7 @@ def encoding_of(task: Task) -> EncodedEnvironment:
     """The Gymnasium environment of a task, with the encoding of its spaces."""
     if task.own:
         return encoded_environment(task.name, task.symmetry)
-    # Actions of the catalogue are drawn in the environment's own units, and its vectors are taken as they are.
+    # For tasks of the catalogue, actions are in the environment's units and observations are not scaled.
     return encoded_environment(task.environment, "", scaled=False)
 
 
@@ -80,7 +80,7 @@ def plays_games(task: Task) -> bool:
 
 
 def check_environment(task: Task) -> None:
-    """Refuse a task whose games cannot be played on this machine.
+    """Reject a task whose games cannot be played on this machine.
 
     Raises:
         TargetError: ale-py cannot be used, or a ROM is missing.

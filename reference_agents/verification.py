@@ -1,7 +1,7 @@
 """Verifies networks before and after training.
 
 Every network that claims equivariance, and every user's own network, is verified with the engine of `verify-net`, as a
-plain module without the stacked program: by its weights and on samples. Baselines make no claim and are not verified.
+plain module without the stacked program, by its weights and on samples. Baselines make no claim and are not verified.
 If a network has an equivariant convolutional trunk below ordinary layers, only the trunk is verified; the policy on top
 of it makes no claim.
 """
@@ -54,7 +54,7 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
 
 
 def _first_sentence(result: PropertyResult) -> str:
-    """The reason of the verdict, or else the first thing that its evidence says."""
+    """The reason of the verdict, or otherwise the first statement of its evidence."""
     statements = [*([result.reason] if result.reason is not None else []), *result.notes]
     return as_paragraph(statements[:1]).rstrip(".")
 
@@ -62,7 +62,7 @@ def _first_sentence(result: PropertyResult) -> str:
 def _run_verify_net(
     module: torch.nn.Module, name: str, task: Task, outputs: Sequence[Any]
 ) -> tuple[Verdict, PropertyResult]:
-    """The verdict, and the property that decides it."""
+    """The verdict and the property that decides it."""
     import symcheck_properties  # noqa: F401 - registers the properties that a network is checked for
     from symcheck.engine.networks.options import NetOptions
     from symcheck.engine.networks.runner import run_net
@@ -70,12 +70,13 @@ def _run_verify_net(
     options = NetOptions(samples=SAMPLES, input_shape=task.observation_shape, outputs=outputs)
     result = run_net(module, task_symmetry(task), options=options, target=name)
     decisive = [item for item in result.properties if item.verdict == result.verdict]
-    # The first failure is where the action is lost; of passes the last one, on the outputs, says most.
+    # Take the first failed property, where the action is lost; among passes the last one, on the outputs, is the
+    # strongest.
     return result.verdict, decisive[0 if result.verdict == "failed" else -1]
 
 
 def _features(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> tuple[torch.nn.Module, Representation]:
-    """What the last convolution gives, flattened, and how it is claimed to move: by channel, component, position."""
+    """The claim on the flattened output of the last convolution: by channel, component and position."""
     # The trunk up to its first linear layer.
     layers = list(module.trunk)
     first = next(at for at, layer in enumerate(layers) if isinstance(layer, torch.nn.Linear))

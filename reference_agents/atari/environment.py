@@ -1,4 +1,7 @@
-"""The games of all environments of all runs, in one C++ vectoriser; images are bytes until they reach the device."""
+"""The games of all environments of all runs, in one C++ vectoriser.
+
+Images remain bytes until they are on the device.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from symcheck.envs.atari.vector import AtariVector
 
 
 class AtariGames:
-    """The games of all runs; each run's games depend on its own seed and actions alone.
+    """The games of all runs; each run's games depend only on its own seed and actions.
 
     During training, a lost life ends the episode and rewards are clipped to their signs; the reported score is that of
     whole games. Evaluations play whole games for the score.
@@ -45,7 +48,7 @@ class AtariGames:
     ) -> None:
         self._shape = (len(seeds), environments)
         self._seeds = [game_seed for seed in seeds for game_seed in stream_seeds(seed, purpose, index, environments)]
-        # Clipped rewards and lives as episodes are for learning only; evaluations play whole games for their score.
+        # Clipped rewards and one episode per life are for training only; evaluations play whole games for the score.
         learns = purpose is Purpose.ENVIRONMENT
         self._games = AtariVector(
             game,
@@ -58,7 +61,7 @@ class AtariGames:
 
     def reset(self) -> Array:
         """Start the first game of every environment; images (runs, environments, 4, 80, 80), uint8."""
-        # The vectoriser knows one axis of games: run-major, so that a reshape splits it again.
+        # The vectoriser has a single axis of games, in run-major order; a reshape separates the runs.
         shown: Array = self._runs(self._games.reset(seed=self._seeds)[0])
         return shown
 
@@ -77,7 +80,7 @@ class AtariGames:
         if active is not None and not active.all():
             raise NotImplementedError("some games of a vectoriser cannot pause while others continue")
         shown, rewards, terminated, truncated, info = self._games.step(actions.reshape(-1))
-        # Without an ended episode the final observations are those shown.
+        # If no episode ended, the final observations equal the current ones.
         final = info.get("final_obs", shown)
         return Step(
             self._runs(shown),
@@ -90,7 +93,7 @@ class AtariGames:
         )
 
     def random_actions(self, uniforms: Floats) -> Array:
-        """Each action with the same probability."""
+        """Uniformly random actions."""
         drawn: Array = (len(self._games.game.actions) * uniforms[..., 0]).astype(np.int64)
         return drawn
 
@@ -99,7 +102,7 @@ class AtariGames:
         return self._games.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same seeds, by replaying the current games up to that state."""
+        """Restore a state of the same seeds by replaying the current games up to that state."""
         self._games.restore(state)
 
     def _runs(self, array: Any) -> Any:

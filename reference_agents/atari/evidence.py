@@ -1,4 +1,4 @@
-"""Measures which parts of Pong and Breakout break the reflection, and by how much, from states that are set.
+"""Measures which parts of Pong and Breakout break the reflection, and by how much, from set states.
 
 A verdict on a whole game is `failed` with one counterexample; it does not show which parts of the game are symmetric.
 So each part is compared with its reflection: the flight of the ball, the paddles, the serves, the screen, and the
@@ -21,10 +21,11 @@ from symcheck.envs.atari.objects import BALL, COLUMN, PADDLE, SPEED, memory_of, 
 from symcheck.envs.atari.pixels import observe
 from symcheck.errors import OptionError
 
-FLIGHT = 24  # frames that a ball is followed
-_NEGATED = 7  # numbers of a state that the reflection negates
-# Breakout's ball: position and speed along the columns in 1/256, and along the rows. The position is reflected about
-# byte 128.5 less half a 1/256, which is column 79.5 of the screen: the only value under which every flight is exact.
+FLIGHT = 24  # number of frames for which a ball is followed
+_NEGATED = 7  # components of a state that the reflection negates
+# Breakout's ball: position and speed along the columns in units of 1/256, and along the rows. The position is reflected
+# about byte 128.5 minus half of 1/256, which is column 79.5 of the screen. Only with this value is every flight
+# symmetric exactly.
 B_COLUMN, B_COLUMN_SPEED, B_ROW, B_PADDLE = 99, 105, 101, 72
 _B_SUM = 257 * 256 - 1
 
@@ -82,7 +83,7 @@ def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]
 
 
 def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[Bytes]:
-    """The memory after every frame of a uniform policy that holds each action for six frames; without end."""
+    """The memory after each frame, endlessly, under a uniform policy that repeats each action for six frames."""
     machine.start(Machine.draw_noops(rng))
     frame, action = 0, 0
     while True:
@@ -98,7 +99,7 @@ def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[
 def _states(
     machine: Machine, rng: np.random.Generator, actions: int, keep: Callable[[Bytes], bool], samples: int
 ) -> list[tuple[bytes, Bytes]]:
-    """Saved states and memories of moments at least seven frames apart."""
+    """Saved states with their memory, at least seven frames apart."""
     states: list[tuple[bytes, Bytes]] = []
     for frame, ram in enumerate(_play(machine, rng, actions)):
         if frame % 7 == 0 and keep(ram):
@@ -116,7 +117,7 @@ def _to_signed(value: int) -> int:
 def _pong(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Part, ...]:
     states = _states(machine, rng, 6, lambda ram: bool(ram[BALL]), samples)
     return (
-        # Away from both paddles at the start, so that walls alone turn the ball.
+        # Start away from both paddles, so that only walls reflect the ball.
         _pong_flight(machine, [moment for moment in states if 80 < moment[1][COLUMN] < 180]),
         *_pong_steps(machine, states),
         _pong_serves(machine, rng, games=max(1, samples // 100)),
@@ -126,14 +127,14 @@ def _pong(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Par
 
 
 def _pong_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Part:
-    """The ball far from both paddles, with its row and its speed along the rows reflected."""
+    """Compare the flight of a ball far from both paddles with that of a ball with reflected row and row speed."""
     exact, bounces, largest = 0, 0, 0.0
     for saved, ram in states:
         plain = _follow_bytes(machine, saved, {}, (BALL, COLUMN, SPEED))
-        # Rows r and r' with r + r' = 251 are images: the axis is at 125.5. The speed changes its sign.
+        # Rows r and r' with r + r' = 251 are images of each other: the axis is at 125.5. The speed changes sign.
         moved = {BALL: 251 - int(ram[BALL]), SPEED: -int(ram[SPEED]) % 256}
         other = _follow_bytes(machine, saved, moved, (BALL, COLUMN, SPEED))
-        # True until the ball first comes near a paddle, False from there on: only the flight is compared.
+        # True until the ball first comes near a paddle, then False: only the flight is compared.
         away = np.logical_and.accumulate((plain[:, 1] > 78) & (plain[:, 1] < 182))
         difference = np.abs(251 - plain[:, 0] - other[:, 0])[away]
         largest = max(largest, float(difference.max(initial=0)))
@@ -146,7 +147,7 @@ def _pong_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Part:
 def _follow_bytes(
     machine: Machine, saved: bytes, changes: dict[int, int], bytes_: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Some bytes after each of the next frames, no-ops, from a saved state with some of its memory changed."""
+    """Some bytes after each of the following no-op frames, from a saved state with some of its memory changed."""
     machine.load(saved)
     for at, value in changes.items():
         machine.write(at, value)
@@ -174,14 +175,14 @@ def _pong_steps(machine: Machine, states: list[tuple[bytes, Bytes]]) -> tuple[Pa
             # Four frames are one step of the agent.
             for _ in range(4):
                 machine.act(taken)
-            # Offsets of the player's and the opponent's paddle after the step, the second brought back by the sign.
+            # Offsets of the player's and the opponent's paddle after the step; the second is mapped back by the sign.
             after.append(sign * state_of(machine.ram(), 0.0)[[2, 4]])
         differences.append(after[0] - after[1])
     offsets = np.array(differences)
     parts = []
     for column, name in enumerate(("player's paddle", "opponent's paddle")):
         off = np.abs(offsets[:, column])
-        # The axis of the player's paddle lies between the two rows it is drawn at in turn: half a row either way.
+        # The player's paddle alternates between two rows; its axis lies between them, half a row from each.
         exact = int((off <= 1.0).sum()) if column == 0 else int((off == 0).sum())
         text = f"one step from reflected states; median {np.median(off):g}, upper decile {np.quantile(off, 0.9):g}"
         parts.append(Part(name, len(offsets), exact, float(off.max()), "rows", text))
@@ -189,7 +190,7 @@ def _pong_steps(machine: Machine, states: list[tuple[bytes, Bytes]]) -> tuple[Pa
 
 
 def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part:
-    """Where the ball appears, and which way it goes."""
+    """Compare the position and direction of served balls with their reflections."""
     served: Counter[tuple[int, int]] = Counter()
     first: Counter[tuple[int, int]] = Counter()
     for _ in range(games):
@@ -198,14 +199,14 @@ def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part
         while not machine.over:
             machine.act(int(rng.integers(6)))
             ram = machine.ram()
-            # The ball's byte goes from 0 to a row where it is served.
+            # A serve changes the ball's byte from 0 to a row.
             if before == 0 and ram[BALL]:
                 (first if opening else served)[int(ram[BALL]), _to_signed(int(ram[SPEED]))] += 1
                 opening = False
             before = int(ram[BALL])
     every = first + served
     rows = {row for row, _ in every}
-    # How far the nearest served row is from the image of each row; 0 where the set is symmetric.
+    # The distance from the image of each row to the nearest served row; 0 if the set is symmetric.
     off = max(min(abs(251 - row - other) for other in rows) for row in rows)
     down = sum(count for (_, speed), count in every.items() if speed > 0)
     text = (
@@ -216,7 +217,7 @@ def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part
 
 
 def _pong_reach(machine: Machine) -> Part:
-    """The rows that the player's paddle can reach, and their reflection."""
+    """Compare the rows that the player's paddle can reach with their reflection."""
     low, high = (_settle_paddle(machine, knob, PADDLE) for knob in KNOB_RANGE)
     # Rows of the paddle are reflected about 119, so images add up to 238.
     off = abs(low + high - 238)
@@ -225,12 +226,12 @@ def _pong_reach(machine: Machine) -> Part:
 
 
 def _pong_returns(machine: Machine, rng: np.random.Generator, frames: int) -> Part:
-    """Which way the opponent sends the balls that it returns, while the player moves at random."""
+    """Compare the directions in which the opponent returns the ball, while the player moves at random."""
     played = _play(machine, rng, 6)
     trace = np.array([next(played)[[COLUMN, SPEED]] for _ in range(frames)]).astype(np.int64)
     moved = np.diff(trace[:, 0])
-    # The opponent stands on the left: there the ball turns from left to right.
-    # Two differences ahead of the row in `trace`: the speed is read after the turn.
+    # The opponent is on the left, where the ball turns from left to right. The index is shifted by two differences, so
+    # that the speed is read after the turn.
     turned = np.flatnonzero((moved[:-1] < 0) & (moved[1:] > 0) & (trace[1:-1, 0] < 85)) + 2
     ways = [_to_signed(int(speed)) for speed in trace[turned, 1]]
     up, down, level = (sum(np.sign(way) == sign for way in ways) for sign in (-1, 1, 0))
@@ -240,7 +241,7 @@ def _pong_returns(machine: Machine, rng: np.random.Generator, frames: int) -> Pa
 
 def _settle_paddle(machine: Machine, knob: int, byte: int) -> int:
     machine.start(0)
-    for _ in range(60):  # until the paddle answers its knob
+    for _ in range(60):  # frames until the paddle responds to the controller
         machine.act(0)
     machine.place(machine.ram(), knob)
     for _ in range(40):
@@ -258,7 +259,7 @@ def _breakout(machine: Machine, samples: int, rng: np.random.Generator) -> tuple
 
 
 def _breakout_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Part:
-    """The ball between bricks and paddle, with its column and its speed along the columns reflected."""
+    """Compare the flight of a ball between bricks and paddle with that of its reflection along the columns."""
     watched = (B_COLUMN, B_COLUMN + 1, B_ROW, B_COLUMN_SPEED)
     exact, bounces, largest = 0, 0, 0.0
     for saved, ram in states:
@@ -269,7 +270,7 @@ def _breakout_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Par
         moved |= {B_COLUMN_SPEED: speed >> 8, B_COLUMN_SPEED + 1: speed & 255}
         plain, other = (_follow_bytes(machine, saved, changes, watched) for changes in ({}, moved))
         between = np.logical_and.accumulate((plain[:, 2] > 96) & (plain[:, 2] < 168))
-        # The matrix product puts high and low byte together again; divided by 256 it is in columns.
+        # The matrix product combines high and low byte; division by 256 converts to columns.
         difference = np.abs(_B_SUM - plain[:, :2] @ [256, 1] - other[:, :2] @ [256, 1])[between] / 256
         largest = max(largest, float(difference.max(initial=0)))
         exact += bool((difference == 0).all())
@@ -279,24 +280,24 @@ def _breakout_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Par
 
 
 def _breakout_serves(machine: Machine, moments: int) -> Part:
-    """Where the ball appears, and which way it goes, by the frame that fire is pressed in after a lost life.
+    """Compare serves, as a function of the frame in which fire is pressed after a lost life.
 
-    There is no ball then, so that a state and its reflection serve alike, where the reflection should serve reflected.
+    There is no ball at that time, so a state and its reflection give the same serve instead of reflected ones.
     """
     machine.start(0)
     opening = _read_serve(machine)
-    # Breakout begins with five lives: wait until the first is lost.
+    # Breakout begins with five lives: wait until the first one is lost.
     while machine.lives == 5:
         machine.act(0)
     serves = []
     for _ in range(moments):
-        # The same moment is gone back to, and left one frame later each time.
+        # Return to the same state each time, and wait one frame longer.
         waiting = machine.save()
         machine.act(1)
         serves.append(_read_serve(machine))
         machine.load(waiting)
         machine.act(0)
-    # The ball is two columns wide: column c is reflected to 158 - c, and left to right.
+    # The ball is two columns wide: column c is reflected to 158 - c.
     off = [abs(2 * column - 158) for column, _ in serves]
     in_turn = ", ".join(f"column {column} {way}" for column, way in dict.fromkeys(serves))
     text = f"by the frame that fire is pressed in: {in_turn}; a game's first always column {opening[0]} {opening[1]}"
@@ -310,7 +311,10 @@ def _read_serve(machine: Machine) -> tuple[int, str]:
 
 
 def _breakout_reach(machine: Machine) -> Part:
-    """The columns that the paddle can reach, and their reflection; it is 16 columns wide, drawn from byte - 47."""
+    """Compare the columns that the paddle can reach with their reflection.
+
+    It is 16 columns wide, drawn from byte - 47.
+    """
     left, right = sorted(_settle_paddle(machine, knob, B_PADDLE) - 47 for knob in KNOB_RANGE)
     # Left edges are reflected to 144 - left: the paddle is 16 of 160 columns wide.
     off = abs(left + right - 144)
@@ -321,13 +325,13 @@ def _breakout_reach(machine: Machine) -> Part:
 
 
 def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int, rng: np.random.Generator) -> Part:
-    """Screens on which the ball alone is put at a place and at its reflection: are the reduced images flips?"""
+    """Compare reduced screens with the ball at a position and at its reflection: they should be flips of each other."""
     axis = -2 if game.operator == "flip_ud" else -1
     exact, largest = 0, 0.0
     for _ in range(samples):
         row, column = int(rng.integers(36, 186)), int(rng.integers(20, 136))
-        # Both balls are 4 rows by 2 columns. Pong's reflects about row 113, Breakout's about column 79.5.
-        # The reflection of a ball's last row or column is its image's first.
+        # Both balls are 4 rows by 2 columns. Pong's ball is reflected about row 113, Breakout's about column 79.5. The
+        # last row or column of a ball is mapped to the first one of its image.
         places = ((row, column), (226 - row - 3, column) if axis == -2 else (row, 159 - column - 1))
         image, other = (observe(_with_ball(*place), game, reduction) for place in places)
         off = np.abs(np.flip(image, axis).astype(int) - other)

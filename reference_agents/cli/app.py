@@ -200,7 +200,7 @@ def _exit_with(command: Callable[[], int]) -> None:
     try:
         with _terminate_as_interrupt():
             code = command()
-    # Only errors of ours become one line; any other is a defect and keeps its traceback.
+    # Only errors of symcheck become one line; any other error is a defect and keeps its traceback.
     except SymcheckError as error:
         typer.echo(f"reference-agents: {error}", err=True)
         raise typer.Exit(UNUSABLE) from error
@@ -212,7 +212,7 @@ def _exit_with(command: Callable[[], int]) -> None:
 
 @contextlib.contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM, as a cluster's scheduler sends it, ends a training as Ctrl-C does: what was finished is saved."""
+    """Handle SIGTERM, as sent by a cluster's scheduler, like Ctrl-C: the finished part of a training is saved."""
     # Only the main thread may set handlers.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -225,7 +225,7 @@ def _terminate_as_interrupt() -> Iterator[None]:
 
 
 def _as_fields(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a `Request` from what typer passes."""
+    """The fields of a `Request` from typer's arguments."""
     learning_rate, setting = given.pop("learning_rate"), given.pop("setting")
     return {
         **given,

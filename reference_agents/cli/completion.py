@@ -51,7 +51,7 @@ def network(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def network_list(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of networks after the last comma, each network once."""
+    """Names of networks after the last comma, without those already given."""
     before, comma, last = incomplete.rpartition(",")
     # Names before the last comma are not offered again.
     taken = before.split(",")
@@ -63,7 +63,7 @@ def presets(ctx: typer.Context, incomplete: str) -> list[str]:
     from reference_agents.settings import PRESETS
 
     task = _task(ctx)
-    # Environments outside the catalogue have no preset of the paper.
+    # For environments outside the catalogue there is no preset of the paper.
     if task is None and _typed_environment(ctx) is not None:
         return _beginning(incomplete, ("control", "tuned"))
     known = [PRESETS[task.name]] if task is not None else PRESETS.values()
@@ -126,9 +126,9 @@ def _networks(ctx: typer.Context) -> Sequence[str]:
 
 
 def _task(ctx: typer.Context) -> Task | None:
-    """The task that is typed already, by its name or by its environment's id.
+    """The task typed so far, by its name or by its environment's id.
 
-    Where an option still lacks its value, the parser has not come to the arguments: they are among the words left.
+    If an option still lacks its value, the parser has not reached the arguments: they are among the remaining words.
     """
     # Typer fills `params` with what it has parsed and leaves the rest in `args`.
     typed = {ctx.params.get("task"), ctx.params.get("env"), *ctx.args}

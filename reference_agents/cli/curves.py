@@ -53,7 +53,7 @@ def curve_table(folders: Sequence[Path]) -> Columns:
     columns: Columns = {
         name: [] for name in ("run", "task", "network", "learning_rate", "seed", "env_steps", "mean_return")
     }
-    # By resolved path: folders may overlap, and a run belongs into the table once.
+    # Compare resolved paths: folders may overlap, and each run must occur once.
     paths = {path.resolve(): path for folder in folders for path in find_runs(folder)}
     for path in paths.values():
         record = load(path)
@@ -76,7 +76,7 @@ def _csv(columns: Columns) -> bytes:
 
 def _parquet(columns: Columns) -> bytes:
     try:
-        # Optional, and without types.
+        # An optional package without type annotations.
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:

@@ -44,7 +44,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
         raise OptionError(f"expected a number of episodes of 1 or more, got {episodes}.", where="--episodes")
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
-    # Before anything is played: a film that cannot be written should cost no time.
+    # Check this before playing, so that an invalid video file costs no time.
     if video is not None:
         check_film(video)
     record, console = load(folder), Console()
@@ -66,7 +66,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
 def _play_all(
     record: Record, task: Task, folder: Path, *, episodes: int, greedy: bool, seed: int
 ) -> tuple[Table, dict[tuple[float, int], float]]:
-    """A table of all runs, and the mean return of each that was trained."""
+    """A table of all runs, and the mean return of each trained run."""
     headers = ("learning rate", "seed", "mean return", "standard error", "least", "most")
     table, means = Table(*headers, box=None, padding=(0, 2, 0, 0)), dict[tuple[float, int], float]()
     for run in record.runs:
@@ -88,7 +88,7 @@ def _play_all(
 def _film(
     folder: Path, record: Record, task: Task, run: tuple[float, int], target: Path, *, greedy: bool, seed: int
 ) -> str:
-    """Film one episode; what to say about it."""
+    """Film one episode; return a message about it."""
     distribution = distribution_of(task)
     policy = _policy(load_network(folder, learning_rate=run[0], seed=run[1]))
 
@@ -113,7 +113,7 @@ def _film(
 def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
     def policy(observations: Array, running: Bools | None = None) -> torch.Tensor:
-        # The network takes one batch; the axis of runs is taken off and put back.
+        # The network takes one batch; the axis of runs is removed and added again.
         numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0]).float()).unsqueeze(0)
         return numbers
 

@@ -14,12 +14,12 @@ from reference_agents.catalog import TASKS
 from reference_agents.record import RECORD_FILE, find_runs, find_unfinished, load
 from reference_agents.settings import Settings
 
-WIDTH = 120  # characters where nobody says how wide the terminal is
+WIDTH = 120  # characters, if the width of the terminal is unknown
 
 
 def print_listing() -> None:
     """Print a table of networks for each task."""
-    # Piped output keeps its width, whatever terminal is behind it.
+    # Piped output keeps its width, whatever the terminal.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     for task in TASKS.values():
         solved = "" if task.threshold is None else f", solved at a mean return of {task.threshold:g}"
@@ -57,7 +57,7 @@ def setting_meanings() -> dict[str, str]:
     meanings: dict[str, str] = {}
     name = ""
     for line in listed.splitlines():
-        # A new attribute is indented by four spaces, what follows it by more.
+        # A new attribute is indented by four spaces, its continuation lines by more.
         if not line.startswith("        "):
             name, _, line = line.strip().partition(": ")
             meanings[name] = ""
@@ -71,7 +71,8 @@ def print_runs(folder: Path) -> None:
     Raises:
         TargetError: there is no run.
     """
-    from reference_agents.encoding.environment import short_label  # it loads Gymnasium, which the other lists spare
+    # it loads Gymnasium, which the other lists do not need
+    from reference_agents.encoding.environment import short_label
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table("run", "task", "network", "runs", "state", box=None, padding=(0, 2, 0, 0))

@@ -22,7 +22,7 @@ from reference_agents.trainer import Progress as TrainingProgress
 
 # Lines of the curve, points before it is drawn, and seconds between two lines of a log.
 PLOT_HEIGHT, LEAST_POINTS, LOG_SECONDS = 8, 3, 60.0
-_DOTS = ((0x40, 0x80), (0x04, 0x20), (0x02, 0x10), (0x01, 0x08))  # of a braille cell, from the bottom row up
+_DOTS = ((0x40, 0x80), (0x04, 0x20), (0x02, 0x10), (0x01, 0x08))  # bits of a braille cell, from the bottom row up
 _BRAILLE = 0x2800
 Quartiles = tuple[float, float, float]
 
@@ -52,8 +52,8 @@ class Display:
         self._first = 0
 
     def __call__(self, progress: TrainingProgress) -> None:
-        """Take in how far the training is."""
-        # Where a resumed training began: the speed counts what was done since.
+        """Update the progress of the training."""
+        # The start of a resumed training: the speed is measured from there.
         self._first = self._first or progress.env_steps
         known = progress.returns[~np.isnan(progress.returns)] if progress.returns.size else progress.returns
         if known.size:
@@ -61,13 +61,13 @@ class Display:
             low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
             self._points[progress.evaluated_at] = (float(low), float(median), float(high))
         self._bar.update(self._task, completed=progress.env_steps, returns=median_text(progress.returns))
-        # A file or pipe gets a line now and then instead of a bar.
+        # A file or pipe gets an occasional line instead of a bar.
         if not self._console.is_terminal:
             self._log(progress)
 
     def __rich__(self) -> Group:
         """The bar, and the curve below it once there are a few points."""
-        # A low terminal keeps its lines for what was printed above.
+        # A terminal with few lines keeps them for earlier output.
         if len(self._points) < LEAST_POINTS or self._console.height < 2 * PLOT_HEIGHT:
             return Group(self._bar)
         width = min(72, self._console.width - 12)
@@ -135,9 +135,9 @@ def plot(steps: Sequence[int], quartiles: Sequence[Quartiles], total: int, width
     """
     values = np.array(quartiles, dtype=float)
     low, high = float(values.min()), float(values.max())
-    # A flat curve has no span: 1 avoids dividing by zero.
+    # A flat curve has no range: 1 avoids division by zero.
     span = (high - low) or 1.0
-    # A braille cell is 2 dots wide and 4 high. Per column of dots: the place among the points, then the three
+    # A braille cell is 2 dots wide and 4 high. For each column of dots: the position among the points, then the three
     # quartiles.
     columns = np.interp(np.linspace(0, total, 2 * width), steps, np.arange(len(steps)))
     reached = np.linspace(0, total, 2 * width) <= steps[-1]
@@ -147,14 +147,14 @@ def plot(steps: Sequence[int], quartiles: Sequence[Quartiles], total: int, width
     cells = [[" "] * width for _ in range(height)]
     dots: dict[tuple[int, int], int] = {}
     previous: int | None = None
-    # Up to the last evaluation; the rest of the axis stays empty.
+    # Draw up to the last evaluation; the rest of the axis stays empty.
     for column in range(2 * width):
         if not reached[column]:
             break
         bottom, middle, top = (int(row) for row in rows[:, column])
         for line in range(bottom // 4, top // 4 + 1):
             cells[line][column // 2] = "░"
-        # Dots between neighbouring columns are filled, so that a steep curve stays one line.
+        # Fill the dots between neighbouring columns, so that a steep curve stays connected.
         for row in _between(middle if previous is None else previous, middle):
             key = (row // 4, column // 2)
             # Each dot is one bit of the cell's character.
@@ -170,7 +170,7 @@ def plot(steps: Sequence[int], quartiles: Sequence[Quartiles], total: int, width
 
 
 def _between(start: int, stop: int) -> range:
-    """The rows that lead from one dot to the next, the first left out unless it is the only one."""
+    """The rows that connect one dot to the next, without the first unless it is the only one."""
     if start == stop:
         return range(stop, stop + 1)
     return range(start + 1, stop + 1) if start < stop else range(stop, start)

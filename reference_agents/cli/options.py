@@ -165,8 +165,8 @@ def of_training(*, network: Any, resume: Any) -> Callable[[_CommandT], _CommandT
     """Give a command the options of a training in place of its `**given`.
 
     Args:
-        network: the option `--network`, with a help text of its own for each command.
-        resume: the option `--resume`, likewise for each command.
+        network: the option `--network`; its help text depends on the command.
+        resume: the option `--resume`, likewise.
 
     Returns:
         A decorator that returns the command itself, with the signature that typer reads.

@@ -27,7 +27,7 @@ CHOSEN_TOGETHER = (
     "If a network was trained at several learning rates, the page shows the rate with the largest area under its "
     "median curve. It was chosen on the seeds that are shown, which favours networks trained at several rates."
 )
-# With fewer seeds, each half would be too small for a median.
+# With fewer seeds, each half is too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4
 PPO_ONLY = {"epochs", "minibatches", "clip"}
 # The paper's order; other networks follow by name.
@@ -53,7 +53,7 @@ def write_report(folder: Path) -> int:
 
 
 def name_unfinished(folders: Sequence[Path]) -> None:
-    """Print the unfinished training runs below some folders, which are not drawn."""
+    """List the unfinished training runs below some folders; these are not drawn."""
     for run in (run for folder in folders for run in find_unfinished(folder)):
         Console().print(
             f"not shown, because it is unfinished: {run.folder}; continue with: reference-agents train --resume "
@@ -73,7 +73,7 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
         OptionError: the runs are of several tasks, or the page cannot be written.
     """
     others = {folder: read_other_results(folder) for folder in folders}
-    # A folder of another trainer's results need not hold runs of ours.
+    # A folder with another trainer's results need not contain our runs.
     ours = [folder for folder in folders if not others[folder] or any(folder.rglob(RECORD_FILE))]
     records = {path.resolve(): load(path) for folder in ours for path in find_runs(folder)}
     tasks = sorted({record.task for record in records.values()})
@@ -140,7 +140,7 @@ def with_others(model: CurveModel | None, results: Sequence[OtherResult]) -> Cur
 
 
 def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:
-    """The network of each run; where several runs have the same, with the end of the path that tells them apart."""
+    """The network of each run. If several runs have the same network, the distinguishing end of the path is added."""
     names = []
     for path, record in folders:
         others = [o.parts for o, other in folders if other.network == record.network and o != path]
@@ -152,7 +152,7 @@ def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:
 
 
 def _rank(network: str) -> tuple[int, str]:
-    # A deep variant stands beside the network it varies.
+    # List a deep variant next to its original network.
     stem = network.removesuffix("-deep")
     return (_ORDER.index(stem) if stem in _ORDER else len(_ORDER), network)
 
@@ -168,7 +168,7 @@ def _networks(record: Record, name: str) -> list[NetworkCurves]:
 
 
 def _splits(record: Record) -> bool:
-    """Whether the learning rate is chosen on some seeds and the others are shown."""
+    """Whether the learning rate is chosen on some of the seeds and the curves show the others."""
     several_rates = len({run.learning_rate for run in record.runs}) > 1
     return several_rates and len({run.seed for run in record.runs}) >= LEAST_SEEDS_TO_SPLIT
 
@@ -183,7 +183,8 @@ def _choice_rule(records: Sequence[Record]) -> str:
 def _area(curves: Sequence[Curve]) -> float:
     """The mean over time of the median return; a run that stopped counts as worse than any return.
 
-    Points before the first return of any run, as where training episodes are measured and none has ended, do not count.
+    Points before the first return of any run do not count, for instance if training episodes are measured and none has
+    ended.
     """
     returns = np.array([curve.returns for curve in curves], dtype=float)
     measured = np.isfinite(returns).any(axis=0) if returns.size else np.zeros(0, dtype=bool)
@@ -191,7 +192,7 @@ def _area(curves: Sequence[Curve]) -> float:
         return -np.inf
     # Before the first evaluation with a finished episode there is nothing to compare.
     returns = returns[:, int(np.argmax(measured)) :]
-    # A run that stopped has -inf: as a median, half of the runs must have gone on.
+    # A stopped run counts as -inf, so the median is finite only if at least half of the runs continued.
     return float(np.median(np.where(np.isnan(returns), -np.inf, returns), axis=0).mean())
 
 
@@ -219,9 +220,9 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
 
 
 def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
-    """Every setting that its algorithm uses; where records differ, what each has."""
+    """Every setting that the algorithm uses; if records differ, all values."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
-    # A2C has no epochs, minibatches and clipping; their defaults would mislead.
+    # A2C has no epochs, minibatches or clipping, so their defaults would be misleading.
     unused = set() if any(record.settings.get("algorithm", "ppo") in IN_EPOCHS for record in records) else PPO_ONLY
     for key in (key for key in records[0].settings if key not in unused):
         values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
@@ -234,7 +235,7 @@ def _setting(value: object) -> str:
 
 
 def _step_ratios(networks: Sequence[NetworkCurves], threshold: float | None) -> list[str]:
-    """How many times as many steps the median of each network takes to the threshold as the first one's."""
+    """The median number of steps of each network to the threshold, as a multiple of the first network's."""
     chosen = [network for network in networks if network.chosen and network.curves]
     if threshold is None or len(chosen) < 2:
         return []
@@ -270,17 +271,17 @@ def step_ratio(
     rng = np.random.default_rng(seed)
 
     def median(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        # The inverted distribution function takes one of the samples, which may be infinite: no mean of infinities.
+        # "inverted_cdf" returns one of the samples, which may be infinite, and does not average infinities.
         return np.asarray(np.quantile(samples, 0.5, axis=-1, method="inverted_cdf"))
 
     def resample_medians(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return median(runs[rng.integers(len(runs), size=(resamples, len(runs)))])
 
-    with np.errstate(invalid="ignore"):  # infinite over infinite is NaN: neither got there
+    with np.errstate(invalid="ignore"):  # infinite over infinite is NaN: neither reached the threshold
         value, ratios = median(others) / median(reference), resample_medians(others) / resample_medians(reference)
     if not np.isfinite(median(reference)):
         return statistics.Estimate(np.nan, np.nan, np.nan)
-    # NaN, where neither reached it, counts as the upper extreme, which widens the interval.
+    # NaN (neither reached the threshold) counts as the upper extreme, which widens the interval.
     ends = np.where(np.isnan(ratios), np.inf, ratios)
     low, high = np.quantile(ends, (0.025, 0.975), method="inverted_cdf")
     return statistics.Estimate(float(value), float(low), float(high))

@@ -18,7 +18,7 @@ from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
 from symcheck.errors import MissingExtraError, OptionError, suggestion
 
-# The network and the number of seeds where none are given.
+# The default network and number of seeds.
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 
@@ -68,7 +68,7 @@ class Request:
 
 
 def check_execution(request: Request) -> None:
-    """Refuse unknown executors, impossible numbers of processes, and options whose extra is missing.
+    """Reject unknown executors, invalid numbers of processes, and options whose extra is missing.
 
     Raises:
         OptionError: an option is invalid; the message names it.
@@ -143,10 +143,10 @@ def build_job(request: Request) -> Job:
 
 
 def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Settings:
-    """The settings of a network of a user's own, which draws its weights and scales its input itself.
+    """The settings for a user's own network, which initialises its weights and scales its input itself.
 
     Raises:
-        OptionError: the user asked for one of those here.
+        OptionError: the user set an option that such a network handles itself.
     """
     own = {"bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False}
     if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
@@ -172,14 +172,14 @@ def changes(request: Request) -> dict[str, object]:
     }
     stated = {name: value for name, value in given.items() if value is not None}
     changed = parse_changes(request.changes)
-    # `--steps 10 --set steps=20` says two things about one setting.
+    # `--steps 10 --set steps=20` gives one setting two values.
     if twice := sorted(stated.keys() & changed.keys()):
         raise OptionError(f"expected each setting once, got {', '.join(twice)} twice.", where="--set")
     return {**stated, **changed}
 
 
 def learning_rates(texts: Sequence[str]) -> tuple[float, ...]:
-    """Learning rates in increasing order, each once.
+    """Learning rates in increasing order, without duplicates.
 
     Raises:
         OptionError: anything but positive numbers.
@@ -191,7 +191,7 @@ def _learning_rate(text: str) -> float:
     try:
         rate = float(text)
     except ValueError:
-        # NaN fails the test below with the same message as infinities and negative numbers.
+        # NaN fails the test below, with the same message as infinite and negative numbers.
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0):
         raise OptionError(

@@ -15,7 +15,7 @@ from reference_agents.cli.tables import print_table
 from reference_agents.record import Record, RunRecord, Verification
 from symcheck_reports.formatting import plural
 
-# More rows than fit on a screen are summed up by learning rate.
+# If there are more rows than fit on a screen, summarise by learning rate.
 MOST_ROWS = 40
 _SKIPPED = {"not_claimed": "no claim", "diverged": "diverged"}
 _STYLES = {"failed": "bold red", "undecided": "yellow"}
@@ -42,7 +42,7 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
 
 
 def _by_run(record: Record) -> Table:
-    # Tasks without a threshold have no such column.
+    # Tasks without a threshold do not have this column.
     goal = () if record.threshold is None else (f"steps to {record.threshold:g}",)
     headers = ("learning rate", "seed", "final return", *goal, "network before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
@@ -81,7 +81,7 @@ def _median_final(runs: Sequence[RunRecord]) -> float | None:
 
 
 def _verdicts(verifications: Sequence[Verification]) -> str:
-    """Verdicts with how often each came up; a number only where there are several networks."""
+    """Verdicts with their counts; a single network has no count."""
     words = Counter(verification.verdict or _missing_verdict_text(verification) for verification in verifications)
     return ", ".join(
         _style_word(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()

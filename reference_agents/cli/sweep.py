@@ -1,4 +1,4 @@
-"""`reference-agents sweep`: several networks of a task, at every learning rate, with every seed, and a page of them.
+"""`reference-agents sweep`: several networks of a task, at every learning rate and with every seed.
 
 DIR/sweep.json the run folders in the order of training; written before the first training begins
 DIR/TASK-NETWORK  one run folder for each network
@@ -47,27 +47,27 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
         out, folders = request.out, _begin(request, networks)
     console, worst = Console(stderr=True), 0
     for number, folder in enumerate(folders, start=1):
-        # What a sweep finished before it was stopped is not trained again.
+        # Networks that were finished before the sweep was stopped are not trained again.
         if is_finished(folder):
             console.print(f"{folder} has already been trained", highlight=False, soft_wrap=True)
             continue
         if not request.quiet:
             console.print(f"{number} of {len(folders)}: {folder.name}", highlight=False, soft_wrap=True)
-        # The network is in the folder's job; the request's would be compared with it.
+        # The network is taken from the folder's job; one in the request would be compared with it.
         code = resume(replace(request, network=None), folder)
         if code == INTERRUPTED:
             console.print(
                 f"continue with all networks: reference-agents sweep --resume {out}", highlight=False, soft_wrap=True
             )
             return code
-        # Exit codes grow with what went wrong: 0 done, 1 not equivariant.
+        # Exit codes increase with severity: 0 done, 1 not equivariant.
         worst = max(worst, code)
     write_report(out)
     return worst
 
 
 def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
-    """Prepare a folder for every network, after all of them were found to be usable."""
+    """Prepare a folder for every network, after checking that all of them are usable."""
     task = resolve_task(request.task_name, request.symmetry)
     filled = replace(
         request,
@@ -75,7 +75,7 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
         learning_rates=request.learning_rates or tuple(map(str, task.sweep.learning_rates)),
     )
     names = [resolve_network(task, name).name for name in (task.sweep.networks if networks is None else networks)]
-    # Equal names would share one folder.
+    # Networks with equal names would share a folder.
     if len(set(names)) < len(names):
         raise OptionError(f"expected each network once, got {', '.join(names)}.", where="--network")
     requests = [replace(filled, network=name) for name in names]

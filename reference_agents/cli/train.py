@@ -98,7 +98,7 @@ def _resume_locked(request: Request, folder: Path, started: Started) -> int:
             where="--resume",
             remedy=f"Draw it with: reference-agents report {folder}",
         )
-    # Resolved to the same spelling as the recorded name; None where nothing was typed.
+    # Resolved to the spelling of the recorded name; None if it was not given.
     network = None if request.network is None else resolve_network(started.job.task, request.network).name
     named = request.task is not None or request.env is not None
     asked = {
@@ -120,11 +120,11 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     """Train a prepared job from its existing checkpoints, save and summarise it; returns the exit code."""
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
-    # What was compiled where it began has to be compiled here too.
+    # If the training began with the compiled engine, it must continue with it.
     asked = job.engine if job.engine != TORCH else request.engine or AUTO
     note = choose_engine(asked, job.task, job.network, job.settings, job.device)[1]
     title = f"{short_label(job.task.name)} {short_label(job.network.name)}"
-    # Whole updates: the last batch may go past the number of steps that was asked for.
+    # Whole updates: the last batch may exceed the requested number of steps.
     total = job.settings.updates * job.settings.batch
     kinds = [kind for kind, asked in ((TensorBoardLog, request.tensorboard), (WandbLog, request.wandb)) if asked]
     logs = [kind(folder, job) for kind in kinds]
@@ -154,7 +154,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
             soft_wrap=True,
         )
         return INTERRUPTED
-    # Only after a training that reached its end: an interrupted one goes on from them.
+    # Only after a training that reached its end; an interrupted one is resumed from its checkpoints.
     remove_checkpoints(folder, len(started.parts))
     code = exit_code(record, job)
     if code == ALL_DIVERGED:
@@ -190,7 +190,7 @@ class _Plan:
     say: Callable[[str], None]
 
     def train(self) -> Training:
-        """Train by the executor that was requested, from the checkpoints that there are."""
+        """Train with the requested executor, from existing checkpoints."""
         job, parts = self.started.job, self.started.parts
         files = [checkpoint_path(self.folder, part, len(parts)) for part in range(len(parts))]
         processes = self.request.processes or len(parts)

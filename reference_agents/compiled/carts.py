@@ -1,6 +1,6 @@
-"""Evaluations of CartPole by `learn.c`: network, draw and cart in one loop, so that a step costs no call of Python.
+"""Evaluations of CartPole by `learn.c`: network, sampling and cart in one loop, so that a step needs no Python call.
 
-An evaluation plays five times as many steps as are trained between two of them. The numbers are those of
+An evaluation takes five times as many steps as the training between two evaluations. The results are those of
 `evaluation.play`; sines and exponentials are the C library's and may differ in the last bit.
 """
 
@@ -17,17 +17,17 @@ from reference_agents.randomness import Purpose, UniformStreams, generator
 from symcheck.array_types import Floats
 
 _BLOCK = 64
-"""Steps between two draws of uniform numbers: a run whose episodes are over needs no more."""
+"""Steps between two draws of uniform numbers; a run whose episodes have ended draws no more."""
 
 
 def play_carts(network: CompiledNetwork, seeds: Sequence[int], *, episodes: int, index: int) -> Floats:
     """As `evaluation.play` on `CartPoleVector`.
 
     Args:
-        network: of all runs.
+        network: the network of all runs.
         seeds: one per run.
-        episodes: of each run.
-        index: the evaluation's number.
+        episodes: the number of episodes of each run.
+        index: the number of the evaluation.
 
     Returns:
         Returns, shape (runs, episodes).
@@ -48,5 +48,5 @@ def play_carts(network: CompiledNetwork, seeds: Sequence[int], *, episodes: int,
         for run in np.flatnonzero(running.any(1)):
             streams[run].random(out=uniforms[run])
         network.play_carts(cart, uniforms, states, lengths, running)
-    # Each step rewards 1.
+    # Each step has reward 1.
     return lengths.astype(np.float64)

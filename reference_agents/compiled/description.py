@@ -23,9 +23,9 @@ from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, LinearPl
 from symcheck.array_types import Floats
 
 LANES = 16
-"""Floats of one vector; rows of matrices are whole vectors."""
+"""Number of floats in one vector; rows of matrices are padded to whole vectors."""
 MOST_LAYERS, MOST_HEADS = 16, 64
-"""Of `Space` and `derive` in learn.c."""
+"""Limits of `Space` and `derive` in learn.c."""
 
 
 class Span(ctypes.Structure):
@@ -116,7 +116,7 @@ class Description:
             groups.setdefault(to, []).append((source, block, forth))
         span = Span(at=len(self.entries))
         for to, group in groups.items():
-            # Two sources at a time: the target is written once where there are no more.
+            # Two sources at a time, so that each target with at most two sources is written once.
             for start in range(0, len(group), 2):
                 self.entries.append(_combining_entry(to, group[start : start + 2], adds=start > 0))
         span.count = len(self.entries) - span.at
@@ -140,7 +140,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
     Unsupported are networks over images, with too many layers or actions, or with ordinary layers between basis layers.
     """
     trunk = [layer for layer in plan.trunk if isinstance(layer, LinearPlan)]
-    # A layer behind an image reads positions, whose order is another.
+    # A layer after an image reads positions, which are in another order.
     vectors = len(trunk) == len(plan.trunk) and all(layer.pixels == 1 for layer in plan.layers)
     if not vectors or any(layer.components_in > 1 for layer in trunk):
         return None
@@ -149,7 +149,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
     last = trunk[-1]
     features = int(last.weight_basis.shape[1]) * _whole_lanes(last.channels_out)
     made = Description(features, plan.policy.outputs + 1)
-    # Numbers from one component of a row to the next: those of observations have no gaps.
+    # The stride between the components of a row; observations have no padding.
     stride = trunk[0].channels_in
     for depth, layer in enumerate(trunk):
         stride = _add_layer(made, layer, layout, depth, stride)
@@ -158,7 +158,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
 
 
 def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int, stride: int) -> int:
-    """Append a hidden layer; the distance of the components of its output."""
+    """Append a hidden layer; return the stride between the components of its output."""
     weight, width = layout.offsets[f"{layer.name}.weight"], _whole_lanes(layer.channels_out)
     dim_out, dim_in = layer.weight_basis.shape[1:]
     halves = _split_halves(layer, depth)
@@ -179,7 +179,7 @@ def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int,
             for part, start in zip(halves.parts, (0, row.even * width), strict=True)
             for block in _matrix_blocks(part, weight, layer, (stride * width, width), width, start)
         ]
-        # The even product carries the one bias of a pair to both.
+        # The even product adds the shared bias to both elements of a pair.
         bias = None if bias is None else bias[:, :1]
     row.matrix, row.by_matrix = made.add([] if row.direct else blocks)
     offsets = [] if bias is None else _bias_blocks(bias, layer, layout, width)
@@ -189,7 +189,7 @@ def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int,
 
 
 def _add_heads(made: Description, plan: ActorCriticPlan, layout: Layout, stride: int) -> None:
-    """The matrix of both heads, one row for each number: the value is the last."""
+    """Append the matrix of both heads, one row per output; the last row is the value."""
     matrix: list[Block] = []
     offset: list[Block] = []
     for layer, start in ((plan.policy, 0), (plan.value, made.heads - 1)):
@@ -207,7 +207,7 @@ def _add_heads(made: Description, plan: ActorCriticPlan, layout: Layout, stride:
 def _head_blocks(layer: LinearPlan, source: int, features: int, start: int, stride: int) -> list[Block]:
     """Blocks of a matrix whose rows are outputs, from row `start` on; `stride` between components of the features."""
     columns = layer.channels_out
-    # A dense layer on several components has a channel for each; between the components lie gaps.
+    # A dense layer on several components has a channel for each; there is padding between the components.
     pieces, rows = layer.components_in, layer.channels_in // layer.components_in
     return [
         Block(
@@ -239,10 +239,10 @@ def _bias_blocks(basis: Floats, layer: LinearPlan, layout: Layout, stride: int, 
 
 
 class _Halves(NamedTuple):
-    """A layer into pairs as two products.
+    """A layer with paired outputs as two products.
 
     Attributes:
-        places: inputs of a first layer whose sign the reflection keeps, then those whose it changes.
+        places: inputs of a first layer whose sign the reflection keeps, then those whose sign it changes.
         parts: bases (rank, 1, components) of the even and the odd half of the weight.
     """
 
@@ -253,14 +253,15 @@ class _Halves(NamedTuple):
 def _split_halves(layer: LinearPlan, depth: int) -> _Halves | None:
     """The halves of a layer that commutes with exchanging its output's two components; None for any other layer.
 
-    A first layer's inputs keep or change their signs meanwhile, another's are pairs as well; the bias is even.
+    The reflection keeps or changes the sign of each input of a first layer; the inputs of other layers are pairs too.
+    The bias is even.
     """
     basis, bias = layer.weight_basis, layer.bias_basis
     if basis.shape[1] != 2 or (bias is not None and np.ptp(bias, axis=1).any()):
         return None
     first, second = basis[:, 0], basis[:, 1]
     if depth == 0:
-        # Bases are exact: rows are equal or opposite, or they are not.
+        # Bases are exact, so rows are compared without a tolerance.
         even, odd = (first == second).all(0), (first == -second).all(0)
         if layer.channels_in != 1 or not (even ^ odd).all():
             return None

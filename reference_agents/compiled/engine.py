@@ -68,9 +68,9 @@ def choose_engine(
 
 
 def _is_expressible(task: Task, network: NetworkPlan, settings: Settings, device: str) -> bool:
-    """Whether `learn.c` has everything that the job needs."""
+    """Whether `learn.c` supports everything that the job needs."""
     averages = network.views in ("symmetrized", "averaged")
-    # A2C takes one large step of a batch, for which this saves little.
+    # A2C takes a single step per batch, for which the compiled engine saves little.
     if device != "cpu" or not settings.in_epochs or network.basis == "user" or averages:
         return False
     plan = build_plan(task, network)

@@ -50,14 +50,14 @@ class Kernel:
         self._bounds = np.full(numbers, np.inf, dtype=np.float32) if bounds is None else bounds.numpy()
         self._job_at = ctypes.byref(self._job)
         size = int(self._library.matrix_floats(self._job_at, self._layers))
-        # torch's memory begins at a cache line, as vectors of `learn.c` must; what nobody writes is zero.
+        # torch's memory is aligned to cache lines, as the vectors of `learn.c` require; unwritten memory is zero.
         self._matrices = torch.zeros(len(self._values) * size)
         self._one_matrices = torch.zeros(size)
         self._scratch = torch.zeros(self._scratch_floats(int(self._job.minibatch)))
         self._rows_scratch = torch.empty(0)
 
     def prepare(self) -> None:
-        """Build every run's matrices, after the parameters have changed."""
+        """Rebuild every run's matrices after the parameters have changed."""
         self._library.prepare(self._job_at, self._layers, self._entries, *_addresses(self._values, self._matrices))
 
     def answer(self, observations: torch.Tensor, wanted: Bools | None) -> torch.Tensor:
@@ -81,14 +81,14 @@ class Kernel:
         lengths: npt.NDArray[np.int64],
         running: npt.NDArray[np.uint8],
     ) -> None:
-        """Go on with episodes of CartPole, in place.
+        """Continue episodes of CartPole, in place.
 
         Args:
             cart: a `description.CartRow`.
-            uniforms: what actions are drawn with, (runs, steps, episodes).
-            states: of the carts, (runs, episodes, 4).
-            lengths: steps so far, (runs, episodes).
-            running: whose episodes are not over, (runs, episodes).
+            uniforms: the uniform numbers that draw actions, (runs, steps, episodes).
+            states: the states of the carts, (runs, episodes, 4).
+            lengths: the number of steps so far, (runs, episodes).
+            running: which episodes are not over, (runs, episodes).
         """
         _, steps, episodes = uniforms.shape
         self._library.play_carts(
@@ -131,7 +131,7 @@ class Kernel:
         return int(self._job.minibatches)
 
     def _scratch_of(self, rows: int) -> torch.Tensor:
-        """Memory for so many observations of one run."""
+        """Allocate memory for a number of observations per run."""
         floats = self._scratch_floats(rows)
         if len(self._rows_scratch) < floats:
             self._rows_scratch = torch.zeros(floats)
@@ -142,7 +142,7 @@ class Kernel:
 
 
 def _addresses(*arrays: torch.Tensor | npt.NDArray[Any] | None) -> list[ctypes.c_void_p]:
-    """Where arrays begin; the caller keeps them alive."""
+    """The addresses of arrays; the caller must keep the arrays alive."""
     return [
         ctypes.c_void_p(array.data_ptr() if isinstance(array, torch.Tensor) else array.ctypes.data)
         if array is not None
@@ -153,7 +153,7 @@ def _addresses(*arrays: torch.Tensor | npt.NDArray[Any] | None) -> list[ctypes.c
 
 def _job_row(network: ActorCritic, description: Description, settings: Settings, policy: Distribution) -> Any:
     values = network.parameters.values
-    # Of a Gaussian action none is a choice.
+    # A Gaussian action has no discrete components.
     components = 0 if isinstance(policy, Gaussian) else len(getattr(policy, "choices", (0,)))
     return JobRow(
         runs=len(values), batch=settings.batch, observation=network.plan.layers[0].inputs,

@@ -34,7 +34,7 @@ class CompiledNetwork:
         self._stale = True
 
     def refresh(self) -> None:
-        """Rebuild matrices when they are needed next."""
+        """Mark the matrices as outdated; they are rebuilt on the next use."""
         self._stale = True
 
     def forward(
@@ -76,7 +76,7 @@ class CompiledNetwork:
 
 
 class CompiledLearner:
-    """Changes a network's parameters from rollouts, as `learning.learner.Learner` does.
+    """Updates a network's parameters from rollouts, like `learning.learner.Learner`.
 
     Args:
         network: the network of all runs, on the processor.
@@ -103,7 +103,7 @@ class CompiledLearner:
         self._remaining = 1.0
         self._moments = torch.zeros_like(values), torch.zeros_like(values)
         self._updates = 0
-        # The streams of `Learner`: both see the same minibatches.
+        # The same streams as `Learner`, so that both use the same minibatches.
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:

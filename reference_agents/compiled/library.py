@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 _SOURCE = Path(__file__).with_name("learn.c")
-# No reordering of sums: bits must not depend on the width of registers. `errno` of a root is not read.
+# Sums are not reordered, because results must not depend on the register width. The `errno` of a square root is not
+# used.
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC", "-std=gnu11")
 _SECONDS = 120
 
@@ -59,7 +60,7 @@ def _run_compiler(compiler: str, built: Path) -> None:
         made = Path(folder) / "learn.so"
         command = [compiler, *_FLAGS, str(_SOURCE), "-o", str(made), "-lm"]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
-        # Whole or not at all, also where two processes build at once.
+        # Written atomically, because two processes may build at the same time.
         made.replace(built)
 
 
@@ -69,7 +70,7 @@ def _cache_folder() -> Path:
 
 
 def _processor() -> str:
-    """What `-march=native` depends on; a cache may be shared by several machines."""
+    """The properties on which `-march=native` depends; several machines may share a cache."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

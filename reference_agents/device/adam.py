@@ -31,7 +31,7 @@ class DeviceAdam:
         device = parameters.values.device
         self._rates = torch.tensor(list(learning_rates), dtype=torch.float32, device=device).unsqueeze(1)
         self._first, self._second = torch.zeros_like(self._values), torch.zeros_like(self._values)
-        # A tensor, not a Python number: a recorded graph would repeat the number of its recording.
+        # A tensor, not a Python number: a recorded graph would repeat the value from the recording.
         self._steps = torch.zeros((), dtype=torch.float64, device=device)
 
     def step(self) -> torch.Tensor:
@@ -41,7 +41,7 @@ class DeviceAdam:
         """
         norms: torch.Tensor = torch.linalg.vector_norm(self._gradients, dim=1)
         scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_
-        # A run whose gradient is not finite keeps its parameters; the others are not touched by it.
+        # A run whose gradient is not finite keeps its parameters and does not affect the others.
         finite = torch.isfinite(norms).unsqueeze(1)
         gradient = torch.where(finite, self._gradients * scale.unsqueeze(1), 0.0)
         self._steps += 1.0

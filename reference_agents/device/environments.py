@@ -51,9 +51,9 @@ class CartPoleDevice:
     """CartPole-v1; states in float64 as in Gymnasium.
 
     Args:
-        runs: how many.
+        runs: the number of runs.
         environments: the number of environments of each run.
-        device: where.
+        device: the device of the states.
     """
 
     # Uniform numbers that a step takes, all for a start state, and the number of actions.
@@ -76,7 +76,7 @@ class CartPoleDevice:
         """As `DeviceEnvironment.step`."""
         following = cart_dynamics(self.states, actions)
         elapsed = self.elapsed + 1
-        # Inactive environments stand still, their clock too.
+        # Inactive environments do not change, including their step count.
         if active is not None:
             following = torch.where(active.unsqueeze(-1), following, self.states)
             elapsed = torch.where(active, elapsed, self.elapsed)
@@ -124,13 +124,13 @@ class PredatorPreyDevice:
     """The 7 x 7 grid world; its state is the displacement agent - prey.
 
     Args:
-        runs: how many.
+        runs: the number of runs.
         environments: the number of environments of each run.
-        device: where.
+        device: the device of the states.
         coded: whether observations are the numbers of images, in the order of `all_images`, instead of the images.
     """
 
-    # Whether and where the prey moves, then four numbers for two cells.
+    # Whether and where the prey moves, then four numbers for two start cells.
     uniforms, actions = 6, len(predator_prey.MOVES)
 
     def __init__(self, runs: int, environments: int, device: torch.device, *, coded: bool) -> None:
@@ -160,7 +160,7 @@ class PredatorPreyDevice:
             following = torch.where(active.unsqueeze(-1), following, self.displacements)
             elapsed = torch.where(active, elapsed, self.elapsed)
         terminated = ~following.bool().any(-1)
-        # A start may put both on one cell: an agent that stands still there does not catch its prey.
+        # Both may start on the same cell; an agent that does not move there does not catch its prey.
         if active is not None:
             terminated = terminated & active
         truncated = elapsed >= predator_prey.EPISODE_LIMIT

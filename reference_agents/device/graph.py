@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import torch
 
-WARM_UP = 3  # times before recording, as torch asks for: libraries set themselves up the first time
+WARM_UP = 3  # number of warm-up calls before recording, as torch requires: libraries initialise themselves
 
 
 def seeded_generator(device: str, seed: int) -> torch.Generator:
@@ -51,7 +51,7 @@ class Repeated:
         self._calls = 0
 
     def __call__(self) -> None:
-        """Do it once."""
+        """Do the work once."""
         if self._records and self._calls == WARM_UP:
             self._work = record(self._work, self._generator)
         self._calls += 1

@@ -33,12 +33,12 @@ from reference_agents.vectorised import tabulates
 from symcheck.errors import OptionError
 
 TASKS = ("cartpole", "gridworld")
-MOST_EPISODE_STEPS = 1_000  # more than an episode of either task has
-STEPS_AT_ONCE = 25  # of an evaluation, before it is asked whether an episode is still running
+MOST_EPISODE_STEPS = 1_000  # more steps than an episode of either task
+STEPS_AT_ONCE = 25  # steps of an evaluation between two tests whether an episode is still running
 
 
 def runs_on_device(job: Job) -> bool:
-    """Whether a job's environment and network are written for a device."""
+    """Whether a job's environment and network are implemented for a device."""
     return not list(_obstacles(job))
 
 
@@ -50,11 +50,11 @@ def why_on_host(job: Job) -> str:
 def _obstacles(job: Job) -> Iterator[str]:
     if job.task.name not in TASKS:
         yield f"the task is not {' or '.join(TASKS)}"
-    # Augmentation draws its group elements on the host, and a user's module may hold what no graph can record.
+    # Augmentation draws group elements on the host, and a user's module may contain code that cannot be recorded.
     if job.network.views == "augmented" or job.network.basis == "user":
         yield f"the network is {job.network.name}"
     settings = job.settings
-    # Rates that fall and scales that move are numbers of the host, which a recorded graph would keep as they were.
+    # Decaying rates and running scales are host numbers, which a recorded graph would keep constant.
     for name in ("linear_decay", "target_divergence", "normalise_returns", "normalise_observations"):
         if getattr(settings, name):
             yield f"{name} is {str(getattr(settings, name)).lower()}"
@@ -67,7 +67,7 @@ class DeviceLoop:
 
     Args:
         job: the job to train.
-        generator: the generator of all random numbers but the initial parameters, on the job's device.
+        generator: the generator of all random numbers except the initial parameters, on the job's device.
 
     Raises:
         OptionError: the job is not supported on a device.
@@ -83,7 +83,7 @@ class DeviceLoop:
         self.job, self._generator, self._device = job, generator, torch.device(job.device)
         seeds = [seed for _, seed in job.runs]
         self.network = make_network(job.task, job.network, seeds, self._device)
-        # What is asked for actions: the network, or a table of its outputs for all 49 images.
+        # The source of actions: the network, or a table of its outputs for all 49 images.
         self._asked: StackedNetwork = self.network
         if tabulates(job.network, job.settings, job.task):
             self._asked = TabulatedNetwork(self.network, all_images(), self._device)
@@ -94,7 +94,7 @@ class DeviceLoop:
         self._environment.reset(self._uniforms(job.settings.environments))
         self.finite = torch.ones(len(seeds), dtype=torch.bool, device=self._device)
         self._update = graph.Repeated(self._one_update, generator, self._device)
-        # Evaluation has environments and buffers of its own, of fixed size, for a graph of its own.
+        # Evaluation has separate environments and buffers of fixed size, for a separate graph.
         self._played = self._make(job.settings.evaluation_episodes)
         self._returns = torch.zeros(
             len(seeds), job.settings.evaluation_episodes, dtype=torch.float64, device=self._device
@@ -131,7 +131,7 @@ class DeviceLoop:
         self._update()
 
     def _one_update(self) -> None:
-        # What is derived from the parameters is built anew first: in a graph nothing from before it may be read.
+        # First rebuild everything derived from the parameters: a graph may not read values from before it.
         self._asked.refresh()
         settings = self.job.settings
         # A random permutation of the batch for each epoch, by sorting uniform numbers.
@@ -150,7 +150,7 @@ class DeviceLoop:
         actions = draw(numbers, self._random(settings.environments))
         step = self._environment.step(actions, self._uniforms(settings.environments))
         ended = step.terminated | step.truncated
-        # Where a time limit is an end, the value of the next state is never used.
+        # If a time limit counts as termination, the value of the next state is never used.
         terminated, v_next = (ended, values) if settings.time_limit_is_terminal else (step.terminated, None)
         if v_next is None:
             v_next = self._asked.forward(step.final_observation)[1]
@@ -162,7 +162,7 @@ class DeviceLoop:
         self._played.reset(self._uniforms(self._returns.shape[1]))
         self._returns.zero_()
         self._running.fill_(True)
-        # A fixed number of steps a replay; the flag is read in between, which waits for the device.
+        # Each replay has a fixed number of steps; reading the flag in between waits for the device.
         for _ in range(MOST_EPISODE_STEPS // STEPS_AT_ONCE):
             self._play_on()
             if not bool(self._running.any()):
@@ -175,7 +175,7 @@ class DeviceLoop:
         for _ in range(STEPS_AT_ONCE):
             numbers = self._asked.forward(self._played.observe())[0]
             step = self._played.step(draw(numbers, self._random(episodes)), self._uniforms(episodes))
-            # Only episodes that are running count: an environment that has ended restarts and goes on.
+            # Only first episodes count: an environment restarts when its episode ends.
             self._returns += torch.where(self._running, step.reward.double(), 0.0)
             self._running &= ~(step.terminated | step.truncated)
 
@@ -187,7 +187,7 @@ def draw(numbers: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
         >>> draw(torch.zeros(1, 2, 2), torch.tensor([[0.2, 0.7]])).tolist()
         [[0, 1]]
     """
-    # The last cumulative value is 1 up to rounding; without it no action beyond k - 1 can come out.
+    # The last cumulative value is 1 up to rounding; omitting it bounds the action by k - 1.
     cumulative = torch.softmax(numbers, dim=-1).cumsum(-1)[..., :-1]
     return (uniforms.unsqueeze(-1) >= cumulative).sum(-1)
 
@@ -228,12 +228,12 @@ def _run(loop: DeviceLoop, training: Training, on_progress: Callable[[Progress],
         if update and not is_due(update, settings):
             training.training_seconds += time.perf_counter() - started
             continue
-        finite = loop.finite.cpu().numpy()  # waits for the device, so that the time before it is the training's
+        finite = loop.finite.cpu().numpy()  # waits for the device, so that the training time is measured correctly
         training.training_seconds += time.perf_counter() - started
         started = time.perf_counter()
         returns = loop.evaluate()
         for run in np.flatnonzero(~finite).tolist():
-            # The first update at which a run was found not to be finite.
+            # The first update at which a run was not finite.
             training.stopped.setdefault(run, update * settings.batch)
         returns[~finite] = np.nan
         training.env_steps.append(update * settings.batch)

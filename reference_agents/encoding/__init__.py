@@ -1,1 +1,1 @@
-"""Encodes observations, actions and claims on any spaces as arrays for networks."""
+"""Encodes observations, actions and claims on arbitrary spaces as arrays for networks."""

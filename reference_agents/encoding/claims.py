@@ -35,7 +35,7 @@ _INSTEAD = "Train a plain network (--network mlp, or cnn for images), or give a 
 
 @dataclass(frozen=True)
 class _Affine:
-    """x to matrix @ x + offset."""
+    """The map x -> matrix @ x + offset."""
 
     matrix: Floats
     offset: Floats
@@ -117,7 +117,7 @@ def _apply(space_map: SpaceMap, value: Floats) -> Floats | None:
 
 
 def _as_floats(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The space without bounds and rounding, so that unit vectors and labels are values of it."""
+    """The space without bounds and rounding, so that it contains unit vectors and labels."""
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         return spaces.Box(-np.inf, np.inf, space.shape, np.float64)
     return space
@@ -163,7 +163,7 @@ def _read_leaf(entry: Entry, leaf: Leaf, where: str) -> _Affine:
     space = leaf.space
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         return _Affine(_read_choices(fit(entry, space, where).image, space, where), np.zeros(leaf.size))
-    fit(entry, space, where)  # its own messages for entries that do not fit
+    fit(entry, space, where)  # raises with its own message if entries do not fit
     affine = _read_affine(fit(entry, _as_floats(space), where), space.shape or (), where)
     if isinstance(space, spaces.MultiBinary):
         # With e = 2 x - 1: x' = M x + o becomes e' = M e + M 1 + 2 o - 1.
@@ -178,7 +178,7 @@ def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Af
     inputs = np.concatenate([np.zeros((1, size)), np.eye(size), points]).reshape(-1, *shape)
     images = np.asarray(space_map.batch(inputs), dtype=np.float64).reshape(len(inputs), size)
     offset, matrix = images[0], (images[1 : size + 1] - images[0]).T
-    # Callables may compute in float32, whose rounding is 1e-7 of numbers of order one, and a few operations deep.
+    # Callables may compute in float32: rounding errors are 1e-7 per operation for numbers of order one.
     if not np.allclose(images[size + 1 :], points @ matrix.T + offset, rtol=1e-5, atol=1e-5):
         raise SpecError(
             "expected a linear or affine map, which layers can carry; this callable is neither.",
@@ -207,7 +207,7 @@ def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.M
     try:
         base = encoded(start)
         for component, count in enumerate(counts):
-            # Where this component goes is the block in which any other value of it changes the image.
+            # The image of this component is the block that changes if the component takes another value.
             images = [encoded(start + value * (np.arange(len(counts)) == component)) for value in range(count)]
             changed = np.flatnonzero(np.abs(images[-1] - base) > 0) if count > 1 else np.array([begins[component]])
             target = int(np.searchsorted(begins, changed[0], side="right")) - 1
@@ -216,7 +216,7 @@ def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.M
                 matrix[block, begins[component] + value] = at[block]
     except (IndexError, ValueError) as error:
         raise _no_permutation(where) from error
-    # Only a permutation of components and of the values of each has one 1 in every row and column.
+    # A permutation of components and of their values has exactly one 1 in every row and column.
     if (matrix.sum(0) != 1).any() or (matrix.sum(1) != 1).any():
         raise _no_permutation(where)
     drawn = np.random.default_rng(0)
@@ -240,7 +240,7 @@ def _no_permutation(where: str) -> SpecError:
 
 
 class _AtObservation:
-    """A map of actions at one observation, which callables are given."""
+    """A map of actions at one observation, which is passed to callables."""
 
     def __init__(self, space_map: SpaceMap, observation: Any) -> None:
         self._map, self._observation = space_map, observation
@@ -253,7 +253,7 @@ class _AtObservation:
 
 
 def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space[Any]) -> list[_Affine]:
-    """How each generator acts on the policy outputs, the same at a few random observations."""
+    """The action of each generator on the policy outputs; it must be the same at a few random observations."""
     drawn = copy.deepcopy(space)
     drawn.seed(0)
     observations = [drawn.sample() for _ in range(3)]
@@ -277,23 +277,23 @@ def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where
         choices = spaces.MultiDiscrete(np.full(space.shape, 2)) if isinstance(space, spaces.MultiBinary) else space
         matrix = _read_choices(image, choices, where)
         return _Affine(matrix, np.zeros(len(matrix)))
-    fit(entry, space, where)  # its own messages for entries that do not fit
+    fit(entry, space, where)  # raises with its own message if entries do not fit
     act = _AtObservation(fit(entry, _as_floats(space), where), observation)
     affine = _read_affine(act, space.shape or (), where)
-    check_corners(act.batch, space, where)  # binding checks data; here a callable is known to be affine
+    check_corners(act.batch, space, where)  # binding checks data; a callable is known to be affine at this point
     return affine
 
 
 def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:
-    """The representation on the policy outputs; units in which real numbers are drawn are made to commute with it."""
+    """The representation on the policy outputs; the units of real-valued actions are chosen to commute with it."""
     if encoder.continuous:
         fixed = _fixed_point(symmetry, maps)
         moved = [np.abs(part.matrix @ encoder.centre + part.offset - encoder.centre).max() for part in maps]
-        # The middle of the bounds, unless the claim moves it: then the point that the claim leaves where it is.
+        # The middle of the bounds, unless the claim moves it; then the fixed point of the claim.
         if max(moved, default=0.0) > 1e-6:
             encoder.centre = np.zeros_like(encoder.centre) if fixed is None else fixed
         turned = [np.abs(np.abs(part.matrix) @ encoder.scale - encoder.scale).max() for part in maps]
-        # Coordinates that change places need one unit; where bounds differ, or coordinates mix, one serves all.
+        # Coordinates that are exchanged need the same unit; if bounds differ or coordinates mix, use one unit for all.
         if max(turned, default=0.0) > 1e-6:
             encoder.scale = np.full_like(encoder.scale, float(encoder.scale.mean()))
     return representations.from_matrices(symmetry.group, [part.matrix for part in maps], name="encoded action")
@@ -310,7 +310,7 @@ def _join(parts: Sequence[_Affine]) -> _Affine:
 
 
 def _fixed_point(symmetry: Symmetry, maps: Sequence[_Affine]) -> Floats | None:
-    """The mean of the images of 0 under all elements, which every element leaves where it is; None if it is 0."""
+    """The mean of the images of 0 under all elements, which every element fixes; None if it is 0."""
     if not any(np.abs(part.offset).max(initial=0.0) > 0 for part in maps):
         return None
     images = [

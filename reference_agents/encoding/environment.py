@@ -99,7 +99,7 @@ def file_stem(name: str) -> str:
         >>> file_stem("/here/my.py:make")
         'my.py-make'
     """
-    # Runs of anything but letters, digits, dots and dashes become one minus sign.
+    # Every sequence of other characters than letters, digits, dots and dashes becomes one minus sign.
     return re.sub(r"[^\w.-]+", "-", short_label(name))
 
 
@@ -149,11 +149,11 @@ def encoded_environment(name: str, symmetry: str, *, scaled: bool = True) -> Enc
         if not symmetry:
             return _bundle(name, target, environment, ObservationEncoder(space, scaled=scaled), action, None, None)
         claim = find_symmetry(symmetry)
-        claim.bind(space, environment.action_space)  # refuses entries that do not fit, with both sizes
+        claim.bind(space, environment.action_space)  # rejects entries that do not fit, with both sizes in the message
         encoder = ObservationEncoder(space)
         is_image = len(encoder.shape) == 3 and not claim.is_continuous
         names = spatial_names(claim, space, last=encoder.channels_last) if is_image else None
-        # An image on which other maps than spatial operators act is taken as a vector.
+        # An image is encoded as a vector if maps other than spatial operators act on it.
         if is_image and names is None:
             encoder = ObservationEncoder(space, as_image=False)
         encoded = encode_claim(claim, encoder, action, space)

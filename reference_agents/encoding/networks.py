@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from reference_agents.catalog import Convolution, NetworkPlan, control_networks
 
 _IMAGE_CHANNELS = (16, 32, 256)
-# Of two hidden layers under the group of order 2; their number of parameters is about the same under others.
+# Widths of two hidden layers for a group of order 2; other groups get about the same number of parameters.
 _VECTOR_CHANNELS = 64
 
 
@@ -38,7 +38,7 @@ def own_networks(shape: tuple[int, ...], order: int | None, *, averages: bool, r
 
 
 def _vector_networks(order: int, rate: float) -> Sequence[NetworkPlan]:
-    # Free weights of a layer are channels^2 |G|.
+    # A layer has channels^2 |G| free weights.
     channels = max(4, round(_VECTOR_CHANNELS * math.sqrt(2.0 / order))) if order > 1 else _VECTOR_CHANNELS
     return [
         plan if plan.basis == "dense" else dataclasses.replace(plan, channels=(channels,) * len(plan.channels))

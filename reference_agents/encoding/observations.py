@@ -22,7 +22,7 @@ from symcheck.array_types import Array, Floats
 from symcheck.errors import TargetError
 
 LEAST_SIDE = 8
-# An image whose last axis is this short, and whose first is not, has its channels last.
+# An image has its channels last if only its last axis is this short.
 _MOST_CHANNELS = 4
 Path = tuple[Any, ...]
 
@@ -142,7 +142,7 @@ class ObservationEncoder:
 
     def encode(self, observation: Any) -> npt.NDArray[np.float32]:
         """Encode one observation."""
-        # A vector of numbers is most environments' observation: it is only copied.
+        # The most common observation, a vector of numbers, is only copied.
         if self._plain and len(self.shape) == 1:
             flat: Array = np.array(observation, dtype=np.float32).reshape(-1)
         else:

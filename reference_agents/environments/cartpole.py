@@ -23,7 +23,7 @@ from reference_agents.randomness import Purpose, UniformStreams
 from symcheck.array_types import Array, Bools, Floats
 from symcheck.envs.models.cartpole import CartAndPole
 
-# Constants of Gymnasium's CartPole-v1; sums and products are written out as it computes them.
+# Constants of Gymnasium's CartPole-v1; sums and products are computed in the same order.
 BODY = CartAndPole(gravity=9.8, mass=0.1 + 1.0, pole_mass=0.1, length=0.5, moment=0.1 * 0.5)
 FORCE = 10.0
 TIME_STEP = 0.02
@@ -89,19 +89,19 @@ class CartPoleVector:
         following = dynamics(self.states, actions)
         if active is not None:
             following = np.where(active[..., None], following, self.states)
-        # In place, with bools as 0 and 1 where some stand still.
+        # In place; booleans count as 0 and 1, so that inactive environments do not change.
         self.elapsed += 1 if active is None else active
         terminated = (np.abs(following[..., 0]) > POSITION_LIMIT) | (np.abs(following[..., 2]) > ANGLE_LIMIT)
         truncated = self.elapsed >= EPISODE_LIMIT
         final = following.astype(np.float32)
         ended = terminated | truncated
-        # Start states are drawn for all, needed or not: the stream then does not depend on who ended.
+        # Draw start states for all environments, so that the stream does not depend on which episodes ended.
         self.states = np.where(ended[..., None], start_states(self._starts.next()), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
 
     def random_actions(self, uniforms: Floats) -> Array:
-        """Each action with the same probability."""
+        """Uniformly random actions."""
         return (2 * uniforms[..., 0]).astype(np.int64)
 
     def state(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class CartPoleVector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same seeds."""
+        """Restore a state of the same seeds."""
         self._starts.restore(state["streams"])
         self.states = state["states"].numpy()
         self.elapsed = state["elapsed"].numpy()

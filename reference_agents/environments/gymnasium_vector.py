@@ -28,7 +28,7 @@ from symcheck.errors import TargetError, described
 
 @contextlib.contextmanager
 def _one_warning() -> Iterator[None]:
-    """Let MuJoCo say nothing about models that it compiles here: it said so when the first copy was made."""
+    """Suppress MuJoCo's warnings about models compiled here; they were shown for the first copy."""
     mujoco = sys.modules.get("mujoco")
     replace = getattr(mujoco, "set_mju_user_warning", None)
     if mujoco is None or replace is None:
@@ -67,13 +67,13 @@ class GymnasiumVector:
         index: int = 0,
         limit: int | None = None,
     ) -> None:
-        # The stream is (purpose, index): training and each evaluation have seeds of their own.
+        # The stream is (purpose, index): training and each evaluation have separate seeds.
         self._seeds, self._stream, self._limit = tuple(seeds), (purpose, index), limit
-        # Actions of registered environments are drawn in their own units.
+        # Actions of registered environments are drawn in the environment's units.
         encoded = encoded_environment(environment, "", scaled=False) if isinstance(environment, str) else environment
         self._encoded = encoded
         self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
-        # Actions of the episode under way, by (run, environment): what a resumed training plays again.
+        # Actions of the current episode by (run, environment), which a resumed training replays.
         self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
         with _one_warning():
             self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
@@ -83,7 +83,7 @@ class GymnasiumVector:
         self._observation = np.zeros((*self._episodes.shape, *self.observation_shape), dtype=np.float32)
 
     def _refuse_one_for_all(self) -> None:
-        """Refuse a factory that returns one object again and again."""
+        """Reject a factory that returns the same object every time."""
         count = self._episodes.size
         if len({id(environment) for row in self._environments for environment in row}) < count:
             raise TargetError(
@@ -105,7 +105,7 @@ class GymnasiumVector:
         Raises:
             TargetError: an environment raised, or returned a number that is not finite.
         """
-        # Environments that stand still keep their last observation in both.
+        # Inactive environments keep their last observation in both arrays.
         final, following = self._observation.copy(), self._observation.copy()
         shape = self._episodes.shape
         reward = np.zeros(shape, dtype=np.float32)
@@ -115,7 +115,7 @@ class GymnasiumVector:
                 continue
             observation, reward[place], terminated[place], truncated[place] = self._act(place, actions[place])
             final[place] = observation
-            # A new episode has a seed from its number, independent of how long the others last.
+            # The seed of an episode depends on its number, not on the length of other episodes.
             if terminated[place] or truncated[place]:
                 self._episodes[place] += 1
                 observation = self._begin(place)
@@ -133,7 +133,7 @@ class GymnasiumVector:
         return {
             "episodes": torch.from_numpy(self._episodes.copy()),
             "lengths": [len(actions) for actions in played],
-            # One flat tensor; `lengths` says where each episode's actions end.
+            # One flat tensor; `lengths` gives the number of actions of each episode.
             "actions": torch.from_numpy(np.concatenate([actions for actions in played if len(actions)]))
             if any(map(len, played))
             else torch.zeros(0),
@@ -141,7 +141,7 @@ class GymnasiumVector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Play every unfinished episode again.
+        """Replay every unfinished episode.
 
         Raises:
             TargetError: the replay differs, because the environment depends on more than seed and actions.
@@ -153,7 +153,7 @@ class GymnasiumVector:
             for _ in range(length):
                 observation = self._act(place, next(remaining))[0]
             self._observation[place] = observation
-        # NaN observations equal themselves here.
+        # NaN counts as equal to NaN.
         if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
             raise TargetError(
                 f"expected {self._encoded.label!r} to reproduce its episodes from the same seeds and actions, but it "
@@ -163,14 +163,14 @@ class GymnasiumVector:
             )
 
     def _begin(self, place: tuple[int, ...]) -> Array:
-        """The first observation of the place's current episode."""
+        """The first observation of the current episode of one environment."""
         self._played[place].clear()
         seed = episode_seed(self._seeds[place[0]], *self._stream, place[1], int(self._episodes[place]))
         answer = self._call(place, lambda: self._at(place).reset(seed=seed), "reset")
         return self._encode(place, self._parts(place, answer, "reset", "observation, info")[0])
 
     def _act(self, place: tuple[int, ...], action: Any) -> tuple[Array, float, bool, bool]:
-        """Step one environment, and remember what was done."""
+        """Step one environment, and record the action."""
         played = self._played[place]
         played.append(action)
         decoded = self._encoded.action.decode(action)
@@ -178,7 +178,7 @@ class GymnasiumVector:
         parts = self._parts(place, answer, "step", "observation, reward, terminated, truncated, info")
         shown, *numbers, _ = parts
         try:
-            # An array of one number is a number, as Gymnasium's own wrappers have it.
+            # An array with one entry counts as a number, as in Gymnasium's wrappers.
             reward, terminated, truncated = map(_read_number, numbers)
         except (TypeError, ValueError) as error:
             given = ", ".join(repr(number)[:60] for number in numbers)
@@ -191,7 +191,7 @@ class GymnasiumVector:
         return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
 
     def _parts(self, place: tuple[int, ...], answer: Any, what: str, expected: str) -> tuple[Any, ...]:
-        """What a call returned, as the tuple that Gymnasium's interface says."""
+        """The result of a call, checked to be a tuple as Gymnasium's interface requires."""
         count = expected.count(",") + 1
         if not isinstance(answer, tuple | list) or len(answer) != count:
             of = (
@@ -205,7 +205,7 @@ class GymnasiumVector:
     def _call(self, place: tuple[int, ...], call: Callable[[], Any], what: str) -> Any:
         try:
             return call()
-        except (Exception, SystemExit) as error:  # anything may go wrong in somebody else's code
+        except (Exception, SystemExit) as error:  # a user's code may raise any exception
             raise self._fault(place, f"raised in {what}(): {described(error)}") from error
 
     def _encode(self, place: tuple[int, ...], shown: Any) -> Array:
@@ -224,7 +224,7 @@ class GymnasiumVector:
         return observation
 
     def _fault(self, place: tuple[int, ...], problem: str) -> TargetError:
-        """What an environment did wrong, and where: steps and episodes are counted from 1."""
+        """The error of an environment and its place; steps and episodes are counted from 1."""
         return TargetError(
             f"{self._encoded.label} {problem} at step {len(self._played[place])} of episode "
             f"{int(self._episodes[place]) + 1} (environment {place[1] + 1} of seed {self._seeds[place[0]]}).",
@@ -237,7 +237,7 @@ class GymnasiumVector:
 
 
 def _read_number(given: Any) -> float:
-    """A number, or an array of one. Text is refused, although NumPy reads numbers from it."""
+    """Convert a number, or an array with one entry. Text is rejected, although NumPy could parse it."""
     array = np.asarray(given)
     if array.dtype.kind not in "biufO":
         raise TypeError

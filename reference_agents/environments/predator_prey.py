@@ -51,7 +51,7 @@ class PredatorPreyVector:
         index: int = 0,
         coded: bool = False,
     ) -> None:
-        # Six numbers a step: whether and where the prey moves, and four for two cells of a new start.
+        # Six numbers per step: whether and where the prey moves, and four for the two cells of a new start.
         self._streams = UniformStreams(seeds, purpose, (environments, 6), index=index)
         self._images = None if coded else all_images()
         self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
@@ -64,7 +64,7 @@ class PredatorPreyVector:
         return self._draw(self.displacements)
 
     def step(self, actions: Array, *, active: Bools | None = None) -> Step:
-        """Move every active agent, then perhaps its prey; ended episodes restart."""
+        """Move every active agent, then possibly its prey; ended episodes restart."""
         uniforms = self._streams.next()
         # 0 is no move; 1 to 4 are the moves.
         prey = np.where(uniforms[..., 0] < PREY_MOVES, 1 + (4 * uniforms[..., 1]).astype(np.int64), 0)
@@ -73,7 +73,7 @@ class PredatorPreyVector:
             following = np.where(active[..., None], following, self.displacements)
         self.elapsed += 1 if active is None else active
         terminated: Bools = np.logical_not(following.any(-1))
-        # A start may put both on one cell: an agent that stands still there does not catch its prey.
+        # Both may start on the same cell; an agent that does not move there does not catch its prey.
         if active is not None:
             terminated = terminated & active
         truncated = self.elapsed >= EPISODE_LIMIT
@@ -81,13 +81,13 @@ class PredatorPreyVector:
         final = self._draw(following)
         self.displacements = np.where(ended[..., None], _starts(uniforms), following)
         self.elapsed[ended] = 0
-        # One drawing serves both where nothing was restarted.
+        # If nothing was restarted, both observations are the same image.
         observation = self._draw(self.displacements) if ended.any() else final
         reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
         return Step(observation, final, reward, terminated, truncated)
 
     def random_actions(self, uniforms: Floats) -> Array:
-        """Each action with the same probability."""
+        """Uniformly random actions."""
         return (len(MOVES) * uniforms[..., 0]).astype(np.int64)
 
     def state(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class PredatorPreyVector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same seeds."""
+        """Restore a state of the same seeds."""
         self._streams.restore(state["streams"])
         self.displacements = state["displacements"].numpy()
         self.elapsed = state["elapsed"].numpy()

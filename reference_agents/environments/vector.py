@@ -33,7 +33,7 @@ class Step:
     reward: npt.NDArray[np.float32]
     terminated: Bools
     truncated: Bools
-    # Unclipped rewards and ends of whole games, where episodes are lives of a game; None elsewhere.
+    # Unclipped rewards and ends of whole games, if episodes are single lives; otherwise None.
     score: npt.NDArray[np.float32] | None = None
     game_over: Bools | None = None
 
@@ -57,7 +57,7 @@ class VectorEnvironment(Protocol):
         """The complete state for `restore`, in tensors, numbers and strings."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same seeds."""
+        """Restore a state of the same seeds."""
 
     def reset(self) -> Array:
         """Start a new episode in every environment; observations of shape (runs, environments, *observation_shape)."""
@@ -65,6 +65,6 @@ class VectorEnvironment(Protocol):
     def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Apply one action to every environment.
 
-        Inactive environments do not change; None means that all are active. Every call takes the same amount from the
-        random streams.
+        Inactive environments do not change; None means that all are active. Every call consumes the same number of
+        random values.
         """

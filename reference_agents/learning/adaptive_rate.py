@@ -15,9 +15,9 @@ from reference_agents.learning.rollout import Rollout
 from symcheck.array_types import Floats
 
 FACTOR, BAND = 1.5, 2.0
-"""Of the rule of rsl_rl and of Isaac Gym's PPO."""
+"""The factor in the rule of rsl_rl and of Isaac Gym's PPO."""
 LEAST, MOST = 0.01, 10.0
-"""Rates stay within these multiples of what the user asked for."""
+"""Rates stay within these multiples of the requested rate."""
 
 
 class AdaptiveRates:
@@ -43,12 +43,12 @@ class AdaptiveRates:
         return [float(factor) for factor in self.factors]
 
     def restore(self, state: list[float]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         self.factors = np.array(state)
 
     def follow(self, divergences: Floats) -> None:
         """Adapt the factors after an update with these divergences, (runs,)."""
-        # What is not a number leaves its run's rate alone.
+        # NaN leaves its run's rate unchanged.
         self.factors[divergences > BAND * self.target] /= FACTOR
         self.factors[divergences < self.target / BAND] *= FACTOR
         np.clip(self.factors, LEAST, MOST, out=self.factors)

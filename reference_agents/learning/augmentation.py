@@ -33,8 +33,8 @@ class Augmenter:
 
     def __init__(self, views: Views, seeds: Sequence[int], settings: Settings, policy: Distribution) -> None:
         self._views, self._policy = views, policy
-        # PPO compares with the probability of the action as it is stored, so a moved pair needs a new one; A2C does
-        # not.
+        # PPO uses the old probability of the action, which must be recomputed for a transformed pair; A2C does not use
+        # it.
         self._asks = settings.in_epochs
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (settings.batch,))
         self._uploads = Uploads(views.index.device)
@@ -44,7 +44,7 @@ class Augmenter:
         return self._streams.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         self._streams.restore(state)
 
     @torch.no_grad()
@@ -55,7 +55,7 @@ class Augmenter:
         elements = self._uploads.send(drawn)
         observations = self._views.transform_each(rollout.observations, elements)
         actions = self._views.actions(rollout.actions, elements)
-        # What the network kept of the forward pass belongs to the pairs before they were moved.
+        # The network's stored forward pass belongs to the original pairs.
         moved = replace(rollout, observations=observations, actions=actions, kept=False)
         if not self._asks:
             return moved

@@ -25,7 +25,8 @@ import torch
 from symcheck.array_types import Floats
 
 SOFT_BOUND = 1.1
-"""Mean actions up to this share of their bound cost nothing: a bound itself can be the best action."""
+"""Mean actions up to this multiple of their bound are not penalised, because the bound itself can be the best
+action."""
 
 
 class Distribution(Protocol):
@@ -63,13 +64,13 @@ class Categorical:
             >>> Categorical().sample(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
             [[0, 1]]
         """
-        # In float64: sums of float32 may end 6e-8 below 1, and what is left would go to the last action. One array for
-        # each action, because reductions over a few neighbouring numbers are slow.
+        # In float64: float32 sums may end 6e-8 below 1, and the remainder would be assigned to the last action. One
+        # array per action, because reductions over a few adjacent numbers are slow.
         logits = [column.astype(np.float64) for column in np.moveaxis(numbers.cpu().numpy(), -1, 0)]
         largest = functools.reduce(np.maximum, logits)
         cumulative = list(itertools.accumulate(np.exp(logit - largest) for logit in logits))
         thresholds = uniforms * cumulative[-1]
-        # The number of sums at or below the threshold is the action; the last sum is left out.
+        # The action is the number of sums at or below the threshold, without the last sum.
         actions: npt.NDArray[np.int64] = np.zeros(uniforms.shape, dtype=np.int64)
         for part in cumulative[:-1]:
             actions += thresholds >= part
@@ -90,7 +91,7 @@ class Categorical:
         log_p = torch.log_softmax(numbers, dim=-1)
         p = log_p.exp()
         entropy = -(p * log_p).sum(-1, keepdim=True)
-        # d(entropy)/d(logit_k) = -p_k (log p_k + entropy); it is subtracted with its weight.
+        # d(entropy)/d(logit_k) = -p_k (log p_k + entropy), subtracted with its weight.
         d_numbers = p * (log_p + entropy).mul_(entropy_weight)
         # d(log p_a)/d(logit_k) = 1[k = a] - p_k.
         d_numbers.sub_(p * d_log_probability.unsqueeze(-1))

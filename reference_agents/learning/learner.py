@@ -61,7 +61,8 @@ class Learner:
         )
         self._derivatives = DERIVATIVES[settings.algorithm]
         self._uploads = Uploads(network.parameters.values.device)
-        # Permutations come from sorting uniform numbers; few steps a block, since one step is a whole batch of epochs.
+        # Permutations come from sorting uniform numbers; few steps per block, because one step contains all epochs of a
+        # batch.
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Learner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         if not isinstance(self._optimiser, StackedAdam):
             raise NotImplementedError("the state of this optimiser cannot be restored")
         self._optimiser.restore(state["optimiser"])
@@ -115,7 +116,7 @@ class Learner:
             orders = self._uploads.send(np.argsort(self._streams.next(), axis=-1))
         size = self._settings.batch // self._settings.minibatches
         for epoch in range(self._settings.epochs):
-            # Shuffled once an epoch; minibatches are then contiguous slices.
+            # Shuffled once per epoch; minibatches are then contiguous slices.
             shuffled = _shuffle(rollout, orders[:, epoch])
             for start in range(0, self._settings.batch, size):
                 finite &= torch.isfinite(self._step(_slice(shuffled, start, start + size)))
@@ -129,7 +130,7 @@ class Learner:
         if self._settings.normalise_advantages:
             advantages = _normalise(advantages)
         batch = Batch(rollout.actions, rollout.log_probabilities, advantages, rollout.returns)
-        # The forward pass of playing is used again where the parameters are still the same.
+        # Reuse the forward pass of the rollout if the parameters have not changed.
         if rollout.kept and isinstance(self._network, ActorCritic):
             numbers, values = self._network.join_kept()
         else:
@@ -164,7 +165,7 @@ def _shuffle(rollout: Rollout, order: torch.Tensor) -> Rollout:
 
 def _reorder(part: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     """Rearrange the batch axis of each run, (runs, batch, ...), by its own order (runs, batch)."""
-    # The order gets axes of length 1 for those behind the batch and is repeated along them.
+    # The order is broadcast along the axes after the batch axis.
     return part.gather(1, order.view(*order.shape, *(1,) * (part.dim() - 2)).expand(part.shape))
 
 

@@ -23,8 +23,8 @@ from symcheck.representations import constructors
 from symcheck.representations.coordinates import mixed_coordinates
 from symcheck.representations.representation import Representation
 
-# Deviations are at least this, so that a coordinate that has been constant is enlarged at most thirtyfold when it moves
-# for the first time.
+# Lower bound of deviations, so that a coordinate that was constant is scaled up at most thirtyfold when it changes for
+# the first time.
 LEAST_DEVIATION = 0.03
 
 
@@ -47,7 +47,7 @@ class ObservationScale:
     def __init__(self, runs: int, size: int, rho: Representation | None) -> None:
         self._count: Floats = np.zeros((runs, 1))
         self._mean, self._squares = np.zeros((runs, size)), np.zeros((runs, size))
-        # What is in effect; the identity at first.
+        # The statistics in use; initially the identity.
         self.shift: Floats = np.zeros((runs, size))
         self.factor: Floats = np.ones((runs, size))
         self._average: Floats | None = None
@@ -55,7 +55,7 @@ class ObservationScale:
         if rho is not None:
             invariants = intertwiner_basis(constructors.trivial(rho.group), rho)
             basis = np.asarray(invariants.matrices(), dtype=np.float64)[:, :, 0]
-            # The projection onto invariant vectors, row vectors from the left.
+            # The projection onto invariant vectors, applied to row vectors.
             self._average = basis.T @ (basis / invariants.squared_norms[:, None])
             labels = mixed_coordinates(rho)
             same = (labels[:, None] == labels[None, :]).astype(np.float64)
@@ -67,7 +67,7 @@ class ObservationScale:
         size = seen.shape[1]
         mean, total = seen.mean(1), self._count + size
         difference = mean - self._mean
-        # Two samples joined: Chan, Golub and LeVeque (1983), equation 1.5.
+        # Combine two samples: Chan, Golub and LeVeque (1983), equation 1.5.
         self._squares += seen.var(1) * size + difference**2 * self._count * size / total
         self._mean += difference * size / total
         self._count = total
@@ -89,7 +89,7 @@ class ObservationScale:
         return {name: torch.from_numpy(part.copy()) for name, part in self._parts().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         parts = {name: state[name].numpy().copy() for name in self._parts()}
         self._count, self._mean, self._squares = parts["count"], parts["mean"], parts["squares"]
         self.shift, self.factor = parts["shift"], parts["factor"]
@@ -130,7 +130,7 @@ def fold_in(scale: ObservationScale, plan: ActorCriticPlan, parameters: StackedP
         folded = np.einsum("isr,rio->sio", mixing, coefficients)
         weights[run].copy_(torch.from_numpy(folded))
         if biases is not None and layer.bias_basis is not None:
-            # The scale of the input comes before the first layer, and after the normalisation.
+            # The input scale is applied after the normalisation and before the first layer.
             offset = plan.input_scale * np.einsum("sde,sio,ei->do", basis, folded, shift.reshape(columns.shape))
             bias_basis = np.asarray(layer.bias_basis, dtype=np.float64)[:, :, 0]
             biases[run].sub_(torch.from_numpy(bias_basis @ offset).unsqueeze(1))

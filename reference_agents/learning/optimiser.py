@@ -37,12 +37,12 @@ class StackedAdam:
         self._max_norm = max_gradient_norm
         groups: list[dict[str, Any]] = []
         start = 0
-        # Runs of one learning rate stand side by side (`Job.runs`), so each rate is one group.
+        # Runs with the same learning rate are adjacent (`Job.runs`), so each rate is one group.
         alike = (list(members) for _, members in itertools.groupby(learning_rates))
         for members in ([rate] for rate in learning_rates) if separately else alike:
             stop, rate = start + len(members), members[0]
             values = parameters.values[start:stop]
-            # A view of the gradients' buffer: what `backward` writes is what Adam reads.
+            # A view of the gradient buffer: Adam reads what `backward` writes.
             values.grad = parameters.gradients[start:stop]
             groups.append({"params": [values], "lr": rate})
             start = stop
@@ -61,7 +61,7 @@ class StackedAdam:
         return self._adam.state_dict()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         self._adam.load_state_dict(state)
 
     def step(self) -> torch.Tensor:
@@ -74,7 +74,7 @@ class StackedAdam:
         scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_
         self._gradients.mul_(scale.unsqueeze(1))
         finite = torch.isfinite(norms)
-        # On a device the question would have to be waited for; there it is cheaper to write zeros wherever they belong.
+        # On a device, a branch would have to wait for the result; writing the zeros unconditionally is cheaper.
         if norms.device.type != "cpu" or not bool(finite.all()):
             self._gradients.masked_fill_(~finite.unsqueeze(1), 0.0)
         self._adam.step()

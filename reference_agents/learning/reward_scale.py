@@ -13,7 +13,7 @@ import torch
 
 from symcheck.array_types import Array, Bools, Floats
 
-# Below this a deviation is that of rewards which are all alike.
+# Smaller deviations count as those of constant rewards.
 LEAST_DEVIATION = 1e-8
 
 
@@ -44,7 +44,7 @@ class RewardScale:
         size = self._running.shape[1]
         mean, total = self._running.mean(1), self._count + size
         difference = mean - self._mean
-        # Two samples joined: Chan, Golub and LeVeque (1983), equation 1.5.
+        # Combine two samples: Chan, Golub and LeVeque (1983), equation 1.5.
         self._squares += self._running.var(1) * size + difference**2 * self._count * size / total
         self._mean += difference * size / total
         self._count = total
@@ -61,6 +61,6 @@ class RewardScale:
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         names = ("running", "count", "mean", "squares")
         self._running, self._count, self._mean, self._squares = (state[name].numpy().copy() for name in names)

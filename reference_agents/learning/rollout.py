@@ -78,7 +78,7 @@ class FinishedEpisodes:
     """
 
     def __init__(self, runs: int, environments: int, *, begun: bool = False) -> None:
-        # Episodes that began before counting did: their returns would lack a part.
+        # Episodes that began before counting started have incomplete returns.
         self._partial = np.full((runs, environments), begun)
         self._running = np.zeros((runs, environments))
         self._sum, self._count, self._last = np.zeros(runs), np.zeros(runs), np.full(runs, np.nan)
@@ -87,7 +87,7 @@ class FinishedEpisodes:
         """Add one step of every environment; both arguments have shape (runs, environments)."""
         self._running += reward
         if ended.any():
-            # An ended episode counts unless it was partial; from now on that environment counts.
+            # An ended episode counts unless it is incomplete; afterwards, all episodes of that environment count.
             whole = ended & ~self._partial
             self._sum += np.where(whole, self._running, 0.0).sum(1)
             self._count += whole.sum(1)
@@ -108,7 +108,7 @@ class FinishedEpisodes:
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         names = ("running", "sum", "count", "last")
         self._running, self._sum, self._count, self._last = (state[name].numpy() for name in names)
         self._partial = state["partial"].numpy()
@@ -142,7 +142,7 @@ class Collector:
         self._uploads = Uploads(device)
         self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
         self._see(_decorrelate(environment, seeds, settings))
-        # Whole games of Pong are hundreds of steps long: one cut short by decorrelation would look like a better one.
+        # Games of Pong take hundreds of steps: a game shortened by decorrelation would have too high a score.
         begun = settings.decorrelation_steps > 0 and hasattr(environment, "restart")
         self._finished = FinishedEpisodes(len(seeds), settings.environments, begun=begun)
         self._scale = None
@@ -161,7 +161,7 @@ class Collector:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same runs."""
+        """Restore a state of the same runs."""
         self._environment.restore(state["environment"])
         self._streams.restore(state["streams"])
         if self._observation_scale is not None:
@@ -179,21 +179,21 @@ class Collector:
     def collect(self, network: StackedNetwork) -> Rollout:
         """Take `settings.horizon` steps in every environment with the current network."""
         if self._observation_scale is not None:
-            # Fixed from here to the next batch; the observation at hand is shown by the new statistics too.
+            # The statistics are fixed until the next batch; the current observation is normalised by the new ones too.
             self._observation_scale.add(self._observation)
             self._observation_scale.apply()
             self._see(self._observation)
-        # A2C takes one step with the parameters that it acted with, so that it need not ask for the batch again. Views
-        # of one batch are not in the order of several.
+        # A2C takes one step with the parameters that it acted with, so it can reuse the outputs. With several views,
+        # the order of a batch differs.
         kept = not self._settings.in_epochs and type(network) is ActorCritic
         if kept and isinstance(network, ActorCritic):
             network.start_keeping()
         asked, host_parts = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)
         on_device = (torch.stack(parts) for parts in zip(*asked, strict=True))
-        # Nobody asks what came of a step before the batch is complete: one copy of each kind for all of them.
+        # Results are not needed before the batch is complete: make one copy of each kind for all steps.
         actions, rewards, *ends = (np.stack(parts) for parts in zip(*host_parts, strict=True))
         if self._scale is not None:
-            # One scale for the whole batch: that of all steps up to its end.
+            # One scale for the whole batch, from all steps up to its end.
             rewards = (rewards / self._scale.deviations()[:, None]).astype(np.float32)
         sent = (self._uploads.send(part) for part in (actions, rewards, *ends))
         # The value of the observation after the last step, for the bootstrap.
@@ -203,17 +203,17 @@ class Collector:
     def _step(
         self, network: StackedNetwork, *, keep: bool
     ) -> tuple[tuple[torch.Tensor, ...], tuple[npt.NDArray[Any], ...]]:
-        """One step: the first four of `Steps`, on the device, and the others, here."""
+        """One step: the first four fields of `Steps` on the device, and the others on the host."""
         shown = self._shown
         numbers, values = network.forward(shown, keep=keep)
-        actions = self._policy.sample(numbers, self._streams.next())  # the one time that a step waits for the device
+        actions = self._policy.sample(numbers, self._streams.next())  # the only time that a step waits for the device
         step = self._environment.step(actions)
         if self._observation_scale is not None:
             self._observation_scale.add(step.observation)
         self._see(step.observation)
         terminated, ended = step.terminated, step.terminated | step.truncated
         self._finished.add(
-            # Environments of lives report the whole game's score and end.
+            # Environments with one episode per life report the score and the end of the whole game.
             step.reward if step.score is None else step.score,
             ended if step.game_over is None else step.game_over,
         )
@@ -221,19 +221,19 @@ class Collector:
             self._scale.add(step.reward, ended)
         if self._settings.time_limit_is_terminal:
             terminated = ended
-        # Ignored where the episode goes on or terminated; any finite number serves.
+        # Ignored if the episode continues or terminated, so any finite number works.
         v_next = values
-        # Truncated episodes are bootstrapped from the state before the restart.
+        # Truncated episodes bootstrap from the observation before the restart.
         if bool((ended & ~terminated).any()):
             v_next = network.forward(self._show(step.final_observation))[1]
         return (shown, numbers, values, v_next), (actions, step.reward, terminated, ended)
 
     def _see(self, observation: Array) -> None:
-        """Send what is to be acted on next to the device; each observation goes once."""
+        """Send the next observations to the device; each observation is sent once."""
         self._observation, self._shown = observation, self._show(observation)
 
     def _show(self, observation: Array) -> torch.Tensor:
-        """What the network is asked about, on its device."""
+        """The input of the network, on its device."""
         scale = self._observation_scale
         return self._uploads.send(observation if scale is None else scale.normalise(observation))
 
@@ -250,7 +250,7 @@ def join_steps(
         settings: the discounts.
         kept: as in `Rollout`.
     """
-    # v_{t+1} of an episode that goes on is the value of the next step.
+    # v_{t+1} of a continuing episode is the value of the next step.
     following = torch.cat([steps.v_t[1:], last.unsqueeze(0)])
     advantages, returns = advantages_and_returns(
         steps.r_t,
@@ -268,15 +268,16 @@ def join_steps(
 
 
 def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Array:
-    """Let each environment take its own random number of uniformly random actions; the observations after that.
+    """Let each environment take its own random number of uniformly random actions; return the observations afterwards.
 
-    Where environments cannot stand still, each begins afresh when as many steps are left as it is to take.
+    If environments cannot be inactive, each one restarts when the number of remaining steps equals the number that it
+    is to take.
     """
     longest, environments = settings.decorrelation_steps, settings.environments
     observation = environment.reset()
     streams = [generator(seed, Purpose.DECORRELATION) for seed in seeds]
     lengths = np.stack([stream.integers(0, longest, environments, endpoint=True) for stream in streams])
-    # Environments that cannot stand still restart at a random time instead.
+    # Environments that cannot be inactive restart at a random time instead.
     restart = getattr(environment, "restart", None)
     for time in range(longest):
         uniforms = np.stack([stream.random((environments, environment.action_numbers)) for stream in streams])
@@ -284,7 +285,7 @@ def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings:
         if restart is None:
             observation = environment.step(actions, active=time < lengths).observation
         else:
-            # Each environment begins anew `lengths` steps before the end.
+            # Each environment restarts `lengths` steps before the end.
             restart(lengths == longest - time)
             observation = environment.step(actions).observation
     return observation if restart is None else restart(lengths == 0)

@@ -1,10 +1,10 @@
 """Asynchronous host-device copies through reusable pinned buffers.
 
-A copy from or to page-locked memory is asynchronous: the device executes it in the order of its queue while the CPU
-continues. The memory must not be changed until the copy is finished. `Uploads` keeps page-locked buffers of each shape;
-an event after each copy tells when its buffer may be written again. If all buffers of a shape are still in use, another
-one is allocated, so nothing ever waits; a loop that reads actions from the device in every step needs one or two
-buffers per shape. A `Download` is read when its event has passed.
+Copies from and to page-locked memory are asynchronous: the device executes them in queue order while the CPU continues.
+The memory must not be changed until the copy is finished. `Uploads` keeps page-locked buffers of each shape; an event
+after each copy marks when its buffer may be written again. If all buffers of a shape are still in use, another one is
+allocated, so no call waits; a loop that reads actions from the device in every step needs one or two buffers per shape.
+A `Download` is read after its event.
 
 torch's own allocator of page-locked memory would reuse blocks by the same events. Persistent buffers avoid its overhead
 in every step, and define in one place when a buffer may be overwritten.
@@ -67,23 +67,23 @@ class Uploads:
             return given
         buffer = self._free(given)
         buffer.memory.copy_(given)
-        # Page-locked memory allows the copy to run beside the host's work.
+        # Page-locked memory allows the copy to run in parallel with the host's work.
         sent = buffer.memory.to(self._device, non_blocking=True)
         # The buffer is free again once the device has passed this event.
         buffer.read.record()
         return sent
 
     def _free(self, given: torch.Tensor) -> _Buffer:
-        """A buffer that no copy reads; it is the next in use, and so the last in its queue."""
+        """A buffer that no copy is reading; it moves to the end of its queue."""
         buffers = self._buffers.setdefault((given.shape, given.dtype), deque())
-        # Copies are made in order: if the oldest one has not been, none has.
+        # Copies are made in order: if the oldest one is pending, all are.
         buffer = buffers.popleft() if buffers and buffers[0].read.query() else _Buffer(given)
         buffers.append(buffer)
         return buffer
 
 
 class _Buffer:
-    """Page-locked memory, and the event behind the last copy from it."""
+    """Page-locked memory, and the event after the last copy from it."""
 
     def __init__(self, like: torch.Tensor) -> None:
         self.memory = torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
@@ -102,7 +102,7 @@ class Download:
     """
 
     def __init__(self, numbers: torch.Tensor) -> None:
-        self._arriving = numbers.to("cpu", non_blocking=True)  # into page-locked memory, which torch sees to
+        self._arriving = numbers.to("cpu", non_blocking=True)  # into page-locked memory, allocated by torch
         self._arrived = None if numbers.device.type == "cpu" else new_event()
         if self._arrived is not None:
             self._arrived.record()

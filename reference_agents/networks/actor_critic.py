@@ -54,7 +54,7 @@ class ActorCritic:
         values = self.parameters.layout.views(self.parameters.values)
         gradients = self.parameters.layout.views(self.parameters.gradients)
         for run, seed in enumerate(seeds):
-            # One stream for all layers of a run, in their order: the initial network is a function of the seed.
+            # One stream for all layers of a run, in order: the initial network is a function of the seed.
             uniform = generator(seed, Purpose.PARAMETERS).random
             for layer in plan.layers:
                 for part, initial in (("weight", layer.initial_weight(uniform)), ("bias", layer.initial_bias(uniform))):
@@ -72,7 +72,7 @@ class ActorCritic:
         if plan.masked:
             masked = [action in plan.masked for action in range(plan.policy.outputs)]
             self._mask = torch.tensor(masked, device=device)
-        # Per block, what its backward pass needs of the last forward pass.
+        # For each block, the data of the last forward pass that its backward pass needs.
         self._tapes: list[Any] = []
         self._steps: list[tuple[list[Any], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] | None = None
         self._features = torch.empty(0)
@@ -82,9 +82,9 @@ class ActorCritic:
         """Rebuild the layers' matrices after the parameters have changed."""
         for layer in (*self._built, self._policy, self._value):
             layer.refresh()
-        # One product serves both heads. It is faster, and a batched product with a single output column takes another
-        # path for one run than for many, whose last bits differ.
-        # (runs, features, numbers + 1): the value is the last column.
+        # One product computes both heads. It is faster, and a batched product with a single output column uses a
+        # different kernel for one run than for many, so that the last bits would differ. (runs, features, numbers + 1):
+        # the value is the last column.
         self._head_matrix = torch.cat([self._policy.matrix, self._value.matrix], dim=2)
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
@@ -98,7 +98,7 @@ class ActorCritic:
         The parameters must not have changed since. This is cheaper than another forward pass on the whole batch.
         """
         steps, self._steps = self._steps or [], None
-        # Per block, the tapes of all steps become one.
+        # For each block, concatenate the stored data of all steps.
         self._tapes = [_join_tapes([tapes[depth] for tapes, _ in steps]) for depth in range(len(self._blocks))]
         kept = [answers for _, answers in steps]
         self._features, numbers, values = (torch.cat(list(parts), dim=1) for parts in zip(*kept, strict=True))
@@ -113,11 +113,11 @@ class ActorCritic:
             observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
             keep: whether `backward` will be called for this batch.
         """
-        # (runs, batch, height, width, channels): channels last, as the blocks take them.
+        # (runs, batch, height, width, channels): channels last, as the blocks expect.
         x = observations.permute(0, 1, 3, 4, 2).contiguous() if self.plan.takes_images else observations
         if self.plan.input_scale != 1.0:
             x = x * self.plan.input_scale
-        # Images may come as bytes; integers cannot be multiplied with weights.
+        # Images may be bytes; integers cannot be multiplied by weights.
         elif not x.is_floating_point():
             x = x.float()
         tapes = []
@@ -130,7 +130,7 @@ class ActorCritic:
         heads = torch.baddbmm(self._head_offset, x, self._head_matrix)
         numbers, values = heads[..., :-1], heads[..., -1]
         if self._mask is not None:
-            # A masked logit is a constant; its derivative is cut off in `backward`.
+            # A masked logit is a constant; `backward` sets its derivative to zero.
             numbers = numbers.masked_fill(self._mask, MASKED_LOGIT)
         numbers = self.with_deviations(numbers)
         if keep and self._steps is not None:
@@ -171,12 +171,12 @@ class ActorCritic:
 
 
 def _join_tapes(tapes: Sequence[Any]) -> Any:
-    """What a block kept of several batches, as if they had been one: every tensor has the batch on its second axis."""
+    """The data that a block stored for several batches, joined along the second axis, which is that of the batch."""
     first = tapes[0]
     if isinstance(first, torch.Tensor):
         return torch.cat(list(tapes), dim=1)
     if isinstance(first, torch.Size):
-        # A size is kept where the block needs only the input's shape: (runs, batch, ...).
+        # A block that needs only the input's shape stores its size: (runs, batch, ...).
         return torch.Size((first[0], sum(size[1] for size in tapes), *first[2:]))
     return tuple(_join_tapes(parts) for parts in zip(*tapes, strict=True))
 

@@ -40,7 +40,7 @@ class LinearRelu:
     ) -> torch.Tensor | None:
         """As `Block.backward`."""
         x, y = tape
-        # The ReLU passes the gradient where its output is positive; in place, since nobody else reads d_y.
+        # The ReLU passes the gradient where its output is positive; in place, because d_y is not used elsewhere.
         d_y.mul_(y > 0)
         self._layer.write_gradients(torch.bmm(x.transpose(1, 2), d_y), d_y.sum(1, keepdim=True))
         return torch.bmm(d_y, self._layer.matrix.transpose(1, 2)) if to_input else None
@@ -65,7 +65,7 @@ class LiftedLinearRelu:
         offset = lifted.new_zeros(()) if bias is None else bias[:, 0]
         # beta and alpha hold the one value of all entries of the two bases.
         y = torch.baddbmm(offset, lifted, self._coefficients(), beta=lifting.bias_value, alpha=lifting.value)
-        # Rows of one observation, one for each group element, side by side: the regular representation.
+        # Concatenate the rows of an observation, one per group element: the regular representation.
         y = torch.relu_(y).view(*x.shape[:2], -1)
         return y, (lifted, y)
 
@@ -127,7 +127,7 @@ class ConvRelu:
         # (runs, batch, height', width', kernel, kernel, inputs).
         d_windows = d_columns.view(*shape[:2], height, width, k, k, shape[4])
         d_x = d_y.new_zeros(shape)
-        # Windows overlap: each of the kernel's positions adds its share to a strided grid of pixels.
+        # Windows overlap: each kernel position adds its gradient to a strided grid of pixels.
         for row in range(k):
             for column in range(k):
                 rows, columns_ = slice(row, row + s * height, s), slice(column, column + s * width, s)
@@ -178,5 +178,5 @@ class GlobalAveragePool:
         """As `Block.backward`."""
         if not to_input:
             return None
-        # Every position has the same share of the average.
+        # Every position has the same weight in the average.
         return (d_y / (tape[2] * tape[3]))[:, :, None, None, :].expand(tape).contiguous()

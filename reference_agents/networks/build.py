@@ -57,7 +57,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     for depth, channels in enumerate(pairwise(widths)):
         if depth < len(network.convolutions):
             trunk.append(builder.convolution(depth, channels, network.convolutions[depth]))
-        # The first layer behind convolutions without a pool reads the flattened image.
+        # The first layer after convolutions without a pool reads the flattened image.
         elif depth == len(network.convolutions) > 0 and network.pool == "none":
             size = image_size(task, network)
             trunk.append(builder.flat(depth, channels, size, free=depth >= len(network.channels) - network.free_layers))
@@ -68,7 +68,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     depth = len(network.channels)
     return ActorCriticPlan(
         tuple(trunk),
-        # `depth` seeds the random bases, so each layer has another one.
+        # `depth` seeds the random bases, so each layer has a different one.
         dataclasses.replace(builder.policy(depth, widths[-1], task.actions), gain=network.policy_gain),
         builder.value(depth + 1, widths[-1]),
         builder.deviation(task.actions) if task.continuous else None,
@@ -97,7 +97,7 @@ def image_size(task: Task, network: NetworkPlan) -> tuple[int, int]:
 
 
 def _init(network: NetworkPlan) -> Init:
-    """The initial weights that a network's description asks for."""
+    """The initial weights that a network's description requires."""
     # ReLU convolutions start with He's variance, vector networks with Xavier's.
     return cast(Init, network.init or ("he" if network.convolutions else "xavier"))
 
@@ -156,7 +156,7 @@ class _BasisBuilder:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
 
     def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
-        # Behind free layers the features are plain numbers; else each channel has one for each group element.
+        # After free layers, features are plain numbers; otherwise each channel has one number per group element.
         dim = 1 if self._free_layers else self._hidden.dim
         return free_linear(name, (channels, outputs), self._init, self._gain, dim=dim)
 
@@ -203,7 +203,7 @@ class _BasisBuilder:
             return np.eye(actions)[:, :, None]
         if not isinstance(self._actions, SignedPermutationRepresentation):
             return _tied_deviations(self._actions)
-        # An invariant vector of the permutations: coordinates that change places share a deviation.
+        # An invariant vector of the permutations: coordinates that are exchanged share a deviation.
         return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
 
 
@@ -230,12 +230,12 @@ def flat_representation(rho: Representation, spatial: Sequence[str], size: tuple
 
 
 def _tied_deviations(rho: Representation) -> Floats:
-    """One deviation for all coordinates that the group mixes with one another, shape (blocks, coordinates, 1).
+    """One deviation for each set of coordinates that the group mixes, shape (blocks, coordinates, 1).
 
     A Gaussian with one deviation is unchanged by rotations and reflections, so the maps must be orthogonal.
 
     Raises:
-        SpecError: for maps that are not.
+        SpecError: the maps are not orthogonal.
     """
     matrices = [np.asarray(rho.matrix(g), dtype=float) for g in rho.group.generators]
     # Entries of SPEC files have the digits of a float64.
@@ -252,7 +252,7 @@ def _tied_deviations(rho: Representation) -> Floats:
 
 
 def _without_signs(rho: SignedPermutationRepresentation) -> Representation:
-    """How deviations transform: coordinates change places as actions do, and never their sign."""
+    """The representation on deviations: coordinates are permuted like actions, without signs."""
     return representations.permutation(rho.group, [image.index.tolist() for image in rho.images])
 
 

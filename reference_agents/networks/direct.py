@@ -52,7 +52,7 @@ class DirectConvRelu(ConvRelu):
     def _build_filters(self) -> list[torch.Tensor]:
         """The layer's matrix as filters of each run, (outputs, inputs, kernel, kernel)."""
         matrix, kernel = self._layer.matrix, self._kernel
-        # Built again only after the layer's matrix was rebuilt.
+        # Rebuilt only after the layer's matrix was rebuilt.
         if self._built_of is not matrix:
             split = matrix.reshape(len(matrix), kernel, kernel, -1, matrix.shape[2]).permute(0, 4, 3, 1, 2)
             self._filters = [filters.contiguous(memory_format=LAST) for filters in split.unbind()]
@@ -62,8 +62,8 @@ class DirectConvRelu(ConvRelu):
     def _derivatives(
         self, d_y: torch.Tensor, x: torch.Tensor, filters: torch.Tensor, *, to_input: bool
     ) -> tuple[torch.Tensor, ...]:
-        """By the input (where asked for), the filters and the offset."""
-        # Strides, paddings, dilations, transposed, output padding, groups, and which derivatives are asked for.
+        """Derivatives with respect to the input (on request), the filters and the offset."""
+        # Strides, paddings, dilations, transposed, output padding, groups, and the requested derivatives.
         derivatives: tuple[torch.Tensor, ...] = torch.ops.aten.convolution_backward(
             d_y.permute(0, 3, 1, 2), x.permute(0, 3, 1, 2), filters, [len(filters)], [self._stride] * 2, [0, 0], [1, 1],
             False, [0, 0], 1, [to_input, True, True],
@@ -72,5 +72,5 @@ class DirectConvRelu(ConvRelu):
 
 
 def _together(runs: list[torch.Tensor]) -> torch.Tensor:
-    """One tensor of all runs, without a copy where there is one."""
+    """One tensor for all runs, without a copy if there is only one run."""
     return runs[0].unsqueeze(0) if len(runs) == 1 else torch.stack(runs)

@@ -21,11 +21,11 @@ import torch
 from reference_agents.networks.plans import LinearPlan
 from symcheck.array_types import Floats
 
-_MOST_BLOCKS = 64  # beyond this, one product with the basis is faster than copying block by block
+_MOST_BLOCKS = 64  # for more entries, one product with the basis is faster than copying block by block
 
 
 class Expansion:
-    """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
+    """Maps coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
     On the CPU, if each entry of the matrix depends on at most one basis element (true of all signed permutation
     representations) and there are few entries, blocks are copied; otherwise the basis is applied as a matrix. A GPU
@@ -37,7 +37,7 @@ class Expansion:
         self.identity = basis.shape == (1, 1, 1) and basis[0, 0, 0] == 1.0
         # (basis element, row, column, value) of every entry that is not zero.
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
-        # No two basis elements share an entry: each block of the matrix is one scaled coefficient.
+        # If no two basis elements share an entry, each block of the matrix is one scaled coefficient.
         distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
         self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS and device.type == "cpu" else None
         # (rank, d_in * d_out): a product with coefficients gives all blocks.
@@ -113,9 +113,9 @@ class Lifting:
         """The lifting of a layer, or None if it has none."""
         rank, _, dim_in = plan.weight_basis.shape
         rows = plan.weight_basis.transpose(1, 0, 2)  # (dim_out, rank, dim_in)
-        # The absolute values of all entries, and for each row and element the column of its entry.
+        # The absolute values of all entries, and the column of the entry for each row and element.
         values, index = np.unique(np.abs(rows[rows != 0])), np.abs(rows).argmax(2)
-        # Each row must use every input component once: then it is a signed permutation of the inputs.
+        # Each row must use every input component once; then the row is a signed permutation of the inputs.
         permutes = rank == dim_in > 1 and all(len(set(row)) == dim_in for row in index.tolist())
         bias_values = np.ones(1) if plan.bias_basis is None else np.unique(plan.bias_basis)
         one_bias = plan.bias_basis is None or len(plan.bias_basis) == 1
@@ -129,9 +129,9 @@ class Lifting:
     def lift(self, x: torch.Tensor) -> torch.Tensor:
         """(runs, batch, rank * channels) to (runs, batch * dim_out, rank * channels)."""
         runs, batch, units = x.shape
-        # (runs, batch, dim_out * rank, channels): for each output component the inputs in its own order.
+        # (runs, batch, dim_out * rank, channels): the inputs in the order of each output component.
         lifted = x.view(runs, batch, self.rank, -1).index_select(2, self._index)
-        # In place: index_select has copied.
+        # In place is safe, because index_select copies.
         if self._signs is not None:
             lifted.mul_(self._signs)
         return lifted.view(runs, batch * self.dim_out, units)
@@ -185,11 +185,11 @@ class StackedLinear:
         if self.bias is not None and self._bias_expansion is not None:
             self.offset = self._bias_expansion.expand(self.bias)
         else:
-            # A layer without bias still has an offset, of zeros, so that one product serves all.
+            # A layer without bias has an offset of zeros, so that all layers use the same product.
             self.offset = self.matrix.new_zeros(len(self.matrix), 1, self.plan.outputs)
 
     def write_gradients(self, d_matrix: torch.Tensor, d_offset: torch.Tensor) -> None:
-        """Convert derivatives by the matrix and the offset to the gradients of the parameters."""
+        """Convert derivatives with respect to the matrix and the offset to gradients of the parameters."""
         self._weight_expansion.collect(d_matrix, self.weight_gradient)
         if self.bias_gradient is not None and self._bias_expansion is not None:
             self._bias_expansion.collect(d_offset, self.bias_gradient)

@@ -17,7 +17,8 @@ Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
 DEVIATION = "log_deviation"
 Init = Literal["xavier", "he", "torch"]
 MASKED_LOGIT = -30.0
-"""exp(-30) is 1e-13: such an action is not seen in 10^12 steps, and the number is no larger than logits get."""
+"""The logit of a masked action. exp(-30) is 1e-13, so the action hardly occurs in 10^12 steps, and -30 is within the
+usual range of logits."""
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,12 @@ class TabulatedNetwork:
             keep: whether `backward` will be called for this batch.
         """
         if self._table is None:
-            # With `keep`, because the gradient will be wanted of the same pass.
+            # With `keep`, because the gradient of the same pass will be needed.
             self._table = self._network.forward(self._observations, keep=True)
         if keep:
             self._codes = observations
         numbers, values = self._table
-        # Rows of the table at the numbers seen: (runs, batch, numbers).
+        # Rows of the table for the given observations: (runs, batch, numbers).
         return numbers.gather(1, _wide(observations, numbers)), values.gather(1, observations)
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:

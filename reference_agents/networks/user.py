@@ -41,7 +41,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     """
     factory = load_attribute(network.name, where=WHERE)
     try:
-        # torch's own generator is seeded for the factory and left as it was.
+        # torch's generator is seeded for the factory, and its state is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = factory()
@@ -58,7 +58,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
             where=WHERE,
         ) from error
     _check_outputs(outputs, task, network.name)
-    # Buffers are not in the stacked parameters: runs would share and overwrite them.
+    # Buffers are not part of the stacked parameters: runs would share and overwrite them.
     if any(True for _ in module.buffers()):
         raise TargetError(
             f"expected a module without buffers, but {network.name!r} has {', '.join(dict(module.named_buffers()))}.",
@@ -86,10 +86,10 @@ class UserActorCritic:
     """The stacked network of a user's module; the interface is that of `ActorCritic`.
 
     Args:
-        network: which.
+        network: the description of the network.
         task: the task, which determines the shapes.
         seeds: one seed per run, which draws the initial parameters.
-        device: where the parameters live.
+        device: the device of the parameters.
     """
 
     def __init__(self, network: NetworkPlan, task: Task, seeds: Sequence[int], device: torch.device) -> None:
@@ -119,7 +119,7 @@ class UserActorCritic:
         if not keep:
             with torch.no_grad():
                 return self._call(self._values, observations)
-        # Views of the buffer as leaves: gradients are taken by them and copied, the values are not moved by autograd.
+        # Use views of the buffer as leaves: gradients are taken with respect to them and copied.
         leaves = {name: view.detach().requires_grad_() for name, view in self._values.items()}
         with torch.enable_grad():
             numbers, values = self._call(leaves, observations)
@@ -135,7 +135,7 @@ class UserActorCritic:
             numbers, value = functional_call(self._module, values, (x,))
             return numbers, value.reshape(len(x))
 
-        # One call for all runs: vmap runs over the first axis of parameters and observations.
+        # One call for all runs: vmap maps over the first axis of parameters and observations.
         numbers, values = torch.vmap(one_run)(own, observations)
         if DEVIATION in parameters:
             log_deviation = parameters[DEVIATION].unsqueeze(1).expand_as(numbers)
@@ -192,7 +192,7 @@ def export_user_network(network: NetworkPlan, task: Task, parameters: Mapping[st
     """Build the module of one run.
 
     Args:
-        network: which.
+        network: the description of the network.
         task: the task, which determines the shapes.
         parameters: one run's parameters by name.
 

@@ -58,7 +58,7 @@ class Views(torch.nn.Module):
         space = gym.spaces.Box(-np.inf, np.inf, task.observation_shape, np.float64)
         actions = gym.spaces.Box(-1, 1, (task.actions,)) if task.continuous else gym.spaces.Discrete(task.actions)
         bound = symmetry.bind(space, actions)
-        # Labels 1 .. n instead of an index: their images show the place and the sign at once, and 0 has no sign.
+        # Labels 1 .. n instead of indices: their images show position and sign, and 0 has no sign.
         labels = np.arange(1.0, size + 1.0).reshape(task.observation_shape)
         # The image of the labels under every group element, (|G|, n).
         moved = np.stack([bound.observation(symmetry.group.word(g), labels).reshape(-1) for g in elements])
@@ -69,7 +69,7 @@ class Views(torch.nn.Module):
         matrices = np.stack([np.asarray(symmetry.action_representation.matrix(g), dtype=float) for g in elements])
         if task.continuous:
             zeros = np.zeros_like(matrices)
-            # Means move with signs; logarithms of deviations change places only.
+            # Means transform with signs; log deviations are only permuted.
             matrices = np.block([[matrices, zeros], [zeros, np.abs(matrices)]])
         self.register_buffer("matrices", torch.as_tensor(matrices, dtype=torch.float32))
         self._continuous, self._choices = task.continuous, task.choices
@@ -91,17 +91,17 @@ class Views(torch.nn.Module):
     def actions(self, actions: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         """K_g a with an element for each action: (runs, batch) or (runs, batch, coordinates), and (runs, batch)."""
         if self._continuous:
-            # The upper left block moves means, and actions like them.
+            # The upper left block acts on means, and in the same way on actions.
             size = actions.shape[-1]
             moved: torch.Tensor = torch.einsum("rbkl,rbl->rbk", self.matrices[which][..., :size, :size], actions)
             return moved
         if self._choices:
             return self._choose_each(actions, which)
-        # Each column of a permutation matrix has one 1: argmax over rows is where an action goes.
+        # Each column of a permutation matrix has one 1: argmax over rows gives the image of an action.
         return self.matrices.argmax(1)[which, actions]
 
     def _choose_each(self, actions: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
-        """Components and their values change places together: as one-hot vectors, one after the other."""
+        """The image of actions with several components, as concatenated one-hot vectors."""
         pairs = zip(actions.unbind(-1), self._choices, strict=True)
         hot = torch.cat([torch.nn.functional.one_hot(chosen, count) for chosen, count in pairs], dim=-1)
         moved = torch.einsum("rbkl,rbl->rbk", self.matrices[which], hot.float())
@@ -126,7 +126,7 @@ class ViewingActorCritic(ActorCritic):
     Args:
         plan: the plain network's layers.
         seeds: one seed per run.
-        device: where the parameters live.
+        device: the device of the parameters.
         views: the views of the task.
         combine: how the outputs are combined.
     """
@@ -144,14 +144,14 @@ class ViewingActorCritic(ActorCritic):
         combined, log_policies = combine_views(self._views.back(numbers), self._combine)
         if keep:
             self._log_policies = log_policies
-        # The batch holds all elements one after the other: (runs, |G|, batch).
+        # The batch contains all elements consecutively: (runs, |G|, batch).
         mean_value: torch.Tensor = values.view(len(values), self._views.order, -1).mean(1)
         return combined, mean_value
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """As `ActorCritic.backward`, of the combined network."""
         order = self._views.order
-        # Averaged logits: every view has the share 1 / |G|.
+        # Averaged logits: every view has the weight 1 / |G|.
         d_each = (d_numbers / order).unsqueeze(1).expand(-1, order, -1, -1)
         if self._combine == "averaged":
             # d log(sum_g p_g) = sum_g (p_g / sum p) d log p_g, and d log p_gj / d logit_gk = 1[j = k] - p_gk

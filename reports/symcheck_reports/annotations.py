@@ -12,7 +12,7 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck_reports import words
 from symcheck_reports.formatting import one_line, plural
 
-LIMIT = 10  # annotations of one level that GitHub keeps for a step
+LIMIT = 10  # number of annotations per level that GitHub keeps for a step
 _LEVELS = {"failed": "error", "undecided": "warning"}
 
 

@@ -16,7 +16,7 @@ from symcheck_reports.basis_model import BasisLayer, BasisModel
 from symcheck_reports.formatting import count, one_line, plural
 from symcheck_reports.templating import PageHead, Section, document, section
 
-# A picture of more cells is a grey patch; the matrices themselves are one call away.
+# Maximum number of drawn cells; a larger picture would be unreadable, and the matrices are available in Python.
 MAX_CELLS = 2500
 MAX_PICTURES = 12
 CELL = 10.0  # user units: the side of a weight's cell
@@ -137,7 +137,7 @@ def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tupl
 
 
 def _cell_pixels(side: int) -> float:
-    """Pixels per user unit: cells of 24 pixels where they are few, of 14 where a matrix is large."""
+    """Pixels per user unit: cells of 24 pixels for small matrices, of 14 for large ones."""
     return 2.4 if side <= 8 else 1.4
 
 

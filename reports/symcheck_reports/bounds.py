@@ -7,7 +7,7 @@ from typing import Any
 from symcheck.statements.statement import Statement
 from symcheck_reports.formatting import number, one_line, percent
 
-_APART = 1.2  # times the detectable shift: a detectable change that is worth a word of its own
+_APART = 1.2  # multiple of the detectable shift from which on other changes of the mean are reported separately
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
@@ -51,12 +51,12 @@ def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    """The change of a mean that the test finds with this power: smaller ones may be there."""
+    """The change of a mean that the test detects with this power; smaller changes may exist."""
     power = bound.get("confidence")
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
     size, shift = _format_size(bound["value"]), bound.get("shift")
-    if shift is None:  # of a report that says it of shifts alone
+    if shift is None:  # from a report that states it for shifts only
         return f"a shift of every outcome by {size}{unit} would be detected{by_power}", []
     # Rare outcomes and heavy tails: other changes of the mean are harder to find than a shift.
     alike = f" ({_format_size(shift)} if all outcomes shift equally)" if bound["value"] > _APART * shift else ""

@@ -80,7 +80,7 @@ def _evidence(item: Mapping[str, Any]) -> str:
 
 
 def _badge(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    """What a badge says, on its left and right, and its colour."""
+    """The left and right text of a badge, and its colour."""
     verdict = overall_verdict(run["verdict"] for run in runs)
     groups = {str(run["group"].get("name", "")) for run in runs}
     group = next(iter(groups)) if len(groups) == 1 else plural(len(runs), "symmetry", "symmetries")

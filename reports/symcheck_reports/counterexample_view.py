@@ -14,19 +14,19 @@ from symcheck_reports.formatting import leaves, number, scientific, shape_of
 from symcheck_reports.units import labelled
 from symcheck_reports.views import CounterexampleView, NumberTable, Picture
 
-# A table of more rows is not read; the entries that differ most come first, and JSON has all of them.
+# Maximum number of rows; the entries that differ most come first, and the JSON report contains all of them.
 MAX_TABLE_ROWS = 64
 # Smaller grids are easier to read as numbers than as a picture.
 MIN_PICTURE_SIDE = 5
-# Entries of an input that are still written out beside its picture.
+# Maximum number of entries that are listed beside a picture.
 _SPELLED_OUT = 12
-# Probabilities are sums of a few numbers below 1: what differs by a few of their last digits (1e-16) does not differ.
+# Probabilities are sums of a few numbers below 1: differences of a few ulps (1e-16) are ignored.
 _ROUNDING = 1e-15
-# Table probabilities are given to at least this many digits; what sums to 1 within it is a distribution.
+# Table probabilities have at least this precision; values that sum to 1 within it are a distribution.
 _TOTAL = 1e-6
 # The only kind of address that a picture may have.
 _PICTURE = "data:image/png;base64,"
-# What the entries of an outcome belong to, where the engine does not name them.
+# The names of the entries of an outcome, if the engine does not give them.
 _OUTCOMES = {"transition_invariance": "next s", "observation_equivariance": "obs", "reward_invariance": "reward"}
 
 
@@ -82,7 +82,7 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
 
 
 def _name_rows_of_table(target: str, table: NumberTable) -> NumberTable:
-    """The same table, its rows with what the environment's coordinates are called."""
+    """The same table, with the names of the environment's coordinates added to the rows."""
     rows = tuple((labelled(target, name), *cells) for name, *cells in table.rows)
     return dataclasses.replace(table, rows=rows)
 
@@ -94,7 +94,7 @@ def _undrawn(result: PropertyResult, example: Counterexample) -> str:
 
 
 def _place(result: PropertyResult, is_drawn: bool, symbol: str) -> str:
-    """Where it fails, in words; an input that is drawn below is not spelled out."""
+    """Where it fails, in words; an input that is drawn below is not listed."""
     example = result.counterexample
     if not is_drawn or example is None or len(list(leaves(to_json_value(example.observation)))) <= _SPELLED_OUT:
         return words.place_sentence(result)
@@ -205,7 +205,7 @@ def _difference(wanted: Any, measured: Any) -> float | None:
 
 
 def _prominence(difference: float | None, differs: bool) -> float:
-    """How prominent a row is; what cannot be subtracted (NaN, texts, truth values) counts as 1 if it differs."""
+    """The sort key of a row: the difference; 1 for different values that cannot be subtracted (NaN, text, booleans)."""
     if difference is None:
         return 1.0 if differs else 0.0
     return abs(difference)
@@ -230,7 +230,7 @@ def _pictures(example: Counterexample, symbol: str) -> tuple[Picture, ...]:
 
 
 def _as_shaped(side: Any, shape: tuple[int, ...] | None) -> Any:
-    """A side in the shape of the observation, where it has as many numbers: next states are compared as vectors."""
+    """A side in the shape of the observation, if it has the same number of entries."""
     plain = to_json_value(side)
     if not shape or 0 in shape or shape_of(plain) != (math.prod(shape),):
         return plain

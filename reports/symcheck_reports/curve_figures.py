@@ -14,7 +14,7 @@ from symcheck_reports import svg
 from symcheck_reports.curve_statistics import QuantileCurve
 from symcheck_reports.formatting import count, number, one_line, plural
 
-# More points than pixels are not seen; every k-th is drawn, the last one always.
+# More points than pixels are invisible: draw every k-th point and the last one.
 MAX_POINTS = 240
 COLOURS = 8
 DASHES = 5
@@ -83,7 +83,7 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
     """
     frame = _frame([d.curve for d in drawn], threshold, height=400.0)
     parts = _draw_axes(frame)
-    # Bands below lines below marks; the number of a network joins its parts, so that its legend can hide them.
+    # Draw bands below lines below marks. The parts of a network share its number, so that its legend can hide them.
     parts += [_group_of_curve(i, _band(d, frame)) for i, d in enumerate(drawn)]
     parts += _threshold(frame, threshold)
     for i, d in enumerate(drawn):
@@ -247,7 +247,7 @@ def _threshold(frame: Frame, threshold: float | None) -> list[Markup]:
     right = frame.x.end
     return [
         svg.element("path", d=line, class_="limit"),
-        svg.segment(right - 32, 12, to_x=right, class_="limit"),  # above the frame, where no curve can run
+        svg.segment(right - 32, 12, to_x=right, class_="limit"),  # above the frame, outside the range of curves
         svg.element("text", text, x=right - 40, y=17, class_="limit-text end"),
     ]
 

@@ -23,7 +23,7 @@ from symcheck_reports.curve_model import NetworkCurves, SeedCurve
 # Percentile-bootstrap resamples; at 2,000 the Monte-Carlo error of a 95% bound is well below the spread of 25 runs.
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-# Of fewer runs no interval is given: resampling one run gives a width of 0, and resampling two hardly more.
+# Minimum number of runs for an interval: resampling one run gives width 0, and resampling two little more.
 LEAST_RUNS = 3
 _SEED = 0
 _Statistic = Callable[[NDArray[np.float64]], Any]
@@ -124,7 +124,7 @@ def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:
 
 
 def _first_known(curve: SeedCurve) -> float:
-    """Steps of a run's first finite evaluation; before everything for a run that has none and draws nothing."""
+    """Steps of a run's first finite evaluation; -inf for a run without one, which is not drawn."""
     return next((float(s) for s, r in zip(curve.env_steps, curve.returns, strict=True) if math.isfinite(r)), -math.inf)
 
 
@@ -209,7 +209,7 @@ def final_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
 
 
 def _measured(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
-    """The rows of `returns_on_grid` that hold numbers: a run whose first episode never ended has no return, not 0."""
+    """The finite rows of `returns_on_grid`: a run without a finished episode has no return, rather than 0."""
     returns = returns_on_grid(network, floor)
     if not returns.size:
         return np.zeros((0, 1))

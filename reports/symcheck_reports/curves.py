@@ -46,7 +46,7 @@ def _verified_sentence(view: CurveView) -> str:
 
 
 def _verdict(network: NetworkCurves) -> str:
-    """What verify-net found, in a word; of a part of the network, which part."""
+    """The verdict of verify-net, with the part of the network if it concerns only a part."""
     if network.verdict is None and network.features_verdict is not None:
         return f"features {network.features_verdict}"
     return network.verdict or ""

@@ -14,10 +14,11 @@ from symcheck_reports.formatting import count, one_line, plural, scientific, sec
 from symcheck_reports.homomorphism_page import homomorphism_sections
 from symcheck_reports.templating import PageHead, Section, document, section
 
-SHOWN = 60  # candidates on a page; JSON has them all
-MOST_ALIKE = 8  # candidates of one verdict and one reason; of more, one is shown and the others are counted
-MOST_DRAWN = 64  # coordinates; beyond, the table of effects is a grey patch
-_LONGEST = 28  # characters of a coordinate's name beside its row
+SHOWN = 60  # maximum number of candidates on a page; the JSON report contains all
+# maximum number of candidates with the same verdict and reason; of more, one is shown and the others are counted
+MOST_ALIKE = 8
+MOST_DRAWN = 64  # maximum number of coordinates in a readable table of effects
+_LONGEST = 28  # maximum length of a coordinate's name beside its row
 _CHARACTER = 7.5  # pixels, at 13 pixels of type
 
 

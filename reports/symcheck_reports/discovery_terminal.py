@@ -21,7 +21,8 @@ _STYLES = {
 _WIDTH = len("undecided")
 _GAP = " " * (_WIDTH + 2)
 SHOWN = 12  # candidates
-MOST_ALIKE = 3  # candidates of one verdict and one reason; of more, one is shown and the others are counted
+# maximum number of candidates with the same verdict and reason; of more, one is shown and the others are counted
+MOST_ALIKE = 3
 
 
 def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool = True) -> None:
@@ -58,7 +59,7 @@ def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
     for rotation in model.rotations:
         made.append(Text.assemble(("rotation".ljust(_WIDTH), "bold"), "  ", words.rotation_sentence(rotation)))
     made += [Text.assemble(("note".ljust(_WIDTH), "dim"), "  ", one_line(text, 400)) for text in model.remarks]
-    # How the search went comes after its results.
+    # The stages of the search come after its results.
     stages = [*words.narrowing_lines(model), *words.form_lines(model), *([model.how] if model.how else [])]
     made += [*([Text()] if made[-1] else []), *(Text(f"  {one_line(line, 300)}", style="dim") for line in stages)]
     if show_spec and model.spec:

@@ -11,7 +11,7 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.statements.statement import Statement, as_paragraph, free, table  # noqa: F401 (free: doctest)
 from symcheck_reports.formatting import number, percent, scientific
 
-# Characters: a shorter note ("no violation") is read faster beside each property than it is looked up below.
+# Maximum number of characters of a note ("no violation") that is repeated beside each property.
 _WORTH_SHARING = 30
 
 
@@ -140,7 +140,7 @@ def share_notes(
     keyed = [[(_identity(note), note) for note in notes] for _, notes in noted]
     having: dict[tuple[str, str], list[str]] = {}
     for (name, _), notes in zip(noted, keyed, strict=True):
-        for key in dict.fromkeys(key for key, _ in notes):  # a property that repeats itself has the note once
+        for key in dict.fromkeys(key for key, _ in notes):  # a note is listed once per property
             having.setdefault(key, []).append(name)
     by_key = {key: note for notes in keyed for key, note in notes}
     common = {key: names for key, names in having.items() if len(names) > 1 and _is_worth_sharing(by_key[key])}
@@ -171,5 +171,5 @@ def _placement(note: Statement) -> str:
 
 
 def _identity(note: Statement) -> tuple[str, str]:
-    """What makes two notes the same to a reader; statements themselves are not hashable."""
+    """A hashable key that is equal for notes with the same text; statements themselves are not hashable."""
     return note.code, note.text

@@ -19,7 +19,7 @@ from symcheck_reports.formatting import count, plural
 from symcheck_reports.homomorphism_model import HomomorphismModel
 
 MOST_DRAWN = 10_000
-"""More cells than this are a page nobody can read and a file nobody wants to open."""
+"""Maximum number of drawn cells; more would be unreadable, and the file too large."""
 MOST_ON_A_CIRCLE = 40
 _MOST_LABELS = 441
 _MOST_EDGES = 400
@@ -138,7 +138,7 @@ def _representatives(model: HomomorphismModel) -> list[int]:
 
 
 def _painted(model: HomomorphismModel, place: Sequence[tuple[int, int]], states: Sequence[int]) -> list[Markup]:
-    """One path for the cells of each tint, and a cross over cells in which nothing happens."""
+    """One path for the cells of each tint, and a cross over cells in which no episode acts."""
     cells: dict[int, list[str]] = defaultdict(list)
     crosses = []
     for state in states:
@@ -187,7 +187,7 @@ def _dot(block: int, at: _Place, text: str) -> Markup:
 
 
 def _draw_edges(edges: Sequence[tuple[int, int, float]], middle: dict[int, _Place]) -> list[Markup]:
-    """Lines, the two directions of a pair drawn once; thick where the likelier one has one half or more."""
+    """Lines, one for both directions of a pair; thick if the larger probability is at least one half."""
     joined: dict[tuple[int, int], float] = defaultdict(float)
     for source, target, probability in edges:
         key = (min(source, target), max(source, target))

@@ -17,7 +17,7 @@ def render_homomorphism(model: HomomorphismModel) -> str:
     """The page.
 
     Args:
-        model: the maps and what is known about them.
+        model: the maps and their properties.
 
     Returns:
         A complete HTML document; it requests nothing.
@@ -41,7 +41,7 @@ def homomorphism_sections(model: HomomorphismModel) -> list[Section]:
     """The drawings, the blocks and the matched actions, for this page or as part of another.
 
     Args:
-        model: the maps and what is known about them.
+        model: the maps and their properties.
 
     Returns:
         Two or three sections.

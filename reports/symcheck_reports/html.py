@@ -30,7 +30,7 @@ from symcheck_reports.sections import (
 from symcheck_reports.templating import PageHead, Section, document, section
 from symcheck_reports.views import RunView
 
-# Half a megabyte: what a mail attachment, a CI artifact preview and a phone all open at once.
+# Half a megabyte: mail clients, CI previews and phones open such a page without delay.
 BUDGET_BYTES = 500_000
 # With many checks, this many passing properties of one run are shown beside its failures.
 PASSING_WHEN_SHORT = 12
@@ -175,7 +175,7 @@ def _without_pictures(run: RunResult) -> RunResult:
 
 
 def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section], note: str) -> str:
-    """Failures in full, few passes beside them; then a row and an article per passing run, while there is room."""
+    """Failures in full with a few passing properties, then a row and an article per passing run within the budget."""
     holding = [i for i, run in enumerate(runs) if run.verdict in ("passed", "proved")]
     in_full = [i for i in range(len(runs)) if i not in set(holding)]
     for i in in_full:

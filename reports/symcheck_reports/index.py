@@ -152,23 +152,23 @@ def read_folder(folder: Path) -> FolderIndex:
         tuple((names[path], facts.title) for path, facts in others.items()),
         tuple(searches),
         tuple(counted),
-        # Of our own kinds only a verification has a verdict to count.
+        # Among symcheck's pages, only verifications have a verdict to count.
         sum(facts.kind in (None, "verification") for facts in others.values()),
     )
 
 
 def _is_page_of(page: PageFacts, reports: Sequence[dict[str, Any]]) -> bool:
-    """Whether a page beside a JSON report shows that report: not where its verdict is another, as of an older run."""
+    """Whether a page beside a JSON report shows that report; a different verdict means that it is from an older run."""
     if not reports:
         return False
     return page.kind != "verification" or page.verdict == overall_verdict(report["verdict"] for report in reports)
 
 
 def _read_reports(path: Path) -> list[dict[str, Any]]:
-    """The runs of one file; none where it is another kind of JSON.
+    """The runs of one file; empty if it is another kind of JSON.
 
     Raises:
-        ValueError: it says it is a report, or cannot be parsed, and is not one.
+        ValueError: it cannot be parsed, or claims to be a report and is not one.
     """
     try:
         data = read_json(path)
@@ -219,7 +219,7 @@ def _search(report: dict[str, Any], json_link: str, page_link: str) -> SearchEnt
 
 
 def _link(path: Path, folder: Path) -> str:
-    """A relative address that no name can turn into another scheme or host."""
+    """A relative address, escaped so that no file name can introduce another scheme or host."""
     return "./" + quote(path.relative_to(folder).as_posix())
 
 
@@ -252,7 +252,7 @@ def render_index(index: FolderIndex) -> str:
 
 
 def _uncounted_sentence(index: FolderIndex) -> str:
-    """What the verdict above does not cover."""
+    """A sentence on what the verdict above does not cover."""
     parts = [f"{plural(len(index.unreadable), 'file')} could not be read."] if index.unreadable else []
     if index.not_counted:
         verb, its = ("is", "its") if index.not_counted == 1 else ("are", "their")

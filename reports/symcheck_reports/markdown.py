@@ -14,9 +14,9 @@ from symcheck_reports import words
 from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import clean, one_line, plural, scientific
 
-# GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
+# GitHub drops a step summary above 1,024 kB entirely; this leaves room for other output of the job.
 BUDGET_BYTES = 900_000
-_COLUMNS_SHOWN = 60  # rows of wrong columns; a robot has 12 to 60 joints
+_COLUMNS_SHOWN = 60  # maximum number of rows of wrong columns; a robot has 12 to 60 joints
 _WORDS_OF_VERDICT = {"proved": "proved", "passed": "passed", "failed": "**failed**", "undecided": "**undecided**"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&])")
 
@@ -47,7 +47,7 @@ def render(results: Sequence[RunResult] | RunResult, *, budget: int = BUDGET_BYT
 
 
 def _fitting(parts: Sequence[str], budget: int) -> str:
-    """As many whole parts as fit, failures first, and a count of the others."""
+    """As many complete parts as fit, failures first, and the number of omitted ones."""
     note_bytes = 200
     kept, used = [], 0
     for part in parts:

@@ -18,7 +18,7 @@ from symcheck_reports.evidence import coordinates, decisions, gaps, is_in_a_tabl
 from symcheck_reports.formatting import one_line, scientific
 from symcheck_reports.views import LayerView, PropertyView, RunView
 
-_MOST_ROWS = 300  # of a table: more belong into the JSON report
+_MOST_ROWS = 300  # maximum number of rows of a table; the JSON report contains all
 
 
 def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) -> RunView:
@@ -119,7 +119,7 @@ def _property_view(result: PropertyResult, anchor: str, detail: str) -> Property
 
 
 def _region(result: PropertyResult) -> str:
-    """The region of the bound, where no note names it already."""
+    """The region of the bound, unless a note already names it."""
     region = (result.bound or {}).get("region")
     if region is None:
         return ""
@@ -146,7 +146,7 @@ def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float |
     named = [
         (str(entry.get("name", "")), entry.get("max_residual"), entry.get("tolerance"))
         for entry in listed
-        if len(listed) > 1  # a single one repeats the property
+        if len(listed) > 1  # a single coordinate repeats the property
     ]
     return ((result.name, largest, result.tolerance), *named)
 

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 from symcheck.verdict import Verdict
 
 PageKind = Literal["verification", "discovery", "index", "page"]
-# A style sheet stands before the header, and pictures of counterexamples long after it.
+# Number of bytes to read: the style sheet precedes the header, and pictures of counterexamples follow long after it.
 _READ_CHARACTERS = 200_000
 _CHUNK = 8_192
 _VERDICTS: tuple[str, ...] = get_args(Verdict)
-# The first words of pages that were written before their head said the kind.
+# The first words of older pages, whose head does not state the kind.
 _KIND_BY_EYEBROW: dict[str, PageKind] = {
     "Symmetry of an environment": "verification",
     "Equivariance of a network": "verification",
@@ -77,7 +77,7 @@ class _HeadParser(HTMLParser):
         self._metas: dict[str, str] = {}
         self._classes: list[str] = []
         self._texts = {"title": "", "eyebrow": ""}
-        self._reading = ""  # which of the texts
+        self._reading = ""  # the text that is being collected
 
     def facts(self) -> PageFacts:
         title, eyebrow = (" ".join(self._texts[name].split()) for name in ("title", "eyebrow"))
@@ -93,7 +93,7 @@ class _HeadParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag == "meta":
-            # The first one counts: a later one may be part of text from outside.
+            # Only the first one counts: a later one may be part of external text.
             self._metas.setdefault(values.get("name", ""), values.get("content", ""))
         elif tag == "title":
             self._reading = "" if self._texts["title"] else "title"
@@ -102,7 +102,7 @@ class _HeadParser(HTMLParser):
         elif tag == "p" and "eyebrow" in values.get("class", "").split():
             self._reading = "eyebrow"
         else:
-            self._reading = ""  # the verdict's word within the eyebrow is no part of it
+            self._reading = ""  # the verdict's word inside the eyebrow is not part of its text
 
     def handle_endtag(self, tag: str) -> None:
         self._reading = ""

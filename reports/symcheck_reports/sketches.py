@@ -189,7 +189,7 @@ def _acrobot_push(state: Sequence[float], action: float) -> list[Markup]:
 
 
 def _hill(x: float) -> tuple[float, float]:
-    """Where the road is at position x; wide enough to show states that a map moves beyond the wall at -1.2."""
+    """The height of the road at position x, also for images of states beyond the wall at -1.2."""
     return 8 + (x + 1.75) / 2.4 * 204, 138 - 105 * (0.45 * math.sin(3 * x) + 0.55)
 
 

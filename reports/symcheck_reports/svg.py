@@ -123,7 +123,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of `value`; what lies outside is drawn at the edge."""
+        """The position of `value`; values outside the range are drawn at the edge."""
         low, high, at = (
             (math.log10(v) for v in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
         )

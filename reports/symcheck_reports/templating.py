@@ -185,7 +185,7 @@ def prose(text: str) -> Markup:
     return Markup(_NUMBER.sub(r'<span class="nb">\g<0></span>', str(escape(clean(text)))))
 
 
-_LEAD = 170  # characters: two or three lines of a table cell
+_LEAD = 170  # number of characters in two or three lines of a table cell
 
 
 def folded(text: str) -> tuple[str, str]:

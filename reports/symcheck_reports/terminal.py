@@ -85,7 +85,7 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
 
 
 def _regions(run: RunResult) -> list[Text]:
-    """The regions that the bounds speak of, each once."""
+    """The regions to which the bounds refer, without repetition."""
     stated = (p.bound["region"] for p in run.properties if p.bound and p.bound.get("region"))
     regions = dict.fromkeys(str(part) for region in stated for part in region_parts(region))
     gap = " " * _VERDICT_WIDTH

@@ -148,7 +148,7 @@ class PropertyView:
 
 @dataclass(frozen=True)
 class LayerView:
-    """One link of a network's chain of layers.
+    """One layer in a network's chain.
 
     Attributes:
         name: the name, as in `named_modules()`.

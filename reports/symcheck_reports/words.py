@@ -29,12 +29,13 @@ from symcheck_reports.formatting import (
     seconds,
 )
 
-# Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
+# Enough digits to distinguish two float32 values (9 identify each), so that expected and measured differ in print.
 _OUTCOME_DIGITS = 9
-_MOST_APART, _NEXT_TO = 4, 1e-3  # entries that are shown, and how far apart beside the one that is furthest
+# maximum number of shown entries, and their smallest difference relative to the largest one
+_MOST_APART, _NEXT_TO = 4, 1e-3
 _LAYERS = ("layer_certificate", "representation_propagation")
-# What a subject is called, and the word for one that has the symmetry.
-_NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
+# The name of each kind of subject, and the adjective for a subject with the symmetry.
+_NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # other kinds are called by their own name
 _PLURALS: dict[Kind, str] = {"policy": "policies"}
 _EQUIVARIANT: tuple[Kind, ...] = ("net", "policy")
 _COUNTED = {
@@ -56,7 +57,7 @@ class PropertyWords:
 
 
 def property_words(result: PropertyResult) -> PropertyWords:
-    """Equation and meaning of a property: its own, else those in the table of equations, else its name with spaces.
+    """Equation and meaning of a property: its own, those in the table of equations, or its name with spaces.
 
     Example:
         >>> property_words(PropertyResult("reward_invariance", "passed", "paired", 9)).equation
@@ -64,7 +65,7 @@ def property_words(result: PropertyResult) -> PropertyWords:
     """
     known = BY_NAME.get(result.name)
     claim, meaning = ("", result.name.replace("_", " ")) if known is None else (known.claim, known.meaning)
-    # A property of a user's own brings its own text. Spaces within an equation stay: they set two equations apart.
+    # A user's property has its own text. Keep spaces inside an equation: they separate two equations.
     equation = " ".join(clean((result.equation or claim)[:300]).splitlines())
     return PropertyWords(equation, one_line(result.meaning or meaning, 300))
 
@@ -118,7 +119,7 @@ def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
 
 
 def _acceptance(result: RunResult) -> str:
-    """Which violations are accepted, and by what, as the end of a sentence; "" if none is."""
+    """The accepted violations and what accepts them, as the end of a sentence; "" if there are none."""
     parts = []
     for by, text in _ACCEPTED.items():
         names = [p.name for p in result.properties if p.accepted_by == by]
@@ -165,7 +166,7 @@ def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
     fewest: dict[str, int] = {}
     for p in main:
         earlier = fewest.get(_noun(p))
-        # Columns of different halves are different columns; checks of one kind test the same states.
+        # Add the columns of different halves; checks of one kind test the same states.
         added = p.checked + (earlier or 0) if p.method == "columns" else min(p.checked, earlier or p.checked)
         fewest[_noun(p)] = added
     parts = [plural(n, noun) for noun, n in fewest.items()]
@@ -180,7 +181,7 @@ def summary_sentence(results: Sequence[RunResult]) -> str:
 
 
 def _subjects(results: Sequence[RunResult]) -> str:
-    """How many symmetries; where one symmetry was checked of several things, how many of these."""
+    """The number of symmetries, or of checked subjects if all have the same symmetry."""
     targets, symmetries = {result.target for result in results}, {result.symmetry for result in results}
     kinds = {result.kind for result in results}
     if len(results) == 1 or len(targets) < len(results) or len(symmetries) > 1 or len(kinds) > 1:
@@ -242,7 +243,7 @@ def _outcome(result: PropertyResult) -> str:
     if result.p_value is not None:
         p_value = f"(p = {number(result.p_value, 2)})"
         if result.violations and result.verdict == "undecided":
-            return f"both sides differ {p_value}"  # for a reason that says nothing about the symmetry
+            return f"both sides differ {p_value}"  # for a reason that does not concern the symmetry
         return f"symmetry {'rejected' if result.violations else 'not rejected'} {p_value}"
     return plural(result.violations, "violation") if result.violations else "no violation"
 
@@ -260,7 +261,7 @@ def largest_residual(result: PropertyResult) -> float | None:
 
 
 def _noun(result: PropertyResult) -> str:
-    """What is counted: relations of the group, layers of a network, or checks of a method."""
+    """The noun of the count: relations of the group, layers of a network, or checks of a method."""
     if result.method == "relations":
         return "relation"
     if result.method == "certificate" and result.name in _LAYERS:
@@ -291,7 +292,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 
 
 def _over_scale(result: PropertyResult) -> str:
-    """The residual that a network is judged by, which is over the output's scale, unlike that of one input."""
+    """The residual by which a network is judged: relative to the output's scale, unlike that of one input."""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
     return f"largest of all inputs {scientific(result.max_residual)} ({one_line(result.unit, 120)}){against}"
 
@@ -351,7 +352,7 @@ def measurement(result: PropertyResult) -> str:
 
 
 def _entries_apart(result: PropertyResult, side: object) -> str:
-    """One side of an outcome on one line; of a long one the entries that differ most, with their names."""
+    """One side of an outcome on one line; for a long one, the entries that differ most, with their names."""
     example = result.counterexample
     sides = [] if example is None else [list(leaves(to_json_value(one))) for one in (example.expected, example.actual)]
     if not sides or len(sides[0]) <= MAX_ENTRIES or len(sides[0]) != len(sides[1]):
@@ -367,7 +368,7 @@ def _entries_apart(result: PropertyResult, side: object) -> str:
 
 
 def _gap(wanted: object, measured: object) -> float:
-    """How far two entries are apart; what cannot be subtracted counts as infinitely far where it differs."""
+    """The difference of two entries; infinite for different entries that cannot be subtracted."""
     both = (wanted, measured)
     if not all(isinstance(one, int | float) for one in both):
         return 0.0 if wanted == measured else math.inf
@@ -391,7 +392,7 @@ def causes_lettered(causes: Sequence[Statement]) -> list[str]:
 
 
 def cause_with_code(cause: Statement) -> str:
-    """A cause on one line, after its finding code where it has one.
+    """A cause on one line, after its finding code if it has one.
 
     Example:
         >>> cause_with_code(state("SYM014", sign="-1", coordinate="theta"))

@@ -1,4 +1,4 @@
-"""Actions that are whole numbers (Discrete, MultiDiscrete, MultiBinary) as choices of one value per component.
+"""Integer actions (Discrete, MultiDiscrete, MultiBinary) as choices of one value per component.
 
 Every value of every component is a literal. An action map is a permutation of the literals that maps components to
 components with the same number of values. For a single component (Discrete), it is a permutation of the actions.
@@ -22,9 +22,9 @@ from symcheck.discovery.assignment import assign
 from symcheck.discovery.maps import SignedMap
 
 MOST_LISTED = 64
-"""Joint actions that are all tried."""
-_MOST_ALIKE = 12  # joint actions in which all components have the same number of value
-_TIE = 1e-6  # misfits are relative to a typical step: below, a component stays where it is
+"""Maximum number of joint actions that are tried exhaustively."""
+_MOST_ALIKE = 12  # maximum number of averaged joint actions; components with equal counts take equal values in them
+_TIE = 1e-6  # relative to a typical step; if misfits differ by less, the default image is used
 
 
 class ActionValues:
@@ -82,7 +82,7 @@ class ActionValues:
         return [first + int(x) - start for first, x, start in zip(self.firsts, flat, self.starts, strict=True)]
 
     def action(self, literals: Sequence[int]) -> Any:
-        """The action with these literals (one per component, in order), in the form of the space."""
+        """The action with these literals (one per component, in order), in the form that the space requires."""
         chosen = [i - first + start for i, first, start in zip(literals, self.firsts, self.starts, strict=True)]
         if self.single:
             return np.int64(chosen[0])
@@ -90,7 +90,7 @@ class ActionValues:
 
     def image(self, index: Sequence[int], action: Any) -> Any:
         """The image of an action under a map of literals."""
-        # Images may come in another order of components; literals are sorted by components.
+        # The images may list components in another order, so sort literals by component.
         return self.action(sorted(index[i] for i in self.literals(action)))
 
     def indicators(self, actions: Sequence[Any]) -> Floats:
@@ -107,12 +107,12 @@ class ActionValues:
 
     @cached_property
     def bases(self) -> list[list[int]]:
-        """Joint actions over which the effect of one literal is averaged: all of them if they are few."""
+        """Joint actions over which the effect of one literal is averaged; all of them if there are few."""
         ranges = [range(first, first + n) for first, n in zip(self.firsts, self.counts, strict=True)]
         if self.joint <= MOST_LISTED:
             return [list(each) for each in itertools.product(*ranges)]
-        # Every component takes each of its values equally often, and all with one count the same one: exact where
-        # components add up, and the same set wherever components are exchanged.
+        # Every component takes each of its values equally often, and components with the same count take the same
+        # value. The average is exact for additive components, and invariant when components are exchanged.
         rows = min(_MOST_ALIKE, math.lcm(*self.counts))
         return [[first + m % n for first, n in zip(self.firsts, self.counts, strict=True)] for m in range(rows)]
 
@@ -224,7 +224,7 @@ def _moving(values: ActionValues, index: tuple[int, ...]) -> Callable[[Any, Any]
 
 
 def values_of(space: spaces.Space[Any]) -> ActionValues | None:
-    """The literals of an action space; None if actions are not whole numbers."""
+    """The literals of an action space; None if actions are not integers."""
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return ActionValues(space)
     return None

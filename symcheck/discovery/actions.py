@@ -21,14 +21,15 @@ from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import CHANCE, action_middle, action_reach, probe_actions
 from symcheck.errors import TargetError
 
-_STATES, _STATES_RANDOM, _STATES_NOISY = 4, 8, 24  # at which actions are tried
-MOST_ACTIONS = 64  # tried one by one at every state; a match needs all of them
-_REPEATS = 9  # of a random step; a match needs no more, and the screen looks closer
-_FURTHER = 24  # states looked through for those that tell actions apart
+_STATES, _STATES_RANDOM, _STATES_NOISY = 4, 8, 24  # number of states at which actions are tried
+MOST_ACTIONS = 64  # maximum number of actions: a match needs every action at every state
+_REPEATS = 9  # repetitions of a random step; enough for a match, because screening is more precise
+_FURTHER = 24  # states searched for those that distinguish actions
 _MOST_FURTHER = 8
-_TOLD = 1e-3  # of a typical step, where rewards or ends differ; by less than this they are taken for equal
-_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2  # of which all action maps are listed
-_TIE = 1e-6  # misfits are relative to a typical step: below, an action stays where it is
+# smallest difference of rewards or terminations, and the misfit that one costs, relative to a typical step
+_TOLD = 1e-3
+_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2  # up to these numbers, all action maps are listed
+_TIE = 1e-6  # relative to a typical step; if misfits differ by less, the component keeps its place
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _draw_states(lab: Laboratory, count: int) -> Floats:
 
 
 def _list_telling(outcomes: Floats, followed: Floats) -> list[int]:
-    """Further states, at which actions differ that had equal effects in all earlier states."""
+    """Further states that distinguish actions with equal effects in all earlier states."""
     alike = ~_differ(outcomes).any(axis=0)
     telling: list[int] = []
     for row, differ in enumerate(_differ(followed)):
@@ -158,7 +159,7 @@ def _tabulate_outcomes(lab: Laboratory, states: Floats) -> Floats:
 
 
 def _average_step(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
-    # Chance among real numbers hides more than among whole ones, whose medians are mostly exact.
+    # Noise affects real-valued outcomes more than integers, whose medians are mostly exact.
     most = _REPEATS if lab.is_whole else lab.repeats
     outcomes = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=most)
     rows = np.concatenate([outcomes.states, outcomes.rewards[:, None], outcomes.ended[:, None]], axis=1)
@@ -180,8 +181,8 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
         probes: outcomes at the states themselves.
 
     Returns:
-        A permutation of the values of whole-number actions, or a signed permutation (with offset) of the components
-        of a Box action.
+        A permutation of the values of integer actions, or a signed permutation (with offset) of the components of a Box
+        action.
 
     Raises:
         TargetError: the environment rejects the image of a state.
@@ -189,17 +190,19 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     images = _tabulate_outcomes(lab, state_map.apply(probes.states))
     expected = state_map.apply(probes.outcomes[..., :-2])
     gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :-2])  # (states, from, to, dim)
-    # Clipped: one coordinate that hits a wall must not outweigh all others.
+    # Clipped, so that one coordinate that hits a wall does not outweigh all others.
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1)
-    # Rewards and ends tell apart what moves nothing; they count little, so that a reward that breaks the map is told.
-    # Where chance moves more than actions do they count more than it; medians of whole numbers are mostly exact.
+    # Rewards and terminations distinguish actions that do not change the state. Their weight is small, so that a reward
+    # that breaks the symmetry is still found later. If noise exceeds the effects of actions, their weight exceeds the
+    # noise; medians of integers are mostly exact.
     by_chance, paid = lab.noise
     chance = 0.0 if lab.is_whole else CHANCE * float((by_chance / probes.scale).sum()) / len(misfit) ** 0.5
     told = np.abs(probes.outcomes[:, :, None, -2:] - images[:, None, :, -2:])
     counted = (told > [_TOLD + CHANCE * paid, _TOLD]).sum(axis=-1)
     misfit = (misfit + max(_TOLD, chance) * counted).mean(axis=0)
     if lab.values is not None:
-        # Actions that did the same are told apart by nothing: each cell's own action goes where the cell goes.
+        # Actions with equal effects cannot be distinguished. If there is one action per coordinate, it moves with its
+        # coordinate.
         usual = state_map.index if len(misfit) == state_map.dim else range(len(misfit))
         return lab.values.match(misfit, list(usual))
     return _box_map(lab.action_space, misfit)
@@ -212,7 +215,7 @@ def _box_map(space: spaces.Space[Any], misfit: Floats) -> SignedMap:
     up, down = slice(0, None, 2), slice(1, None, 2)
     kept = misfit[up, up] + misfit[down, down]
     turned = misfit[up, down] + misfit[down, up]
-    # Components of another width cannot be exchanged: their images would leave the space.
+    # Components of different widths cannot be exchanged: their images would leave the space.
     reach = action_reach(space)
     unlike = np.abs(reach[:, None] - reach[None, :]) > 1e-6 * (reach[:, None] + reach[None, :])
     best = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept))) + 1e6 * unlike

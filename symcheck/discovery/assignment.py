@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 
-_FEW = 6  # rows of which all 720 permutations are tried
+_FEW = 6  # up to this number of rows, all (at most 720) permutations are tried
 
 
 def assign(cost: Floats) -> npt.NDArray[np.intp]:
@@ -30,7 +30,7 @@ def assign(cost: Floats) -> npt.NDArray[np.intp]:
         every = np.array(list(itertools.permutations(range(n))), dtype=np.intp)
         best: npt.NDArray[np.intp] = every[np.argmin(cost[np.arange(n), every].sum(axis=1))]
         return best
-    from scipy.optimize import linear_sum_assignment  # loads scipy, which takes as long as a search of CartPole
+    from scipy.optimize import linear_sum_assignment  # loading scipy takes as long as a search of CartPole
 
     columns: npt.NDArray[np.intp] = linear_sum_assignment(cost)[1]
     return columns

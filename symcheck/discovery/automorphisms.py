@@ -16,8 +16,8 @@ from symcheck.array_types import Bools, Floats
 from symcheck.discovery.structure import Structure
 
 MOST_MAPS = 512
-_MOST_NODES = 20_000  # branches looked at; a third of a millisecond each for a robot of 47 coordinates
-_JOINT_RELATIVE = 0.15  # means of episodes: biased only where episodes start asymmetrically
+_MOST_NODES = 20_000  # maximum number of branches; each takes a third of a millisecond for a robot with 47 coordinates
+_JOINT_RELATIVE = 0.15  # for means over episodes, which are biased only if start states are asymmetric
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def automorphisms(structure: Structure, *, most: int = MOST_MAPS) -> Found:
 
 
 def exchanges(structure: Structure) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """For every coordinate and every possible image of it, one map that moves few other coordinates.
+    """One map for every coordinate and each of its possible images, chosen to move few other coordinates.
 
     If identical parts can be permuted freely, there are factorially many maps; these maps generate all of them.
 
@@ -69,7 +69,7 @@ def exchanges(structure: Structure) -> tuple[tuple[tuple[int, ...], tuple[int, .
         structure: the table of effects.
 
     Returns:
-        Maps as in `Found`, without repetition, the identity left out.
+        Maps as in `Found`, without duplicates and without the identity.
 
     Example:
         >>> free = Structure(np.zeros(3), np.zeros((6, 6)), np.zeros(6), np.ones(6), ((0, 1), (2, 3), (4, 5)), 3, ())
@@ -97,14 +97,14 @@ class _Search:
         self.structure = structure
         self.complete = True
         self.nodes = 0
-        self.back: dict[int, int] = {}  # where variables go first, if not to themselves
+        self.back: dict[int, int] = {}  # the first image to try for each variable, if it is not the variable itself
         self.variables = structure.literals
         self.count = sum(len(own) for own in self.variables)
         self.negated = np.arange(self.count)
         for own in self.variables:
             if len(own) == 2:
                 self.negated[list(own)] = own[::-1]
-        # Rows of action literals are empty: nothing acts on an action.
+        # Rows of action literals are empty: nothing has an effect on an action.
         missing = self.count - len(structure.table)
         self.table = np.concatenate([structure.table, np.zeros((missing, self.count))])
         self.floor = np.concatenate([structure.floor, np.zeros(missing)])
@@ -115,7 +115,7 @@ class _Search:
         yield from self.extend(self.domains(), [])
 
     def domains(self) -> Bools:
-        """domains[v, q]: whether literal q is a possible image of variable v, judged by the two alone."""
+        """domains[v, q]: whether literal q is a possible image of variable v, judged from these two only."""
         domains = np.zeros((len(self.variables), self.count), dtype=bool)
         kinds = np.array([self._kind(v) for v, own in enumerate(self.variables) for _ in own])
         signatures = [self._signature(q) for q in range(self.count)]
@@ -147,7 +147,7 @@ class _Search:
         if not all(_close(np.array(a), np.array(b), floor, self.structure.relative) for a, b in own):
             return False
         rows = _close(signatures[p][0], signatures[q][0], floor, self.structure.relative)
-        # A column mixes coordinates with floors of their own; sorted, they are compared with the largest of them.
+        # A column contains coordinates with different floors; after sorting, compare with the largest floor.
         return rows and _close(signatures[p][1], signatures[q][1], float(self.floor.max()), self.structure.relative)
 
     def extend(
@@ -184,7 +184,7 @@ class _Search:
             self._keep_joint(fits, source, image)
         for u, goes in chosen:
             self._keep_mixed(fits, (p, self.variables[u][0]), (q, goes))
-        if not fits[v, q]:  # what v does with others may be done to v itself
+        if not fits[v, q]:  # the effect of v jointly with other variables may be on v itself
             return None
         narrowed: Bools = domains & fits
         narrowed[:, [q, self.negated[q]]] = False
@@ -219,7 +219,8 @@ class _Search:
         (p, u), (q, w), firsts = sources, images, self.firsts[: self.structure.dim]
         open_ones = fits[: self.structure.dim, : 2 * self.structure.dim]
         relative = self.structure.relative
-        # Where a third coordinate goes: as what both move, or as what moves one of them together with the other.
+        # Restrict the image of a third coordinate, as the coordinate that both affect, or as the joint cause of an
+        # effect on one of them.
         others = np.maximum(floor[firsts][:, None], floor[None, :])
         open_ones &= _close_all(mixed[p, u, firsts], mixed[q, w], others, relative)
         open_ones &= _close_all(mixed[p, firsts, u], mixed[q, :, w], max(floor[u], floor[w]), relative)

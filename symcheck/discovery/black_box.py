@@ -38,23 +38,26 @@ from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 
 MOST_COORDINATES = 24
-_RELATIVE, _FLOOR = 0.3, 0.05  # coefficients are estimates: a third of the larger, a twentieth of the row's largest
-_ERRORS = 6.0  # standard errors that an estimate may be off: many, as one of hundreds may not be further off
-_FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
-_DESCRIBES = _FITS / 2  # of a typical step: a misfit of twice the model's own error is no accident
-_COMPARED = 600  # steps on which the model is compared with itself
-_MOST_CANDIDATES = 8  # whole episodes decide slowly
-_MOST_HEARD = 2_000  # candidates that episodes are asked about
+# tolerances for estimated coefficients: a third of the larger one, and a twentieth of the row's largest
+_RELATIVE, _FLOOR = 0.3, 0.05
+_ERRORS = 6.0  # allowed error in standard errors; large, because hundreds of estimates must all lie within it
+_FITS = 0.6  # largest misfit, relative to a typical step; large because the quadratic model is only approximate
+# largest error of a usable model, relative to a typical step: a misfit of twice the model error is significant
+_DESCRIBES = _FITS / 2
+_COMPARED = 600  # number of steps on which predictions are compared
+_MOST_CANDIDATES = 8  # maximum number: verification by whole episodes is slow
+_MOST_HEARD = 2_000  # maximum number of candidates tested on episodes
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
-_FEWEST_EPISODES, _FEW_ERRORS = 20, 3.0  # below, standard errors are themselves known badly
+_FEWEST_EPISODES, _FEW_ERRORS = 20, 3.0  # with fewer, standard errors are themselves inaccurate
 _RIDGE = 1e-6
-_ROUNDING = 1e-9  # of numbers of the size of a step: means that are zero but for rounding are zero
-_FURTHER, _SHORT = 12_000, 30  # steps where maps are too many to list, of short episodes: starts tell goals and masks
-_LEAST_PAIRS, _LONGEST = 40, 100  # of episodes, and the steps of one that are compared
+_ROUNDING = 1e-9  # relative to a step: means of this size are zero up to rounding
+# if there are too many maps, more steps in short episodes: start states distinguish goals and masks
+_FURTHER, _SHORT = 12_000, 30
+_LEAST_PAIRS, _LONGEST = 40, 100  # smallest number of pairs of episodes, and the number of compared steps of each
 _FORM = "signed permutations of the observation that preserve its regression on the previous step"
-_SAME = 1e-6  # of a coordinate's spread: the same number, perhaps in float32
-_ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
+_SAME = 1e-6  # relative to a coordinate's spread: equal numbers, possibly rounded to float32
+_ACTION_WEIGHT = 0.5  # as in `structure`: halfway to the bound
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -70,7 +73,7 @@ def propose(lab: Laboratory) -> Proposals:
         TargetError: observations are too long to search.
     """
     parts = Parts.of(lab.observation_space)
-    # A picture is searched as a whole; the numbers beside pictures count.
+    # Images are transformed as a whole; only the other components are counted.
     width = sum(block.size for block in parts.beside)
     if width > MOST_COORDINATES:
         raise TargetError(
@@ -108,7 +111,7 @@ def least_samples(rollouts: Rollouts) -> int:
     """
     _, lengths = np.unique(rollouts.episode, return_counts=True)
     lengths = np.minimum(lengths, _LONGEST)
-    # The length of the episode that a step belongs to: those that the search itself cut short count little.
+    # The typical length of an episode, weighted by steps, so that episodes truncated by the search have little weight.
     return math.ceil(_LEAST_PAIRS * float((lengths**2).sum() / lengths.sum()))
 
 
@@ -124,7 +127,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     """
     low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
     spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
-    # The model is linear: a change by all of the spread, which is as large as what actions do.
+    # The model is linear, so the probe may be the whole spread, which is comparable to the effect of actions.
     sizes = probe_sizes(spread, whole=False) / PROBE
     scale = np.where(spread > 0, spread, 1.0)
     design = np.concatenate([rollouts.before / scale, rollouts.actions, np.ones((len(rollouts.before), 1))], axis=1)
@@ -136,7 +139,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     states = weights[:dim] / scale[:, None] * sizes[:, None]
     actions = weights[dim:-1]
     discrete = lab.values is not None
-    # Indicators add up to the constant: only differences between the values of one component are determined.
+    # Indicators sum to the constant column, so only differences between the values of a component are determined.
     actions = lab.values.centre(actions) if lab.values is not None else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
     reach = np.concatenate([sizes / scale, np.full(len(actions), 1.0 if discrete else _ACTION_WEIGHT)])
@@ -163,9 +166,9 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
 
 
 def _standard_errors(lab: Laboratory, rollouts: Rollouts, design: Floats, left: Floats, gram: Floats) -> Floats:
-    """Standard errors of the regression, shape (state and action columns, targets); steps of an episode may depend."""
+    """Standard errors of the regression, shape (state and action columns, targets), clustered by episode."""
     acted = slice(rollouts.before.shape[1], design.shape[1] - 1)
-    share = design @ np.linalg.inv(gram)  # of each step in each coefficient, by its residual
+    share = design @ np.linalg.inv(gram)  # contribution of each step's residual to each coefficient
     if lab.values is not None:
         share[:, acted] = lab.values.centre(share[:, acted].T).T
     share = share[:, :-1]
@@ -177,9 +180,9 @@ def _standard_errors(lab: Laboratory, rollouts: Rollouts, design: Floats, left: 
 
 
 def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
-    """Moments that a symmetry preserves whatever the action map: of steps, and of outcomes with where they are."""
+    """Moments that a symmetry preserves for any action map: of steps, and of outcomes together with their positions."""
     if count_alike(rollouts) < _FEWEST_EPISODES:
-        return ()  # how far their means are off is not known
+        return ()  # with so few episodes, the errors of the means are unknown
     moved, place = rollouts.after - rollouts.before, rollouts.after - _middle_of(lab)
     size = np.abs(moved)
     made = [_moments(moved, moved, rollouts, signed=True), _moments(size, size, rollouts, signed=False)]
@@ -192,13 +195,13 @@ def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
 
 
 def _moments(first: Floats, other: Floats | None, rollouts: Rollouts, *, signed: bool) -> Joint:
-    """Means over steps of (the products of) columns, over literals, and how far they may be off."""
-    # A mean of single columns belongs to all literals of the second.
+    """Means over steps of columns (or of their products), indexed by literals, with error bounds."""
+    # A mean of a single column is the same for every second literal.
     second = np.ones((len(first), 1)) if other is None else other
     mean = first.T @ second / len(first)
     products = np.stack([sum_by_episode(first * own[:, None], rollouts.episode) for own in second.T], axis=2)
     lengths = np.unique(rollouts.episode, return_counts=True)[1]
-    # Of a ratio of sums over episodes: what each contributes beyond its share of the steps.
+    # Standard error of a ratio estimator: an episode's sum minus its length times the mean.
     errors = np.sqrt(((products - lengths[:, None, None] * mean) ** 2).sum(axis=0)) / len(first)
     dim = first.shape[1]
     signs = np.tile([1.0, -1.0], dim) if signed else np.ones(2 * dim)
@@ -212,7 +215,7 @@ def _middle_of(lab: Laboratory) -> Floats:
 
 
 def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
-    """Which coordinates always show the same as others, or its negative: they go where those go; over literals."""
+    """Which literals are always equal: copies of a coordinate, or of its negative, must be mapped together."""
     literals = np.repeat(before, 2, axis=1) * np.tile([1.0, -1.0], before.shape[1])
     limits = _SAME * np.repeat(scale, 2)
     alike = [(np.abs(literals - own[:, None]).max(axis=0) <= limits) for own in literals.T]
@@ -224,7 +227,7 @@ def preserving_maps(lab: Laboratory, rollouts: Rollouts) -> tuple[Structure, Fou
 
     Args:
         lab: the environment.
-        rollouts: its steps; more are played where these are one long episode, or leave too many maps to list.
+        rollouts: its steps; more are played if these are one long episode, or leave too many maps to list.
 
     Returns:
         The table and the maps.
@@ -248,7 +251,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     )
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     middle = _middle_of(lab)
-    # The first maps of very many are no sample: one map for each place that a coordinate may go to comes before them.
+    # The first of very many maps are not representative: put one map for each possible image of a coordinate first.
     listed = left.maps if left.complete else [*exchanges(structure), *left.maps]
     maps = list(dict.fromkeys(SignedMap.about(index, sign, middle) for index, sign in listed))
     maps = [each for each in maps if not each.is_identity]
@@ -257,7 +260,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     fitting: list[Candidate] = []
-    # Where something hidden changes the dynamics, a model of their mean refutes nothing: episodes are asked.
+    # If hidden variables change the dynamics, a model of the mean cannot refute a map: test on episodes instead.
     describes = model.error() <= _DESCRIBES
     all_heard = not describes and len(maps) <= _MOST_CANDIDATES
     for state_map in maps:
@@ -290,7 +293,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
 
 
 def _hear_witnesses(lab: Laboratory, fitting: list[Candidate], proposals: Proposals) -> None:
-    """What episodes say about the candidates that a model fits, the best first."""
+    """Test the candidates that the model fits on episodes, the best first."""
     witnesses = Witnesses(lab, lambda flat: flat, with_steps=True)
     fitting.sort(key=lambda each: (each.residual, each.cost))
     for at, candidate in enumerate(fitting):
@@ -308,10 +311,10 @@ def _list_action_maps(
 ) -> list[SignedMap]:
     """Action maps for a map of observations, by the misfit of the model; all of them if they are few."""
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
-    turned = SignedMap.of(state_map.index, state_map.sign)  # effects are changes, which an offset does not move
+    turned = SignedMap.of(state_map.index, state_map.sign)  # effects are differences, on which an offset has no effect
     fitted, _ = match_effects(turned.apply(effects), effects, scale, lab.values, lab.action_space)
     every = [fitted, *list_few(lab)]
-    # K must repeat when L does: L^n = 1 asks for K^n = 1.
+    # The order of K must divide that of L: L^n = 1 requires K^n = 1.
     kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
     return sorted(kept, key=lambda each: model.misfit(state_map, each))[:_MOST_TRIED]
 
@@ -336,16 +339,16 @@ class _QuadraticModel:
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
 
     def error(self) -> float:
-        """Median over steps of what the model leaves of them, largest coordinate, relative to a typical step."""
+        """Median over steps of the model's residual in the worst coordinate, relative to a typical step."""
         left = self._rollouts.after - self._rollouts.before
         left = left - self._features(self._rollouts.before, self._rollouts.actions) @ self._weights
         return float(np.median((np.abs(left) / self.step).max(axis=1)))
 
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
-        """Median over steps of |f(L s, K a) - L f(s, a)|, largest coordinate, relative to a typical step."""
+        """Median over steps of |f(L s, K a) - L f(s, a)| in the worst coordinate, relative to a typical step."""
         states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
-        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the centre of the box
-        turned = SignedMap.of(state_map.index, state_map.sign)  # of a change, which an offset does not move
+        linear = SignedMap.of(action_map.index, action_map.sign)  # features are relative to the centre of the box
+        turned = SignedMap.of(state_map.index, state_map.sign)  # for differences, on which an offset has no effect
         expected = turned.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
         scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
@@ -353,7 +356,10 @@ class _QuadraticModel:
 
 
 def _keep_best(found: Proposals, identity: Candidate) -> None:
-    """The candidates, if they are a group, which one run decides on; else the best that are no products of others."""
+    """The candidates if they form a group, on which one run decides.
+
+    Otherwise the best ones, without products of others.
+    """
     found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) <= _MOST_CANDIDATES or _are_group(found.candidates, identity):
         return

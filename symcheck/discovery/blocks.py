@@ -19,11 +19,11 @@ from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
 from symcheck.entries.forms import SPATIAL_OPERATORS
 from symcheck.errors import SpecError, TargetError
 
-_PICTURE = 3  # pixels along each axis of a picture, at least
+_PICTURE = 3  # minimum number of pixels along each axis of an image
 
 
 Layout = Literal["first", "last"]
-"""Channels before height and width, or after them."""
+"""Position of the channel axis: before height and width, or after them."""
 
 
 def layout_of(space: spaces.Space[Any]) -> Layout | None:
@@ -79,7 +79,7 @@ class Block:
 
     @property
     def middle(self) -> Floats:
-        """The point about which components are negated: zero, or the middle of a space of whole numbers."""
+        """The point about which components are negated: zero, or the middle of an integer space."""
         if isinstance(self.space, spaces.Discrete):
             return np.array([float(self.space.start) + (float(self.space.n) - 1) / 2])
         if isinstance(self.space, spaces.MultiDiscrete):
@@ -179,7 +179,7 @@ def _write_block(own: SignedMap, block: Block) -> Any:
     if layout == "first" and min(own.sign) > 0 and not any(own.offset):
         for name in SPATIAL_OPERATORS if shape[-1] == shape[-2] else ("flip_ud", "flip_lr"):
             if list(own.index) == turn_picture(name, shape, layout):
-                # A short last axis would be taken for channels.
+                # A short last axis would be interpreted as channels.
                 return {"spatial": name, "axes": [1, 2]} if len(shape) == 3 and shape[-1] <= 4 else name
     return own.spec_entry()
 
@@ -202,7 +202,7 @@ def turn_picture(name: str, shape: tuple[int, ...], layout: Layout) -> list[int]
     numbers = upright(np.arange(int(np.prod(shape))).reshape(shape), layout)
     turned = apply_square(name, numbers)
     turned = np.moveaxis(turned, -3, -1) if layout == "last" else turned
-    # Turning a picture of numbers tells where each component comes from; a map says where each goes.
+    # Rotating an array of indices shows where each component comes from; a map lists where each goes.
     return [int(i) for i in np.argsort(turned.reshape(-1))]
 
 

@@ -1,7 +1,8 @@
 """Boards: maps of a vector of cells that the table of effects cannot distinguish, because rules span several cells.
 
-A single probe says little about a game: in tic-tac-toe all cells have the same effect until two marks are in a row. If
-states are whole numbers, the vector is read as a board of every possible shape, and the maps of that board are tested.
+A single probe gives little information about a game: in tic-tac-toe all cells have the same effect until two marks are
+in a row. If states are integers, the vector is interpreted as a board of every possible shape, and the maps of that
+board are tested.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
         lab: the environment.
 
     Yields:
-        (form of maps, map of states): rotations and reflections, then shifts of a torus by one cell.
+        (form of maps, map of states). Rotations and reflections come first, then shifts of a torus by one cell.
     """
     if not lab.is_whole or not _FEWEST_CELLS <= lab.dim <= _MOST_CELLS:
         return
@@ -42,7 +43,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
 
 
 def _list_shapes(lab: Laboratory) -> list[tuple[int, int]]:
-    """The shape of the observed board, otherwise all shapes with that number of cells, squarest first."""
+    """The shape of the observed board; otherwise all shapes with that number of cells, the most nearly square first."""
     shown = lab.observation_space.shape or ()
     if lab.shows_state and layout_of(lab.observation_space) is not None and len(shown) == 2:
         return [(shown[0], shown[1])]

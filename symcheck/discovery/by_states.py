@@ -1,4 +1,4 @@
-"""The search if states can be set: structure, then single transitions, then the observation map."""
+"""The search if states can be set: from structure to single transitions to the observation map."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
-_MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
-_MOST_RANDOM = 48  # maps tried about one centre where steps are random: each costs some two thousand steps
+_MOST_LISTED = 4  # up to this number of state coordinates, all (at most 384) signed permutations are tried
+_MOST_RANDOM = 48  # maximum number of maps per centre if steps are random: each costs some two thousand steps
 _UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
@@ -106,7 +106,7 @@ class _Search:
         self.cases: Cases = draw_cases(lab)
         self.probes: ActionProbes = try_actions(lab, self.cases.scale)
         self.sightings: Sightings | None = None
-        # The identity counts as tried: it is no candidate.
+        # The identity counts as tried, because it is not a candidate.
         self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
         self.structures: dict[bytes, tuple[Structure, Found] | None] = {}
@@ -189,7 +189,7 @@ class _Search:
             self._remark_fixed(structure)
         listed = left.maps
         if not left.complete:
-            # The first maps of very many are no sample: one map for each place that a coordinate may go to is.
+            # The first of very many maps are not representative: use one map for each possible image of a coordinate.
             listed = exchanges(structure)
             self.found.complete = False
             self.found.remarks.append(
@@ -198,7 +198,7 @@ class _Search:
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]
-        # The pose in which a model is built allows linear maps only (`Centre.affine`).
+        # About a model's reference pose, only linear maps are allowed (`Centre.affine`).
         fresh = [each for each in new if centre.affine or not any(each.offset)]
         self.found.structured += len(fresh)
         for at, state_map in enumerate(fresh):
@@ -211,14 +211,14 @@ class _Search:
             self._try(state_map, form)
 
     def _limit_of(self, tried: int) -> str:
-        """The limit that ends the test of single maps, in words; "" if none was reached."""
+        """The limit that ended the test of single maps, in words; "" if none was reached."""
         if not self.lab.in_time(_SEARCHING):
             return "the time budget"
         many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
         return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
 
     def _about_half_numbers(self) -> None:
-        """All maps about a centre halfway between whole numbers, which is not a state, if they are few."""
+        """All maps about a centre halfway between integers, which is not a state, if there are few of them."""
         lab = self.lab
         if not lab.is_whole or not 1 <= lab.dim <= _MOST_LISTED or (centre := middle_of_whole(lab)).is_probed:
             return
@@ -227,7 +227,7 @@ class _Search:
         for index in itertools.permutations(range(lab.dim)):
             for sign in itertools.product((1, -1), repeat=lab.dim):
                 state_map = SignedMap.about(index, sign, centre.point)
-                # A map that takes whole numbers to others exchanges places of unequal range.
+                # A map with a non-integer offset exchanges coordinates of unequal range.
                 if self._moving(state_map) in self.seen or any(x != round(x) for x in state_map.offset):
                     continue
                 self.seen.add(self._moving(state_map))
@@ -252,7 +252,7 @@ class _Search:
             action_map = matching_action_map(self.lab, state_map, self.probes)
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
-            # No action map is known yet: the trial names the state map only.
+            # No action map is known yet, so the trial lists the state map only.
             why = f"the environment refuses images: {error.problem}"
             self._refuse(Candidate(state_map, identity, state_map, form=form), why, _REFUSES)
             return
@@ -271,7 +271,7 @@ class _Search:
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
             return
-        if screened.refuted and self.lab.kind == "stochastic":  # where a run, which says more of it, is slow
+        if screened.refuted and self.lab.kind == "stochastic":  # a run would give more detail, but is slow in this case
             self._refuse(candidate, screened.refuted, "rewards or terminations differ")
             return
         try:
@@ -286,7 +286,10 @@ class _Search:
             self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
 
     def _others(self, state_map: SignedMap, action_map: SignedMap) -> dict[str, Any]:
-        """Further action maps, in case chance hid the correct one, so that only the wrong action map is refuted."""
+        """Further action maps, in case noise hid the correct one.
+
+        Otherwise only a wrong action map might be refuted.
+        """
         if self.lab.kind != "stochastic" or self.lab.is_whole or self.lab.values is None:
             return {}
         # K must repeat when L does: L^n = 1 asks for K^n = 1.
@@ -367,7 +370,7 @@ def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | N
         Names and rows.
     """
     columns = [own[0] for own in structure.literals]
-    # Every second row and literal is the positive one of its pair.
+    # Every second row and column belongs to a positive literal.
     rows = structure.table[0::2][:, columns]
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(largest > 0, largest, 1.0)

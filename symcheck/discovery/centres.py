@@ -17,15 +17,16 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import neutral_actions
 from symcheck.errors import TargetError
 
-_MOST_FOR_AFFINE = 8  # state coordinates: reflections about a point other than zero are looked for below
+# up to this number of state coordinates, reflections about points other than zero are searched for
+_MOST_FOR_AFFINE = 8
 _NEWTON_STEPS = 25
-_POLISHING = 3  # more steps once at rest: each gains as many digits as the difference quotient has
-# Of the spread, in double and in single precision: a rest point moves less than this in a step, and difference
-# quotients are taken over the root of the rounding unit or so.
+_POLISHING = 3  # further Newton steps near the equilibrium; each adds the digits of the difference quotient
+# Tolerances relative to the spread, for double and single precision: the largest change in one step at an equilibrium,
+# and the width of difference quotients, about the square root of the rounding unit.
 _AT_REST = {False: 1e-10, True: 1e-5}
 _DIFFERENCE = {False: 1e-5, True: 1e-2}
 _SAME = 1e-7
-_NEAR = {False: 1e-9, True: 1e-4}  # a number this near to a simple one is taken for it
+_NEAR = {False: 1e-9, True: 1e-4}  # a number this close to a simple one is replaced by it
 _SIMPLE = sorted({k * math.pi / n for n in (1, 2, 3, 4, 6) for k in range(-2 * n, 2 * n + 1)})
 
 
@@ -45,7 +46,7 @@ class Centre:
 
     @property
     def is_probed(self) -> bool:
-        """Whether it consists of whole numbers, like the states."""
+        """Whether it consists of integers, like the states."""
         return bool((self.point == np.rint(self.point)).all())
 
 
@@ -72,7 +73,7 @@ def centres(lab: Laboratory) -> list[Centre]:
 
 
 def middle_of_whole(lab: Laboratory) -> Centre:
-    """The middle of the visited range of each whole number, about which numbers may be reversed."""
+    """The middle of the visited range of each integer coordinate, about which values may be reversed."""
     return Centre(
         (lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the centre of the visited states", affine=True
     )
@@ -107,7 +108,7 @@ def _middle(lab: Laboratory) -> Centre | None:
 
 
 def _equilibrium(lab: Laboratory) -> Centre | None:
-    """A state that a step leaves unchanged on average over actions, by Newton's method from the start states."""
+    """An equilibrium (no change on average over actions), by Newton's method from the start states."""
     starts = lab.states[lab.is_start]
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
@@ -118,7 +119,7 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
             drift = _drift(lab, point)
             polished += (np.abs(drift) / scale).max() <= _AT_REST[single]
             if polished > _POLISHING:
-                # Coordinates in which every state rests (a cart's position) are put to zero.
+                # Coordinates in which every value is an equilibrium (a cart's position) are set to zero.
                 rest = _with_free_at_zero(lab, point, scale, _AT_REST[single])
                 return Centre(_simplify_point(rest, scale, _NEAR[single]), "an equilibrium", affine=True)
             step = _newton_step(lab, point, drift, scale, _DIFFERENCE[single])
@@ -158,7 +159,7 @@ def _with_free_at_zero(lab: Laboratory, point: Floats, scale: Floats, at_rest: f
 
 
 def _drift(lab: Laboratory, state: Floats) -> Floats:
-    """The change of a state in one step, averaged over whole-number actions, or under the middle action."""
+    """The change of a state in one step, averaged over integer actions, or under the middle action."""
     actions = neutral_actions(lab)
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
     moved: Floats = lab.difference(state, followed).mean(axis=0)

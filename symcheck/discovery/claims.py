@@ -132,7 +132,7 @@ def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):  # before numbers: True is an int
+    if isinstance(value, bool):  # tested before numbers: True is an int
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""Runs of `verify-env` on candidates: screening runs with a part of alpha, and the accepting run.
+"""Runs `verify-env` on candidates: screening runs with a share of alpha, and the accepting run.
 
-A screening run may be small and uses only a share of alpha. A candidate that it rejects is rejected; a candidate that
-passes is not yet accepted. Acceptance is the run that a user would start on the written file: all of alpha, the whole
-budget of `verify-env`, the whole group, and samples that no screening run drew.
+A screening run may be small and uses only a share of alpha. It can reject a candidate; a candidate that passes is not
+yet accepted. Acceptance is the run that a user would start on the written file: all of alpha, the whole budget of
+`verify-env`, the whole group, and samples that no screening run used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.symmetry.symmetry import Symmetry
 
-_SCREENING_SEED = 20_011  # added to the seed, so that acceptance draws samples of its own
+_SCREENING_SEED = 20_011  # added to the seed, so that acceptance draws independent samples
 _SCREENING_TIME = 0.6  # of the time budget; the rest is for acceptance
-_SHORTEST = 0.05  # seconds; an option of 0 s is refused
+_SHORTEST = 0.05  # seconds; a budget of 0 s is rejected
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
 
 MOST_SCREENED = 24
-_COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most screening states
-_ONE_BY_ONE = 4  # members of a large group that are run alone before the group is
-_MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
+_COUNTEREXAMPLE_SAMPLES = 500  # samples for candidates whose reward disagrees on most screening states
+_ONE_BY_ONE = 4  # number of members of a large group that are verified alone first
+_MOST_REFUSED_REWARDS = 3  # maximum number of such candidates that are run, only to locate the violation
 _FOLLOWS = "a product of accepted maps"
 _UNVERIFIED = "it passed the screening, but the time budget ended before the whole group was verified"
 
@@ -49,7 +49,7 @@ class Judgement:
 
 @dataclass
 class _Record:
-    """What is known about one candidate so far."""
+    """The current knowledge about one candidate."""
 
     candidate: Candidate
     fate: Fate = "untried"
@@ -57,7 +57,7 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
-    another: bool = False  # whether another action map may yet go with this map of states
+    another: bool = False  # whether another action map may still belong to this map of states
 
 
 def decide(
@@ -75,7 +75,7 @@ def decide(
         identity: the identity on the same spaces.
         court: runs the verifications.
         interrupted: whether the search was interrupted; then nothing more is verified.
-        sampled: forms whose maps are not all candidates, so that a product outside the candidates means nothing.
+        sampled: forms whose maps are not all candidates, so that a product outside the candidates is no evidence.
 
     Returns:
         The judgement. After Ctrl-C, the decisions made so far.
@@ -100,7 +100,7 @@ class _Bench:
         self.identity = identity
         self.court = court
         self.judgement = Judgement()
-        # What follows from the first ones is not run again.
+        # Candidates that follow from earlier ones are not run.
         ordered = sorted(candidates, key=_likelihood)
         self.records = {candidate.key: _Record(candidate) for candidate in ordered}
         self.members: list[Candidate] = []
@@ -116,7 +116,7 @@ class _Bench:
         by_form: dict[str, list[Candidate]] = {}
         for candidate in likely:
             by_form.setdefault(candidate.form, []).append(candidate)
-        # The larger sets first: a whole group leaves the least to run.
+        # Larger sets first: accepting a whole group leaves the fewest runs.
         families = sorted([likely, *(by_form.values() if len(by_form) > 1 else [])], key=len, reverse=True)
         for family in families:
             if self._accept_family(family) or self.judgement.interrupted:
@@ -129,7 +129,7 @@ class _Bench:
             known = Products(candidates, self.identity)
         except SymcheckError:
             return False
-        # Two elements with one state map would differ in the action map alone: one of them is wrong.
+        # If two elements have the same state map and different action maps, one action map is wrong.
         if known.moves_actions_alone:
             return False
         whole = not any(candidate.form in self.sampled for candidate in candidates)
@@ -152,7 +152,7 @@ class _Bench:
     def screen_all(self) -> None:
         """Screen every candidate that is not determined by others."""
         heard: set[Key] = set()
-        # Records are added on the way: of a map whose action map fails, the next action map is heard.
+        # Records may be added during the loop: if an action map fails, the next action map is tested.
         while waiting := [record for key, record in self.records.items() if key not in heard]:
             record = waiting[0]
             heard.add(record.candidate.key)
@@ -177,7 +177,7 @@ class _Bench:
         claimed = self.judgement.group.generators if self.judgement.group is not None else ()
         held = Products(claimed, self.identity)
         for member in self.members:
-            # What the screen let pass is not accepted, and is not called so.
+            # A candidate that only passed screening is not reported as accepted.
             if member not in held:
                 self._set(member, "undecided", _UNVERIFIED, _UNVERIFIED)
 
@@ -253,7 +253,7 @@ class _Bench:
             self._screen(candidate)
 
     def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
-        """Whether the search's counterexamples suffice; for few candidates a run shows the place of the failure.
+        """Whether the search's counterexamples suffice; if there are few candidates, a run locates the failure.
 
         The same holds for a mirror that the model has by name, because users ask about it.
         """
@@ -265,7 +265,7 @@ class _Bench:
 
     def _screen(self, candidate: Candidate) -> None:
         self.runs += 1
-        self.wrong_rewards += not candidate.reward_agrees  # a bool counts as 0 or 1
+        self.wrong_rewards += not candidate.reward_agrees  # adds 0 or 1
         group = single(candidate)
         try:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
@@ -301,7 +301,7 @@ class _Bench:
         self._set(candidate, "undecided", "it was only screened", "it was only screened", result)
 
     def _fall(self, candidate: Candidate, result: RunResult) -> None:
-        """Reject a map; a refuted action map does not refute the state map with another action map."""
+        """Reject a map; the state map remains possible with another action map."""
         self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
         if fails_whatever_the_actions(result) or not candidate.guessed:
             return
@@ -330,7 +330,7 @@ class _Bench:
         return None
 
     def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
-        """Remove members that are not accepted alone, or the one with least evidence, if the group is not accepted."""
+        """Remove the members of a rejected group that are not accepted alone, or the one with the least evidence."""
         if len(self.members) == 1 and len(group.generators) == 1 and joint is not None:
             verdicts = {self.members[0].key: joint}
         else:
@@ -400,7 +400,7 @@ class _Bench:
 
 
 def _likelihood(candidate: Candidate) -> tuple[bool, bool, bool, int]:
-    """Sort key: likely and simple maps first; among those with other rewards, mirrors that a model has by name."""
+    """Sort key: likely and simple maps first; among maps with different rewards, mirrors named by a model first."""
     agrees = candidate.reward_agrees
     return not agrees, not agrees and not candidate.label, candidate.residual > 1e-6, candidate.cost
 

@@ -85,7 +85,7 @@ def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised
         The group with its generators.
     """
     order = len(elements)
-    # Cheap ones first, so that generators are easy to say; the identity precedes what costs as little.
+    # Simple elements first, so that generators have short descriptions; the identity comes before others of equal cost.
     ranked = sorted(elements.values(), key=lambda each: (each.cost, each.key != identity.key))
     if order == 1:
         return Recognised("C1", "trivial()", 1, (identity,))
@@ -108,14 +108,14 @@ def _commute(a: Candidate, b: Candidate) -> bool:
 
 
 def _abelian(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
-    """A product of cyclic groups; elements of the largest order, taken first, are direct factors."""
+    """A product of cyclic groups: an element of the largest order generates a direct factor."""
     if order > 256 or not all(_commute(a, b) for a in ranked for b in ranked):
         return None
     chosen: list[Candidate] = []
     known = closure(chosen, identity)
     for element in sorted(ranked, key=lambda each: (-each.order, each.cost)):
         larger = closure([*chosen, element], identity)
-        # The product is direct where the new cyclic group meets the others in the identity only.
+        # The product is direct if the new cyclic group intersects the others only in the identity.
         if element.order > 1 and len(larger) == len(known) * element.order:
             chosen, known = [*chosen, element], larger
     if len(known) != order:
@@ -136,7 +136,7 @@ def _rotation_and_reflection(
         for reflection in ranked:
             if reflection.order != 2 or reflection.key in turns:
                 continue
-            # The relation (s r)^2 = 1 makes the two generate a dihedral group.
+            # With the relation (s r)^2 = 1, both generate a dihedral group.
             if (reflection * rotation * reflection * rotation).key == identity.key:
                 return rotation, reflection
     return None
@@ -171,7 +171,7 @@ def _symmetric(ranked: Sequence[Candidate], order: int, identity: Candidate) -> 
     swaps = [each for each in ranked if each.order == 2]
     cycles = [each for each in ranked if each.order == n]
     for swap, cycle in itertools.product(swaps, cycles):
-        # That the product of both has order n - 1 refutes nearly all pairs, at the cost of one product.
+        # The product of both must have order n - 1; this cheap test rejects nearly all pairs.
         if (swap * cycle).order == n - 1 and obeys_symmetric(swap, cycle, n, identity):
             return Recognised(f"S{n}", f"symmetric({n})", order, (swap, cycle))
     return None
@@ -191,7 +191,7 @@ def symmetric_degree(order: int) -> int | None:
 
 
 def obeys_symmetric(swap: Candidate, cycle: Candidate, n: int, identity: Candidate) -> bool:
-    """Whether two maps satisfy the relations of S_n without collapsing, so that they generate a copy of it."""
+    """Whether two maps satisfy the relations of S_n and generate a group isomorphic to it, not a proper quotient."""
     both = (swap, cycle)
     for word in catalog.symmetric(n).relators:
         product = identity
@@ -199,12 +199,13 @@ def obeys_symmetric(swap: Candidate, cycle: Candidate, n: int, identity: Candida
             product = product * both[letter]
         if product.key != identity.key:
             return False
-    # The proper quotients of S_n (and of S_4, S_3) keep no commutator of the swap with its neighbour of order 3.
+    # In proper quotients of S_n, the commutator of the swap and its neighbour does not have order 3, except in S_3 for
+    # S_4.
     return (swap * cycle * swap * cycle.inverse()).order == 3 and (n != 4 or _keeps_double_swaps(swap, cycle, identity))
 
 
 def _keeps_double_swaps(swap: Candidate, cycle: Candidate, identity: Candidate) -> bool:
-    """Whether (0 1)(2 3) is not the identity, as it would be in the quotient S_3 of S_4."""
+    """Whether (0 1)(2 3) differs from the identity; in the quotient S_3 of S_4 it would be the identity."""
     opposite = cycle * cycle * swap * cycle * cycle
     return (swap * opposite).key != identity.key
 

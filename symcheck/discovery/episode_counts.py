@@ -19,19 +19,19 @@ from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.orbit_scores import INTERVALS, Episodes, Leaning, lean, moving_columns
 from symcheck.discovery.rollouts import Rollouts
 
-_MOST_ROWS = 4_000  # steps that are counted
-_MOST_COLUMNS, _MOST_PAIRED = 48, 16  # columns of observations that are looked at, alone and in pairs
-_WILDEST = 3.0  # in units of the middle half: a few far values must not outweigh all others
+_MOST_ROWS = 4_000  # maximum number of counted steps
+_MOST_COLUMNS, _MOST_PAIRED = 48, 16  # maximum number of observation columns, alone and in pairs
+_WILDEST = 3.0  # limit in interquartile ranges, so that a few extreme values do not outweigh all others
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """What is counted.
+    """A counted quantity.
 
     Attributes:
         name: in words.
         rows: numbers of steps.
-        weights: what each of them counts.
+        weights: the weight of each step.
     """
 
     name: str
@@ -57,7 +57,7 @@ class EpisodeCounts:
         return [*self._count("reward", rewards), *self._count("termination", ended)]
 
     def _count(self, name: str, values: Floats) -> Iterator[_Counted]:
-        """How often a rare value comes, and how high it is."""
+        """How often a rare value occurs, and how large it is."""
         usual = usual_values(values)
         if usual is not None:
             rows = self._draw(~usual)
@@ -100,14 +100,14 @@ class EpisodeCounts:
         ends = (list_images(each[counted.rows], move, order) for each in (self._rollouts.after, self._rollouts.before))
         features = [place for images in ends for place in places_of(images)]
         leanings = (episodes.lean_on_intervals(scores, feature) for feature in features)
-        # All tests count from the start, so that the first that suffices may end it.
+        # Divide the level by the number of all tests, so that the first rejection may end the loop.
         tests = len(features) * INTERVALS
         return any(Leaning(leaning.largest, tests).exceeds(order, level) for leaning in leanings)
 
     def _lean_of_steps(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None) -> Leaning:
-        """Products of steps, and of their lengths, with the sides of what they follow."""
+        """Products of steps, and of step lengths, with the signs of the preceding observations and actions."""
         rollouts = self._rollouts
-        # Features of actions are about the middle of their box.
+        # Features of actions are relative to the middle of the box.
         turn = SignedMap.of(action_map.index, action_map.sign) if action_map is not None else None
         before, after, actions = rollouts.before, rollouts.after, rollouts.actions
         unit = np.quantile(np.abs(after - before), 0.75, axis=0)

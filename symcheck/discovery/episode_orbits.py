@@ -1,8 +1,8 @@
 """Episodes compared with their own images, by models that are fitted to half of the episodes.
 
 Under uniform actions, if (L, K) is a symmetry, an episode has the same distribution as its images under the powers of
-(L, K). Therefore, given the orbit of an episode, each member is equally likely to be the played one. The score of the
-played episodes is compared with that of randomly chosen members, which is an exact test for any score and any number of
+(L, K). Therefore, given the orbit of an episode, each member is equally likely to be the observed one. The score of the
+observed episodes is compared with that of randomly chosen members. This test is exact for any score and any number of
 episodes. The score measures how well a model of rewards, terminations and steps, fitted to other episodes, predicts
 this one. Because each episode is compared with its own images, differences between episodes have no effect: a dozen
 rare rewards are enough to show that a reward links two parts of an observation.
@@ -26,17 +26,18 @@ from symcheck.discovery.orbit_scores import Episodes, Leaning
 from symcheck.discovery.rollouts import Rollouts, action_features
 
 _STEPS = 8_000
-_MOST_NUMBERS = 8_000_000  # of all observations together: 64 MB
-_LENGTHS = (25, 100)  # of episodes in turn: many starts, and what happens late
-_LOOKED_AT = 32  # episodes after which telling ones are counted again
+_MOST_NUMBERS = 8_000_000  # maximum size of all observations together: 64 MB
+_LENGTHS = (25, 100)  # alternating episode lengths: many start states, and late events
+_LOOKED_AT = 32  # episodes between two counts of those with a rare outcome
 FEWEST_TELLING = 32
-"""With fewer episodes that have a rare reward, nothing is concluded: n in half of them give no p-value below 2^-n."""
+"""Minimum number of episodes with a rare reward: n of them in the test half give no p-value below 2^-n."""
 _FEWEST_ASKED = 8
-_LOOKED_THROUGH = 6_000  # usual steps, for those that look like others
-_FIRST = 200  # usual steps that a first model is fitted to
-_NEAR, _FAR = 9.0, 25.0  # of squared errors, and of errors: one wild step does not outweigh all others
-_WILDEST = 3.0  # errors themselves, likewise
-_MOST_SIDES = 24  # features whose sides are told apart, and outputs whose errors are
+_LOOKED_THROUGH = 6_000  # ordinary steps searched for those that resemble rare ones
+_FIRST = 200  # ordinary steps to which a first model is fitted
+# limits of squared and of absolute errors, so that one extreme step does not outweigh all others
+_NEAR, _FAR = 9.0, 25.0
+_WILDEST = 3.0  # limit of signed errors, for the same reason
+_MOST_SIDES = 24  # maximum number of features, and of outputs, whose errors are split by sign
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Budget:
 
 AT_FIRST = Budget(_STEPS, 240, 40_000, 0.25, 800, 3_000, 800)
 CLOSER = Budget(40_000, 480, 60_000, 0.4, 1_600, 6_000, 3_000, 2.5)
-"""Of maps that were not refuted at first."""
+"""The budget for maps that were not refuted at first."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ def play_episodes(
     count, most = first + first % 2, budget.most
     enough, patience = budget.telling, budget.patience
     while lab.in_time(budget.share):
-        # Looked at now and then: counting takes as long as a few episodes.
+        # Checked only occasionally: counting takes as long as a few episodes.
         if len(rewards) >= most or (len(rewards) >= budget.steps and count % _LOOKED_AT == 0):
             fewest = _fewest_telling(np.array(rewards), np.array(ended), np.array(episode))
             if len(rewards) >= most and fewest < FEWEST_TELLING <= patience * fewest:
-                # Nothing could be concluded, though a few more episodes are likely to do.
+                # The test would have no power, but a few more episodes will probably suffice.
                 enough, most, patience = FEWEST_TELLING, int(patience * most), 1.0
             elif len(rewards) >= most or fewest >= enough:
                 break
@@ -134,21 +135,24 @@ def play_episodes(
 
 
 def _fewest_telling(rewards: Floats, ended: Bools, episode: npt.NDArray[np.int64]) -> float:
-    """Episodes with a rare reward, or with a rare termination where these are fewer; infinite where neither is rare."""
+    """Number of episodes with a rare reward, or with a rare termination if that is smaller.
+
+    Infinite if neither is rare.
+    """
     usual = [each for each in map(usual_values, (rewards, ended.astype(np.float64))) if each is not None]
     return min((len(np.unique(episode[~each])) for each in usual), default=np.inf)
 
 
 @dataclass(frozen=True)
 class _Question:
-    """One thing that is foretold.
+    """One prediction target.
 
     Attributes:
         name: in words.
-        taught, asked: numbers of the steps that teach, and of those that are foretold.
-        targets: what is foretold, shape (steps of the rollouts, 1); None for the step itself, which moves too.
-        is_rare: whether the target marks the rare steps among others: then the foretold steps are all rare.
-        sees_next: whether the next observation is among what it is foretold from.
+        taught, asked: numbers of the steps for fitting, and of those that are predicted.
+        targets: the targets, shape (steps of the rollouts, 1); None for the step itself, which is transformed too.
+        is_rare: whether the target marks rare steps; then all predicted steps are rare.
+        sees_next: whether the next observation is an input of the prediction.
     """
 
     name: str
@@ -174,7 +178,7 @@ class EpisodeOrbits:
     ) -> None:
         self._rollouts, self._rng, self._with_steps, self._budget = rollouts, rng, with_steps, budget
         numbers = np.unique(rollouts.episode, return_inverse=True)[1]
-        # Lengths take turns of two: halves are pairs of episodes.
+        # Episode lengths alternate, so split by pairs of episodes.
         self._teaches = numbers // 2 % 2 == 0
         self._models: dict[tuple[str, bool], KernelModel] = {}
         self._middles: dict[tuple[str, int], Floats] = {}
@@ -190,7 +194,7 @@ class EpisodeOrbits:
         return made
 
     def _ask_about(self, name: str, values: Floats) -> Iterator[_Question]:
-        """How high a value is; where one value is frequent, which steps have another one, and which."""
+        """Predict a value; if one value is frequent, predict which steps have another value, and its size."""
         usual = usual_values(values)
         if usual is None:
             if len(np.unique(values)) > 1:
@@ -198,7 +202,7 @@ class EpisodeOrbits:
             return
         others = self._question(f"where the {name} is not the usual one", ~usual, np.where(usual, -1.0, 1.0)[:, None])
         common = self._draw(usual & self._teaches, self._budget.taught)
-        # Also usual steps that look most like others: they tell where the one ends and the other begins.
+        # Also use ordinary steps that resemble rare ones most: they determine the boundary.
         if len(others.taught):
             common = np.concatenate([common, self._look_alike(others.taught, common, usual & self._teaches)])
         taught = self._rng.permutation(np.concatenate([others.taught, common]))
@@ -209,7 +213,7 @@ class EpisodeOrbits:
     def _look_alike(
         self, others: npt.NDArray[np.int64], common: npt.NDArray[np.int64], which: Bools
     ) -> npt.NDArray[np.int64]:
-        """Usual steps that a first model takes for others."""
+        """Ordinary steps that a first model confuses with rare ones."""
         first = self._rng.permutation(np.concatenate([others, common[: _FIRST + len(others)]]))
         targets = np.where(np.isin(first, others), 1.0, -1.0)[:, None]
         ends = self._rollouts.after
@@ -225,10 +229,10 @@ class EpisodeOrbits:
 
     def _draw(self, which: Bools, most: int) -> npt.NDArray[np.int64]:
         rows = np.flatnonzero(which)
-        return np.asarray(self._rng.permutation(rows)[:most])  # the first of them are any of them
+        return np.asarray(self._rng.permutation(rows)[:most])  # shuffled, so that the first rows are a random sample
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
-        """The quantity that the fitted model predicts better for episodes than for their images; "" if there is none.
+        """The quantity that the model predicts better for the episodes than for their images; "" if there is none.
 
         Args:
             move: the map of observations, on stacked rows.
@@ -241,21 +245,22 @@ class EpisodeOrbits:
         """
         if order < 2:
             return ""
-        level /= 2 * max(1, len(self._questions))  # how well steps are foretold, and where they are not
+        level /= 2 * max(1, len(self._questions))  # two kinds of scores: prediction errors, and their location
         for question in self._questions:
             if (action_map is None and not question.sees_next) or len(question.asked) < _FEWEST_ASKED:
                 continue
-            # With actions it is mostly the step that tells: fewer steps do, as there are several action maps to ask.
+            # With an action map, steps are more informative, and several action maps have to be tested: use fewer
+            # steps.
             fewer = question.sees_next and action_map is not None
             asked = question.asked[: self._budget.asked_again if fewer else None]
             orbit = self._list_orbit(asked, move, order, action_map)
             errors = self._errors_of(question, asked, orbit)
             episodes = Episodes(self._rollouts.episode[asked])
-            # Rare steps are all asked about, and where they are said to be likely they are foretold.
+            # All rare steps are predicted; the prediction is good if the model considers them likely.
             scores = -errors if question.is_rare else _scores_of(errors)
             if episodes.lean(scores, sides=1).exceeds(order, level, sides=1):
                 return question.name
-            # What is far off is told apart from what is a little off: a rare penalty on top of a dense reward.
+            # Separate large errors from small ones, for example for a rare penalty in addition to a dense reward.
             wild = np.clip(errors, -2 * _WILDEST, 2 * _WILDEST)
             errors = np.clip(errors, -_WILDEST, _WILDEST)
             wild -= errors
@@ -263,7 +268,7 @@ class EpisodeOrbits:
                 leaning = episodes.lean(self._by_side(question, errors, orbit))
                 leaning |= episodes.lean(self._by_side(question, wild, orbit))
             elif question.is_rare:
-                continue  # counted without a model, on all episodes
+                continue  # tests by counting, without a model, on all episodes
             else:
                 leaning = Leaning()
                 for feature in (each for part in range(3) for each in places_of([images[part] for images in orbit])):
@@ -279,7 +284,7 @@ class EpisodeOrbits:
             parts = self._parts(question.taught)
             inputs = _inputs(*parts, with_actions=with_actions, sees_next=question.sees_next)
             choices = [np.ones(inputs.shape[1], dtype=bool)]
-            if question.sees_next:  # what is paid often depends on where a step ends alone
+            if question.sees_next:  # rewards often depend on the next state only
                 choices.append(np.arange(inputs.shape[1]) >= parts[0].shape[1])
             self._models[key] = KernelModel(inputs, self._targets(question, question.taught, parts), choices)
         return self._models[key]
@@ -299,7 +304,7 @@ class EpisodeOrbits:
         order: int,
         action_map: SignedMap | None,
     ) -> list[tuple[Floats, Floats, Floats]]:
-        """Observations before and after steps, and actions if they are mapped, of every member of the orbits."""
+        """Observations before and after each step, and actions if they are mapped, for every member of the orbits."""
         before, actions, after = self._parts(asked)
         # Features of actions are about the middle of their box.
         turn = SignedMap.of(action_map.index, action_map.sign) if action_map is not None else None
@@ -309,7 +314,7 @@ class EpisodeOrbits:
     def _errors_of(
         self, question: _Question, asked: npt.NDArray[np.int64], orbit: list[tuple[Floats, Floats, Floats]]
     ) -> Floats:
-        """What is not foretold of every member; shape (steps, order, outputs)."""
+        """The prediction errors of every member; shape (steps, order, outputs)."""
         with_actions = orbit[0][2].shape[1] > 0
         model = self._model_of(question, with_actions=with_actions)
         rows = []
@@ -319,7 +324,7 @@ class EpisodeOrbits:
         return np.stack(rows, axis=1)
 
     def _by_side(self, question: _Question, errors: Floats, orbit: list[tuple[Floats, Floats, Floats]]) -> Floats:
-        """Errors of every output on every side of every input; shape (steps, order, outputs x inputs)."""
+        """Errors of every output times the side (sign) of every input; shape (steps, order, outputs x inputs)."""
         made = []
         for member, (before, after, actions) in enumerate(orbit):
             inputs = _inputs(before, actions, after, with_actions=actions.shape[1] > 0, sees_next=question.sees_next)
@@ -329,7 +334,7 @@ class EpisodeOrbits:
         return np.stack(made, axis=1)
 
     def _middle_of(self, question: _Question, inputs: Floats) -> Floats:
-        """Between the sides of each feature: the median of the steps that teach."""
+        """The boundary between the sides of each feature: the median over the steps for fitting."""
         key = question.name, inputs.shape[1]
         if key not in self._middles:
             with_actions = inputs.shape[1] > (1 + question.sees_next) * self._rollouts.before.shape[1]
@@ -339,7 +344,7 @@ class EpisodeOrbits:
 
 
 def _scores_of(errors: Floats) -> Floats:
-    """Two scores, for models that are a little off and far off; shape (steps, order, 2)."""
+    """Two scores, for models with small and with large errors; shape (steps, order, 2)."""
     near, far = np.minimum(errors**2, _NEAR).sum(axis=2), np.minimum(np.abs(errors), _FAR).sum(axis=2)
     return np.asarray(-np.stack([near, far], axis=2))
 

@@ -24,8 +24,8 @@ from symcheck.errors import SymcheckError
 from symcheck.symmetry.spec import symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
 
-_WHOLE = 5e-3  # rates are read off difference quotients, as in `rotations`
-_SMALL = 0.5  # radians: far from where logarithms branch
+_WHOLE = 5e-3  # rates come from difference quotients, as in `rotations`
+_SMALL = 0.5  # radians: far from the branch cut of the logarithm
 _ANGLES = tuple(np.pi * k / 12 for k in range(1, 24))
 
 
@@ -43,7 +43,7 @@ class Family:
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Family:
-        """The claim that the fields make.
+        """The claim defined by the fields.
 
         Raises:
             SymcheckError: the fields do not define a claim.
@@ -63,13 +63,13 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
         The claim, of SO(2).
 
     Raises:
-        SymcheckError: the rotation shifts angles (no map of numbers is periodic), rates are not whole numbers, or
+        SymcheckError: the rotation shifts angles (no map of numbers is periodic), rates are not integers, or
             observations do not transform linearly.
     """
     if generator.shift.any():
         raise SymcheckError("the rotation shifts angles, which SPEC data of SO(2) cannot express.", where="rotation")
     rates = np.concatenate([generator.state.ravel(), generator.action.ravel()])
-    # A quaternion turns by half of what the body does: then one turn of the group is two of the fastest plane.
+    # A quaternion rotates by half the angle of the body: then one turn of the group is two turns of the fastest plane.
     factor = next((k for k in (1, 2) if np.abs(k * rates - np.rint(k * rates)).max() < _WHOLE), 0)
     if not factor:
         raise SymcheckError("the rates of its planes are not integer multiples of a common rate.", where="rotation")
@@ -97,7 +97,7 @@ def spatial_family(families: Sequence[Family]) -> Family | None:
     Returns:
         The claim of SO(3); None if no three rotations have its brackets.
     """
-    # About x, y and z: the turns of the second and third component, the third and first, the first and second.
+    # About x, y and z: rotations of components (2, 3), (3, 1) and (1, 2).
     ordered = sorted(families, key=lambda each: _first_plane(each), reverse=True)
     for three in itertools.combinations(ordered, 3):
         for order in ((0, 1, 2), (0, 2, 1)):
@@ -137,7 +137,7 @@ def _closes(matrices: Sequence[Floats]) -> bool:
 
 
 def _lie_matrix(lie: Any, sign: int) -> Floats:
-    """The matrix of an entry of a Lie generator, as large as the components that it names."""
+    """The matrix of an entry of a Lie generator; its size is the largest component that the entry names."""
     if lie == "identity":
         return np.zeros((0, 0))
     size = 1 + max(max(pair) for pair in lie["rotate"])
@@ -229,7 +229,7 @@ def _relation(lie: Any, written: Any) -> int | None:
 
 
 def _is_turn(fields: dict[str, Any], parts: dict[str, Any]) -> bool:
-    """Whether a finite map is itself the rotation by some angle, and adds nothing."""
+    """Whether a finite map is a rotation of the family, so that it adds nothing."""
     from scipy.linalg import expm  # loads scipy
 
     pairs = {part: _matrices(fields[part][0], entry) for part, entry in parts.items()}

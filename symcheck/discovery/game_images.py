@@ -21,10 +21,11 @@ from symcheck.engine.games.images import move
 from symcheck.errors import TargetError
 from symcheck.games.game import Game, board_key, numbers
 
-_LONGEST = 300  # moves of one game that is played for this
-_MOST = 2_000  # positions
-_NOTHING_NEW = 100  # positions without a move that was never legal before: most others never will be
-_MOST_NUMBERS = 10**9  # of tables of actions by actions, all positions together: larger policies get fewer of them
+_LONGEST = 300  # maximum number of moves per game
+_MOST = 2_000  # maximum number of positions
+_NOTHING_NEW = 100  # stop after this number of positions without a newly legal move
+# maximum number of entries in all tables of actions by actions: larger policies are tested on fewer positions
+_MOST_NUMBERS = 10**9
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def _image_state(game: Game, board_map: BoardMap, state: Any, twin: Any, fitting
     whole = game.state_of(board_map(game.board(state)))
     if whole is not None:
         return whole
-    # Any of the moves that fit leads to the same board.
+    # All matching moves lead to the same board.
     return game.step(twin, int(fitting[0])) if len(fitting) else twin
 
 
@@ -205,21 +206,21 @@ def tried_images(game: Game, seed: int) -> list[tuple[BoardMap, FoundImage | str
     for board_map in board_maps(board):
         try:
             tried.append((board_map, find_image(game, board_map, np.random.default_rng(seed))))
-        except TargetError as error:  # the game takes its own boards, and not this image
+        except TargetError as error:  # the game accepts its own boards, but not this image
             tried.append((board_map, error.problem))
     agreed = iter(_agree_on_unseen([image for _, image in tried if not isinstance(image, str)], np.shape(board)))
     return [(board_map, image if isinstance(image, str) else next(agreed)) for board_map, image in tried]
 
 
 def _agree_on_unseen(images: list[FoundImage], shape: tuple[int, ...]) -> list[FoundImage]:
-    """The same images, with moves that were never legal placed so that images compose like their maps.
+    """The same images, with moves that were never legal mapped so that images compose like their board maps.
 
-    Two maps determine their product; moves about which nothing is known stay in place.
+    Two maps determine their product; moves without any evidence are fixed.
     """
     cells = np.arange(np.prod(shape)).reshape(shape)
     index_of = {image.board_map(cells).tobytes(): k for k, image in enumerate(images)}
     known = [np.where(image.seen, image.places, -1) for image in images]
-    for _ in range(3):  # a product of products reaches what a product alone does not
+    for _ in range(3):  # repeat, because products of products determine further images
         for first, second in itertools.product(range(len(images)), repeat=2):
             both = images[second].board_map(images[first].board_map(cells))
             middle = known[first]
@@ -233,7 +234,7 @@ def _agree_on_unseen(images: list[FoundImage], shape: tuple[int, ...]) -> list[F
 
 
 def _complete(places: Ints) -> Ints:
-    """Complete a partial permutation: unplaced entries stay in place, or take a free place.
+    """Complete a partial permutation: entries without an image are fixed, or get a free position.
 
     Example:
         >>> _complete(np.array([1, -1, -1])).tolist()

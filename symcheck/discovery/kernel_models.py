@@ -1,4 +1,4 @@
-"""Kernel ridge regression of the outcomes of steps, and its errors in robust units."""
+"""Kernel ridge regression of the outcomes of steps, with errors in robust units."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import scipy.linalg
 
 from symcheck.array_types import Bools, Floats
 
-_RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)  # of bumps, in squares of a typical distance
-_CHOOSING = 200  # steps on which both are chosen
-_LEFT_OUT = 500  # steps whose errors without themselves are computed
-_TYPICAL = 0.75  # quantile of errors that is their unit: a few steps that nothing foretells must not set it
-_ROUNDING = 1e-5  # of the spread of a target: float32 observations and images that round are no errors
+# ridge penalties, and widths of the Gaussian kernel in squares of a typical distance
+_RIDGES, _WIDTHS = (1e-4, 1e-2, 1.0), (0.5, 0.1, 0.02)
+_CHOOSING = 200  # number of steps on which both are selected
+_LEFT_OUT = 500  # maximum number of steps with leave-one-out errors
+_TYPICAL = 0.75  # quantile of errors used as their unit, so that a few unpredictable steps do not determine it
+_ROUNDING = 1e-5  # relative to the spread of a target: rounding of float32 observations and images is not an error
 
 
 class KernelModel:
-    """Kernel ridge regression: polynomials of degree two, and bumps about the steps that taught it.
+    """Kernel ridge regression with a quadratic kernel plus a Gaussian kernel.
 
     Args:
         inputs: shape (n, features).
@@ -40,7 +41,7 @@ class KernelModel:
         columns, width, ridge = chosen
         self._use(inputs, columns, width)
         self._weights, errors = _fit_ridge(self._kernel(self._taught, self._taught), plain, ridge)
-        # Where the fit is exact but for rounding, errors are compared in that unit.
+        # If the fit is exact up to rounding, errors are measured in units of rounding.
         least = np.maximum(_ROUNDING * np.sqrt((targets**2).mean(axis=0)), 1e-150)
         self._unit = np.maximum(np.quantile(np.abs(errors), _TYPICAL, axis=0), least)
 
@@ -72,19 +73,19 @@ class KernelModel:
 
 
 def _fit_ridge(kernel: Floats, targets: Floats, ridge: float) -> tuple[Floats, Floats]:
-    """Weights, and each output's errors at up to 500 steps, each predicted by the fit to all others."""
+    """Weights, and the leave-one-out errors of each output at up to 500 steps."""
     factor = scipy.linalg.cholesky(kernel + ridge * np.eye(len(kernel)), lower=True, check_finite=False)
     weights = scipy.linalg.cho_solve((factor, True), targets, check_finite=False)
     some = np.unique(np.linspace(0, len(kernel) - 1, num=min(len(kernel), _LEFT_OUT)).astype(int))
     units = np.zeros((len(kernel), len(some)))
     units[some, np.arange(len(some))] = 1.0
-    # In closed form: an error is a weight over its diagonal entry of the inverse, a square of a column of L^-1.
+    # Closed form: a leave-one-out error is the weight over the diagonal entry of the inverse kernel matrix.
     columns = scipy.linalg.solve_triangular(factor, units, lower=True, check_finite=False)
     return weights, weights[some] / (columns**2).sum(axis=0)[:, None]
 
 
 def _squared_distances(rows: Floats, others: Floats, products: Floats) -> Floats:
-    """Of rows to others, from their products."""
+    """Squared distances between rows and others, from their inner products."""
     squares: Floats = products * -2.0
     squares += (rows**2).sum(axis=1)[:, None]
     squares += (others**2).sum(axis=1)

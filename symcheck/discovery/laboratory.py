@@ -32,13 +32,13 @@ from symcheck.symmetry.symmetry import Symmetry
 
 Kind = Literal["deterministic", "stochastic", "black box"]
 
-_POOL_SAMPLES = 4000  # as many states as verification gathers for that many pairs
-_REPEATS = 33  # odd, so that the median of whole numbers is one of them
-_MEASURED = 16  # outcomes that are repeated to see how far chance moves them
-_OTHER = 10_007  # added to the seed
+_POOL_SAMPLES = 4000  # the pool size that verification uses for this number of pairs
+_REPEATS = 33  # odd, so that the median of integers is an integer
+_MEASURED = 16  # number of steps that are repeated to measure noise
+_OTHER = 10_007  # offset added to the seed
 _GATHERING = 0.15  # of the time budget
-_EPISODES, _SHORT = 100, 8  # episodes begun at least, and the steps of those that are begun for that
-MOST_COMPONENTS = 128  # of a state vector; Humanoid's has 47
+_EPISODES, _SHORT = 100, 8  # minimum number of episodes, and the length of the additional ones
+MOST_COMPONENTS = 128  # of a state vector; Humanoid has 47
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Outcomes:
 
 
 class Laboratory:
-    """One environment as the search uses it.
+    """The search's access to one environment.
 
     Args:
         make_env: builds it with the user's wrappers.
@@ -100,7 +100,7 @@ class Laboratory:
         self.label = label
         self.alpha = options.alpha
         env = make_env()
-        env.action_space.seed(options.seed + _OTHER)  # verifications draw from `seed`: their samples are fresh
+        env.action_space.seed(options.seed + _OTHER)  # verification uses `seed` itself, so its samples are independent
         self.action_space = env.action_space
         self.values = values_of(env.action_space)
         self.observation_space = env.observation_space
@@ -117,7 +117,7 @@ class Laboratory:
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
-        # Before `_vectors`, which fills it.
+        # Defined before `_vectors`, which fills it.
         self.is_start = np.zeros(0, dtype=bool)
         self.states = self._vectors() if self.kind != "black box" else np.zeros((0, 0))
         if self.states.shape[1] > MOST_COMPONENTS:
@@ -141,7 +141,7 @@ class Laboratory:
 
     @property
     def is_whole(self) -> bool:
-        """Whether states are whole numbers."""
+        """Whether states are integers."""
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
 
     @cached_property
@@ -153,12 +153,12 @@ class Laboratory:
 
     @cached_property
     def noise(self) -> tuple[Floats, float]:
-        """The standard deviation of outcomes due to chance: of each state coordinate, and of the reward."""
+        """The standard deviation of outcomes due to noise: of each state coordinate, and of the reward."""
         if self.kind != "stochastic":
             return np.zeros(self.dim), 0.0
         states, actions = self.states[self.rng.integers(len(self.states), size=_MEASURED)], self.draw_actions(_MEASURED)
         first, second = self.outcomes(states, actions), self.outcomes(states, actions)
-        # A difference of two has twice the variance of one.
+        # A difference of two outcomes has twice the variance of one.
         moved = np.sqrt((self.difference(first.states, second.states) ** 2).mean(axis=0) / 2)
         paid = float(np.sqrt(((first.rewards - second.rewards) ** 2).mean() / 2))
         return moved, paid
@@ -223,7 +223,7 @@ class Laboratory:
             return state.astype(form.dtype).reshape(form.shape)
         if isinstance(form, tuple | list):
             return type(form)(state.tolist())
-        return type(form)(state[0])  # a number by itself
+        return type(form)(state[0])  # a single number
 
     @cached_property
     def _form(self) -> Any:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
-_DECIMALS = 12  # products of maps round in the sixteenth digit: beyond twelve decimals offsets are the same
+_DECIMALS = 12  # decimals to which offsets are compared; products of maps round in the sixteenth digit
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SignedMap:
             while at != first:
                 waiting.discard(at)
                 at, sign, length = self.index[at], sign * self.sign[at], length + 1
-            # A cycle that ends with the other sign must be gone through twice.
+            # A cycle with sign -1 has twice the order of its length.
             order = math.lcm(order, length if sign > 0 else 2 * length)
         if not any(self.offset):
             return order
@@ -156,7 +156,7 @@ class SignedMap:
         return [f"{'+' if s > 0 else '-'}{i + 1}" for i, s in zip(self.index, self.sign, strict=True)]
 
 
-# Every element of the square's group as a product of the four named operators, the last of which is applied first.
+# Each element of the square's group as a product of the four named operators; the last one is applied first.
 SQUARE: dict[str, tuple[str, ...]] = {
     "identity": (),
     "rot90": ("rot90",),
@@ -196,7 +196,7 @@ class Candidate:
         form: the form of maps that it belongs to, in words.
         refuted: counterexamples found during the search, in words; "" if there are none.
         others: further possible action maps, most likely first.
-        guessed: whether other action maps may be correct, because this one was fitted to few or noisy steps.
+        guessed: whether other action maps may be correct, because the given one was fitted to few or noisy steps.
     """
 
     state: SignedMap
@@ -213,7 +213,7 @@ class Candidate:
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:
-        """Its identity as a value: the maps of states and actions, which determine that of observations."""
+        """The key for comparisons: the maps of states and actions, which determine that of observations."""
         return self.state, self.action
 
     @property

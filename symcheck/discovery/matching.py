@@ -1,4 +1,4 @@
-"""The action map that belongs to a map, from tables of the effects of actions: each effect is matched to its image."""
+"""The action map that belongs to a map, from tables of the effects of actions: every effect is matched to its image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def match_effects(
         moved: L applied to the effect of every literal of the actions (or +component, -component, ...), shape (k, dim).
         effects: the effects themselves, shape (k, dim).
         scale: the scale of each coordinate, shape (dim,) or broadcastable.
-        values: the literals of whole-number actions, None if rows are components up and down.
+        values: the literals of integer actions; None if rows are components changed up and down.
         space: the action space.
 
     Returns:

@@ -1,8 +1,8 @@
-"""Joint effects of two real coordinates: their product is invisible to single probes.
+"""Joint effects of two real coordinates: an effect of their product is invisible to single probes.
 
-The body axes of a quadrotor change by products of axes and rates, which at zero is invisible to a change of one
-coordinate. The mixed effect of two probes, antisymmetrised in each, is exactly invariant under every symmetry that
-fixes the centre, like the table of single effects.
+The body axes of a quadrotor change by products of axes and rates. At zero, changing one coordinate does not show such a
+product. The mixed effect of two probes, antisymmetrised in each, is exactly invariant under every symmetry that fixes
+the centre, like the table of single effects.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import FLOOR, Structure, mean_outcome, neutral_actions, probe_sizes
 from symcheck.errors import TargetError
 
-_MOST_COORDINATES = 48  # the table has (2 dim)^3 entries: 7 MB of them
+_MOST_COORDINATES = 48  # the table has (2 dim)^3 entries, 7 MB
 _MOST_STEPS = 40_000
 _LOOKING = 0.3  # of the time budget
-_ROUNDINGS = 64  # of the numbers that a mixed effect is the difference of: four next states, each of some operations
+_ROUNDINGS = 64  # rounding units of the four next states whose difference is a mixed effect
 
 
 def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
@@ -31,7 +31,7 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
         structure: the structure measured at the centre.
 
     Returns:
-        The structure with `mixed`; None if steps are random, states are whole numbers, or these are too many.
+        The structure with `mixed`; None if steps are random, states are integers, or there are too many coordinates.
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
     used = np.flatnonzero(sizes > 0)
@@ -47,7 +47,7 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
         corners = [structure.centre + a * first + b * second for a, b in itertools.product((1, -1), repeat=2)]
         try:
             both, upper, lower, neither = (mean_outcome(lab, corner, neutral) for corner in corners)
-        except TargetError:  # beyond what the environment allows: nothing is known about this pair
+        except TargetError:  # outside the allowed states: nothing is known about this pair
             continue
         mixed[j, k] = mixed[k, j] = lab.difference(upper, both) - lab.difference(neither, lower)
     return replace(structure, mixed=over_literals(mixed), mixed_floor=np.repeat(_floor(lab, structure, mixed), 2))

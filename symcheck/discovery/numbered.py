@@ -1,4 +1,4 @@
-"""The search over numbered states without a table: transitions are tried or observed, and form a table.
+"""The search over numbered states without a table: tried or observed transitions form a table.
 
 Candidates are the automorphisms of the possible transitions (with reward and termination); `verify-env` decides, as
 always. Transition frequencies are not used for the proposal, because sampled frequencies are never equal.
@@ -23,10 +23,10 @@ from symcheck.errors import SymcheckError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
 
 MOST_STATES = 1000
-_STEPS = 60_000  # tried or met in all
-_ROLLED = 20_000  # of them at most, in episodes
-_FEWEST, _MOST = 2, 200  # repetitions of one step from a state that is set
-_OFTEN, _MOST_RESETS = 8, 12_000  # a state as likely as the others was then missed with probability e^-8
+_STEPS = 60_000  # maximum number of steps in total
+_ROLLED = 20_000  # maximum number of these in episodes
+_FEWEST, _MOST = 2, 200  # minimum and maximum number of repetitions of a step from a set state
+_OFTEN, _MOST_RESETS = 8, 12_000  # an equally likely start state is then missed with probability e^-8
 _SHARE = 0.5  # of the time budget; the rest is for verification
 _FORM = "permutations of the numbered states"
 _DISCOUNT = 0.99  # symmetries do not depend on it
@@ -52,7 +52,7 @@ class Transitions:
 
 
 def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bool:
-    """Whether states and actions are numbered, and few enough to try one by one.
+    """Whether states and actions are numbered, and there are few enough to try them one by one.
 
     Example:
         >>> is_numbered(spaces.Discrete(9), spaces.Discrete(4)), is_numbered(spaces.Discrete(10**6), spaces.Discrete(4))
@@ -71,7 +71,7 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
 
     Returns:
         The group and its verdict. The search is complete if every pair of state and action always had the same outcome,
-        every action was tried in every visited state, and every observed start state began at least eight episodes.
+        every action was tried in every visited state, and at least eight episodes began in every observed start state.
     """
     met = collect(lab)
     states = {s for s, _ in met.outcomes}
@@ -195,7 +195,7 @@ def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
         return None
     try:
         return found.symmetry(f"{lab.label} {found.name}")
-    except SymcheckError:  # ends that cannot be moved along with it
+    except SymcheckError:  # the maps do not extend to final states
         return None
 
 
@@ -208,7 +208,7 @@ def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
         return _join(result, trial, is_open=True)
     trial = Trial(moves, actions, claim.group.order, run.verdict, why_of(run), result=run, form=_FORM)
     if not is_accepted(run):
-        # A smaller group may hold: what follows how often was left out of the proposal.
+        # A smaller group may hold, because the proposal ignored transition frequencies.
         return _join(result, trial, is_open=True)
     made = fields_of(claim)
     group = {"name": claim.group.name, "order": claim.group.order}

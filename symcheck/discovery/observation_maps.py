@@ -12,9 +12,9 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.observations import Sightings, is_image, look_around
 from symcheck.errors import SymcheckError
 
-_FITS = 1e-3  # of the spread of an observation component: misfit of the linear map of observations
+_FITS = 1e-3  # largest misfit of the linear map of observations, relative to a component's spread
 CLEAN = 1e-4
-"""Entries this near to -1, 0 or 1 are taken for these."""
+"""Entries this close to -1, 0 or 1 are rounded to these."""
 
 
 def round_to_whole(matrix: Floats) -> Floats:

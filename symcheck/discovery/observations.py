@@ -20,16 +20,16 @@ from symcheck.discovery.maps import SignedMap, apply_square
 from symcheck.discovery.screening import map_actions
 from symcheck.errors import TargetError
 
-_PAIRS = 160  # states and images whose observations are matched, plus those that show rare components
-_PICTURES = 48  # and their images, where eight turns and reflections of a whole picture are told apart
-_BATCHES = 16  # of widened states, looked through for such
-_ENOUGH = 12  # sightings of every component away from its usual value
-_WIDENED = 2.0  # times the spread: half of the states are drawn this wide, so that rare contacts show
-_FITS = 0.02  # of the component's own spread, at the median pair
+_PAIRS = 160  # number of states with images whose observations are matched, besides those with rare components
+_PICTURES = 48  # the same for image observations, where only eight symmetries are distinguished
+_BATCHES = 16  # batches of widened states that are searched for rare components
+_ENOUGH = 12  # required number of states at which a component differs from its usual value
+_WIDENED = 2.0  # half of the states are drawn with this multiple of the spread, to include rare contacts
+_FITS = 0.02  # largest misfit of the median pair, relative to the component's spread
 _TIE = 1e-6
 _FORBIDDEN = 1e6
 _LOOKING = 0.3  # of the time budget
-_MOST_MATCHED = 1024  # components
+_MOST_MATCHED = 1024  # maximum number of components
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _observe_steps(lab: Laboratory, states: Floats) -> Sightings:
     for state, action in zip(states, lab.draw_actions(len(states)), strict=True):
         try:
             outcome = lab.outcomes(state[None], [action])
-        except TargetError:  # a widened state need not be a state
+        except TargetError:  # a widened state need not be valid
             continue
         if np.isfinite(outcome.observations).all():
             kept.append(state)
@@ -113,7 +113,7 @@ def _observe_steps(lab: Laboratory, states: Floats) -> Sightings:
 
 
 def _append_rows(first: Sightings, second: Sightings, rows: Any) -> Sightings:
-    """The first sightings, extended by some rows of the second."""
+    """The first set of observations, extended by some rows of the second."""
     chosen = np.arange(len(second.states))[rows]
     return Sightings(
         np.concatenate([first.states, second.states[chosen]]),
@@ -131,7 +131,7 @@ def matching_observation_map(
         lab: the environment.
         state_map: L on states.
         action_map: K on actions.
-        sightings: the original sides.
+        sightings: observations at the original states.
 
     Returns:
         A signed permutation; for images, an element of the symmetry group of the square.
@@ -161,7 +161,7 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     largest = np.abs(expected).max(axis=0)
     scale = np.where(spread > 0, spread, np.where(largest > 0, largest, 1.0))
     kept, turned = _misfits(expected, actual, scale)
-    # Rare components (contacts) are zero at the median pair: the mean tells their partners apart.
+    # Rare components (contacts) are zero at the median pair, so the mean distinguishes their partners.
     cost = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept)))
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     cost = cost + _FORBIDDEN * (owner[:, None] != owner[None, :])
@@ -196,7 +196,7 @@ def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> Sig
     misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in picture_elements(space)}
     best = min(misfits, key=lambda name: misfits[name])
     scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
-    if misfits[best] > _FITS * 10 * scale:  # outcomes that are random differ now and then
+    if misfits[best] > _FITS * 10 * scale:  # random outcomes differ occasionally
         raise NoObservationMapError("no rotation or reflection of the image matches it.")
     (block,) = blocks_of(space)
     return lift_picture(best, block, block.size)

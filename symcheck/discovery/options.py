@@ -9,7 +9,7 @@ from typing import Any
 from symcheck.engine.option_fields import option, read_json_object
 from symcheck.engine.options import BUDGET, DEFAULT_SAMPLES, EnvOptions, RunKeywords, RunOptions
 
-_SCREENED = 2_000  # a screening run refuses what is broken in one pair of a thousand; acceptance looks closer
+_SCREENED = 2_000  # enough to reject a violation in one pair of a thousand; the accepting run is more sensitive
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Scores of played episodes against those of their images: sums that are larger than chance among an orbit allows.
+"""Scores of observed episodes against those of their images: sums too large to be due to chance within an orbit.
 
-Given its orbit, each member of it is as likely as any other to be the episode that was played. A score may be any
-function of an episode; it is computed for every member. Where a score is spread over a feature (a place, a distance
-between two), it is summed on intervals of many widths, because a fault may lie anywhere and be narrow or wide.
+Given an orbit, each member is equally likely to be the observed episode. A score may be any function of an episode; it
+is computed for every member. If a score depends on a feature (a position, or a distance), it is summed over intervals
+of many widths, because a fault may lie anywhere and be narrow or wide.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy.typing as npt
 from symcheck.array_types import Bools, Floats
 from symcheck.discovery.rollouts import SKEWED
 
-CELLS = 16  # of a feature, about equally filled: a power of two, since neighbours are joined again and again
-INTERVALS = 41  # of all widths but the whole: 16, 8 and 7, 4 and 3, 2 and 1
-_ROUNDING = 1e-5  # of a feature's range: images that round fall into the cell of what they are images of
+CELLS = 16  # cells of a feature, about equally filled; a power of two, because neighbours are merged repeatedly
+INTERVALS = 41  # intervals of all widths except the whole: 16, 8 + 7, 4 + 3, 2 + 1
+_ROUNDING = 1e-5  # relative to a feature's range: a rounded image stays in the cell of its exact value
 
 
 @dataclass(frozen=True)
 class Leaning:
-    """How far the scores of played episodes lean away from those of their orbits.
+    """The deviation of the scores of observed episodes from those of their orbits.
 
     Attributes:
         largest: the largest of all self-normalised sums.
@@ -37,12 +37,12 @@ class Leaning:
         return Leaning(max(self.largest, other.largest), self.tests + other.tests)
 
     def exceeds(self, order: int, level: float, *, sides: int = 2) -> bool:
-        """Whether chance leans as far with at most the given probability.
+        """Whether a deviation of this size has at most the given probability by chance.
 
         Args:
             order: the order of the orbits.
             level: the probability.
-            sides: 1 if only higher scores were looked at, 2 if lower ones too.
+            sides: 1 for a one-sided test of higher scores, 2 for a two-sided test.
 
         Example:
             >>> Leaning(9.0, 10).exceeds(2, 1e-4), Leaning(3.0, 10).exceeds(2, 1e-4)
@@ -55,16 +55,16 @@ class Leaning:
 
 
 def lean(sums: Floats, scale: float | Floats, *, sides: int = 2) -> Leaning:
-    """How far played episodes, the first members of their orbits, lean.
+    """The deviation of the observed episodes, which are the first members of their orbits.
 
     Args:
         sums: shape (episodes, order, features).
-        scale: what scores are measured in, so that rounding is no score.
-        sides: 1 if only higher scores count.
+        scale: the unit of scores, so that rounding does not count as a score.
+        sides: 1 for a one-sided test of higher scores.
     """
     sums = sums - sums.mean(axis=1, keepdims=True)
     size = np.sqrt((sums**2).mean(axis=1).sum(axis=0))
-    # Images that score alike but for rounding tell nothing.
+    # Images with scores equal up to rounding give no evidence.
     real = size > 1e-9 * scale
     leaning = sums[:, 0].sum(axis=0) / np.where(real, size, np.inf)
     largest = float((np.abs(leaning) if sides == 2 else leaning).max(initial=0.0))
@@ -72,7 +72,7 @@ def lean(sums: Floats, scale: float | Floats, *, sides: int = 2) -> Leaning:
 
 
 class Episodes:
-    """The episodes of some steps.
+    """Groups the scores of steps by episode.
 
     Args:
         episode: the episode of each step.
@@ -86,9 +86,9 @@ class Episodes:
         self._begins = np.concatenate([[0], np.cumsum(self._lengths)[:-1]]).astype(np.intp)
 
     def lean(self, scores: Floats, *, sides: int = 2) -> Leaning:
-        """How far scores of steps lean, shape (steps, order, features)."""
+        """The deviation of scores of steps, shape (steps, order, features)."""
         sums = np.add.reduceat(scores[self._sorted], self._begins, axis=0)
-        # So that an episode with many such steps does not outweigh all others.
+        # Normalise by length, so that an episode with many such steps does not outweigh all others.
         return lean(sums / self._lengths.reshape(-1, 1, 1), np.abs(scores).sum(axis=(0, 1)), sides=sides)
 
     def multiply(self, ways: Floats, follows: Floats) -> Floats:
@@ -99,7 +99,7 @@ class Episodes:
         return np.stack(made).reshape(len(made), -1)
 
     def lean_on_intervals(self, scores: Floats, feature: Floats) -> Leaning:
-        """How far scores lean on intervals of a feature of many widths, both of shape (steps, order)."""
+        """The deviation of scores on intervals of a feature with many widths; both arrays have shape (steps, order)."""
         cells = _cells_of(feature)
         if cells is None:
             return Leaning()
@@ -111,7 +111,7 @@ class Episodes:
         widths = [sums]
         while widths[-1].shape[-1] > 2:
             first, second = widths[-1][..., ::2], widths[-1][..., 1::2]
-            # Also half a width further, since a fault may lie across an edge.
+            # Also use intervals shifted by half a width, because a fault may cross an edge.
             widths[-1:] = [widths[-1], second[..., :-1] + first[..., 1:], first + second]
         return lean(np.concatenate(widths, axis=-1), float(np.abs(scores).sum()))
 
@@ -121,7 +121,7 @@ def _cells_of(feature: Floats) -> npt.NDArray[np.int64] | None:
     extent = float(np.ptp(feature))
     if extent <= 1e-9 * float(np.abs(feature).max(initial=0.0)):
         return None
-    # An edge lies a little below a value: nothing is on it, and images that round stay on their side.
+    # An edge lies slightly below a value, so that no value is on it and rounded images stay on their side.
     edges = np.quantile(feature, np.arange(1, CELLS) / CELLS, method="lower") - _ROUNDING * extent
     return np.searchsorted(edges, feature)
 

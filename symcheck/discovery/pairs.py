@@ -1,8 +1,8 @@
-"""Joint effects of two whole-number coordinates, because rules of boards span several cells.
+"""Joint effects of two integer coordinates, because the rules of board games involve several cells.
 
-A symmetry that fixes the centre maps the state with two probed literals to the state with their images probed. The
-outcomes under all actions, counted without regard to the action, then agree, whatever the action map is. So a table of
-such counts is invariant, and a single pair can refute a candidate.
+A symmetry that fixes the centre maps the state with two probed literals to the state with their images probed. For any
+action map, the outcomes under all actions, counted irrespective of the action, must then agree. A table of such counts
+is therefore invariant, and a single pair can refute a candidate.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from symcheck.discovery.structure import Structure, neutral_actions
 from symcheck.errors import TargetError
 
 _MOST_STEPS = 40_000
-_FEW_REWARDS = 8  # different ones: rewards of real numbers differ by rounding
-# Repetitions of a random step, and those of a step that was never usual at a glance. An outcome of any probability p
-# seems certain in one place and absent in another with probability p^33 (1 - p)^6, at most 6e-8.
+_FEW_REWARDS = 8  # maximum number of different rewards; real-valued rewards differ by rounding
+# Repetitions of a random step, and those of a step without the usual outcome in its first repetitions. An outcome of
+# any probability p appears certain at one pair and absent at its image with probability p^33 (1 - p)^6, at most 6e-8.
 _GLANCES, _LOOKS = 6, 33
 _LOOKING = 0.3  # of the time budget
 _UNKNOWN = -1
@@ -33,14 +33,14 @@ Outcome = tuple[float, bool]
 
 
 def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
-    """The structure extended by the joint effects of every two literals of whole numbers.
+    """The structure extended by the joint effects of every two integer literals.
 
     Args:
         lab: the environment.
         structure: measured at the centre.
 
     Returns:
-        The structure with `pairs`; None if states are not whole numbers, or these are too many.
+        The structure with `pairs`; None if states are not integers, or there are too many coordinates.
     """
     pairs = _list_pairs(lab, structure)
     actions = neutral_actions(lab)
@@ -54,7 +54,7 @@ def with_pairs(lab: Laboratory, structure: Structure) -> Structure | None:
         state = structure.centre + _literal(structure, p) + _literal(structure, q)
         try:
             outcomes[p, q] = [_glance(lab, state, action, repeats) for action in actions]
-        except TargetError:  # beyond what the environment allows: nothing is known about this pair
+        except TargetError:  # outside the allowed states: nothing is known about this pair
             continue
     met = Counter(outcome for steps in outcomes.values() for step in steps for outcome in step)
     if not met or len({reward for reward, _ in met}) > _FEW_REWARDS:
@@ -71,7 +71,7 @@ def keeps_pairs(structure: Structure, state_map: SignedMap) -> bool:
         state_map: a map of states.
 
     Returns:
-        True also if the map moves the centre, because the table then says nothing about it.
+        True also if the map does not fix the centre, because the table then gives no evidence about it.
 
     Example:
         >>> same = np.array([[-1, -1, 1, -1], [-1] * 4, [1, -1, -1, -1], [-1] * 4])
@@ -116,7 +116,10 @@ def _tabulate(
     actions: list[object],
     usual: Outcome,
 ) -> npt.NDArray[np.int64]:
-    """Equal numbers for pairs with equal counts of unusual certain outcomes over actions, shape (2 dim, 2 dim)."""
+    """A label per pair of literals, equal for equal counts of certain, unusual outcomes over actions.
+
+    Shape (2 dim, 2 dim).
+    """
     table = np.full((2 * structure.dim, 2 * structure.dim), _UNKNOWN)
     numbers: dict[frozenset[tuple[Outcome, int]], int] = {}
     for (p, q), steps in outcomes.items():

@@ -13,9 +13,9 @@ from symcheck.array_types import Floats
 from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, upright
 from symcheck.discovery.maps import SignedMap, apply_square
 
-_SMALL, _SMALLER = 24, 8  # pixels a side: of a picture alone, and of pictures among other parts
-_MOST_NUMBERS = 3  # of one part beside the pictures: of more, all signed permutations would be too many
-_MOST_BESIDE = 64  # maps of all that stands beside them
+_SMALL, _SMALLER = 24, 8  # pixels per side: of a single image, and of images among other parts
+_MOST_NUMBERS = 3  # maximum size of a part besides the images; larger parts have too many signed permutations
+_MOST_BESIDE = 64  # maximum number of maps of the other parts
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Parts:
         return self.blocks[-1].first + self.blocks[-1].size
 
     def list_maps(self) -> tuple[list[tuple[str, SignedMap]], bool]:
-        """Maps without the identity: elements of the square's group, maps of other parts; and whether all are listed.
+        """Maps without the identity (elements of the square's group, maps of other parts), and whether all are listed.
 
         Example:
             >>> maps, listed = Parts.of(spaces.Dict(a=spaces.Box(0, 1, (4, 4)), b=spaces.Box(-1, 1, (2,)))).list_maps()
@@ -107,7 +107,7 @@ class Parts:
         """One smaller image for all images of the same shape, shape (n, height, width)."""
         small = self._small(flat)
         alike = [each for each in small if each.shape == small[0].shape]
-        # Unequal weights, as of channels.
+        # Unequal weights, as for channels.
         return np.asarray(np.tensordot(_weights(len(alike)), np.stack(alike), axes=(0, 0)))
 
     def move(self, name: str, beside: SignedMap, rows: Floats) -> Floats:
@@ -153,8 +153,8 @@ def small_pictures(flat: Floats, block: Block, side: int) -> Floats:
         side: maximum number of pixels per side.
 
     Returns:
-        Shape (n, height, width). The blocks cover a centre with equal margins, so rotations and reflections act on the
-        small image as on the large one.
+        Shape (n, height, width). The blocks cover a centre with equal margins, so rotations and reflections act in the
+        same way on the small and the large image.
     """
     pictures = upright(flat.reshape(len(flat), *(block.space.shape or (1, 1))), block.layout or "first")
     stacked = pictures.reshape(len(flat), -1, *pictures.shape[-2:])

@@ -64,7 +64,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             continue
         fitting = [_match(lab, name, rows, shape) for rows, shape in effects]
         choices = [*_own_cells(lab, name, parts.pictures[0].space), *(action_map for action_map, _ in fitting)]
-        # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
+        # The order of K must divide that of L: L^n = 1 requires K^n = 1.
         choices = [each for each in dict.fromkeys(choices) if whole.order % (each.order or whole.order + 1) == 0]
         if choices:
             candidate = Candidate(
@@ -89,7 +89,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
 
 
 def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator[SignedMap]:
-    """If there is one action per pixel, the map that moves actions like pixels."""
+    """If there is one action per pixel, the action map that permutes actions like pixels."""
     shape = space.shape or (1, 1)
     sides = shape[:2] if layout_of(space) == "last" else shape[-2:]
     if lab.values is not None and lab.values.single and lab.values.total == sides[0] * sides[1]:
@@ -104,7 +104,7 @@ def _spoken(name: str) -> str:
 def _list_effects(
     lab: Laboratory, before: Floats, after: Floats, actions: Floats
 ) -> list[tuple[Floats, Sequence[int]]]:
-    """The effect of each action on images, in two forms, the more repeatable first: rows over actions, and shape.
+    """The effect of each action on images in two forms, the more repeatable first: rows over actions, and their shape.
 
     The mean change of every pixel distinguishes actions on cells; products of pixels before and after a step show the
     direction in which an action moves objects, wherever they are. The part that all actions share is removed.
@@ -137,7 +137,7 @@ def _by_action(lab: Laboratory, actions: Floats, of: object) -> Floats:
 
 
 def _match(lab: Laboratory, name: str, rows: Floats, shape: Sequence[int]) -> tuple[SignedMap, float]:
-    """The action map under which the effects of actions, transformed with the image, are again effects of actions."""
+    """The action map that matches the transformed effects of actions with effects of actions."""
     size = len(rows)
     turned = apply_square(name, rows.reshape(size, *shape))
     if len(shape) == 4:  # the map acts on the pixels before a step, then on those after it

@@ -25,7 +25,7 @@ from symcheck.errors import SymcheckError
 from symcheck.groups import large
 from symcheck.groups.element import Element
 
-_DRAWN = 12  # sets of products that may generate the group with fewer maps
+_DRAWN = 12  # number of random sets of products tested as smaller generating sets
 _SMALL_SETS = (2, 3)
 
 
@@ -65,7 +65,7 @@ class Products:
         try:
             self.listed = closure(self.generators, identity)
         except SymcheckError:
-            # Points of a stabilizer chain are signed coordinates, which an offset does not permute.
+            # A stabilizer chain acts on signed coordinates, which a map with an offset does not permute.
             if any(any(part.offset) for each in self.generators for part in each.key):
                 raise
 
@@ -92,7 +92,7 @@ class Products:
 
     @cached_property
     def moves_actions_alone(self) -> bool:
-        """Whether any element fixes every state and changes actions."""
+        """Whether any element fixes every state but changes actions."""
         if self.listed is not None:
             return any(each.state.is_identity and not each.action.is_identity for each in self.listed.values())
         states = 2 * self.identity.state.dim
@@ -143,7 +143,7 @@ def _independent(known: Products) -> list[Candidate]:
 
 
 def _as_symmetric(generators: Sequence[Candidate], known: Products) -> Recognised | None:
-    """S_n from transpositions: their product along a tree, in any order, is a cycle of all parts."""
+    """Generators of S_n from transpositions: their product along a tree, in any order, is a cycle of all parts."""
     n = symmetric_degree(known.order)
     if n is None or any(each.order != 2 for each in generators):
         return None
@@ -157,7 +157,7 @@ def _as_symmetric(generators: Sequence[Candidate], known: Products) -> Recognise
 
 
 def _fewer(generators: list[Candidate], known: Products) -> list[Candidate]:
-    """Two or three products that generate the same group, if some are found quickly."""
+    """Two or three products that generate the same group, if such products are found quickly."""
     rng = np.random.default_rng(len(generators))
     for size in _SMALL_SETS:
         for _ in range(_DRAWN if size < len(generators) else 0):

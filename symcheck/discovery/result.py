@@ -170,7 +170,7 @@ class Discovery:
         if self.verified is not None and self.found:
             return self.verified.verdict
         unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
-        # That no map was found is a violation of "there is one" only if every map was judged.
+        # Finding no map is a negative result only if every map was judged.
         refuted = not unjudged and not self.interrupted
         return decide(
             Facts(checked=self.tried, violations=int(refuted), unjudged=unjudged, interrupted=self.interrupted)
@@ -291,7 +291,7 @@ def _failure(one: PropertyResult) -> str:
     if example is None:
         return f"{one.name} fails{approximate}"
     name, size = example.where, example.residual
-    if one.p_value is not None:  # the largest residual is then a statistic, not a size in the quantity's own unit
+    if one.p_value is not None:  # the largest residual is then a statistic, without the unit of the quantity
         return f"{one.name} fails: off by {size:.2g} in {name}{approximate}"
     size = max(size, one.max_residual or 0.0)
     if one.per_coordinate:

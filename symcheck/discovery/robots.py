@@ -1,6 +1,7 @@
-"""Mirrors of MuJoCo robots from the names, positions and axes of the model: candidates, and names for others.
+"""Mirrors of MuJoCo robots from the names, positions and axes of the model: new candidates, and names for known ones.
 
-The search over effects needs no names. The model provides them, and shows which of its numbers break the mirror.
+The search over effects works without names. The model provides names, and shows which of its parameters break the
+mirror.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NamedMirror:
     Attributes:
         label: its name in reports, "mirror in the plane xz".
         state: the map of (qpos, qvel).
-        differences: numbers of the model that break it, in words.
+        differences: parameters of the model that break it, in words.
     """
 
     label: str
@@ -32,7 +33,7 @@ class NamedMirror:
 
     @property
     def remark(self) -> str:
-        """A sentence about the numbers that break it; "" if none does."""
+        """A sentence about the parameters that break it; "" if there are none."""
         if not self.differences:
             return ""
         shown = "; ".join(self.differences[:_MOST_SAID])
@@ -41,7 +42,7 @@ class NamedMirror:
 
 
 def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
-    """The mirrors that a MuJoCo model has by its names and axes; empty for other environments.
+    """The mirrors of a MuJoCo model, derived from its names and axes; empty for other environments.
 
     Args:
         lab: the environment.

@@ -22,7 +22,7 @@ FEWEST_STEPS = 50
 _GATHERING = 0.25  # of the time budget
 _FEWEST_EPISODES = 20
 SKEWED = 1.2
-"""Beyond the bound for symmetric sums: those of maps that are not their own inverse need not be symmetric."""
+"""Additional safety factor: for maps that are not their own inverse, the sums need not be symmetric."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Rollouts:
 
 
 def roll(lab: Laboratory) -> Rollouts:
-    """Step uniform-policy episodes; the steps are too few to search only if time was up.
+    """Step uniform-policy episodes; there are too few steps to search only if the time budget ended.
 
     Raises:
         TargetError: observations are not numbers.
@@ -74,7 +74,7 @@ def roll(lab: Laboratory) -> Rollouts:
 
 
 def count_alike(rollouts: Rollouts) -> float:
-    """The number of episodes of equal length that would tell as much as these.
+    """The effective number of episodes of equal length.
 
     Example:
         >>> rows, numbers = np.zeros((4, 1)), np.zeros(4)
@@ -86,7 +86,7 @@ def count_alike(rollouts: Rollouts) -> float:
 
 
 def play_short(lab: Laboratory, steps: int, longest: int) -> list[Rollouts]:
-    """Further steps, of short episodes, one by one; fewer if time is up."""
+    """Further steps from short episodes; fewer if the time budget ends."""
     codec, parts = lab.stepper.codec, []  # type: Any, list[Rollouts]
     taken = 0
     while taken < steps and lab.in_time(_GATHERING):
@@ -105,7 +105,7 @@ def join_rollouts(*parts: Rollouts) -> Rollouts:
     """Several rollouts as one, whose episodes are numbered one after the other.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the sequence is empty.
     """
     numbers, first = [], 0
     for part in parts:
@@ -117,7 +117,7 @@ def join_rollouts(*parts: Rollouts) -> Rollouts:
 
 
 def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
-    """Indicators of the values of whole-number actions; Box components relative to the middle, in half widths."""
+    """Indicators of the values of integer actions; Box components relative to the middle, in half widths."""
     if lab.values is not None:
         return lab.values.indicators(actions)
     if isinstance(lab.action_space, spaces.Box):
@@ -150,7 +150,7 @@ def refutes_whatever_the_actions(
         before: observations, or smaller images of them, shape (n, dim).
         after: the next ones.
         move: the map, on stacked rows.
-        level: upper bound on the probability that a symmetry is refuted.
+        level: upper bound on the probability of refuting a true symmetry.
 
     Returns:
         Whether it is refuted. Features are sums over an episode of first moments, steps, squares of steps, and their

@@ -21,16 +21,18 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import action_middle
 from symcheck.errors import TargetError
 
-_STATES = 64  # (state, action) pairs at which equations are written down
+_STATES = 64  # number of (state, action) pairs at which the equations are evaluated
 MOST_COORDINATES = 48
-_DIFFERENCE = 1e-6  # of the spread: small beside the range of a contact, large beside a solver's 1e-12
-_NULL = 1e-3  # of the size of the terms: solutions leave less; contacts and difference quotients leave about 1e-5
-_NO_ROTATION = 0.1  # relative residual in some coordinate
-_NO_EFFECT = 1e-6  # of the usual size of a term
-_MOST_SOLUTIONS = 12  # a larger null space says that the states met do not tell enough
+# relative to the spread: small compared with the range of a contact, large compared with a solver's 1e-12
+_DIFFERENCE = 1e-6
+# relative to the size of the terms; residuals of solutions are about 1e-5 due to contacts and differencing
+_NULL = 1e-3
+_NO_ROTATION = 0.1  # relative residual of a coordinate above which there is no rotation
+_NO_EFFECT = 1e-6  # relative to the usual size of a term
+_MOST_SOLUTIONS = 12  # with a larger null space, the visited states do not determine the solutions
 _SPARSE = 1e-3  # entries of a generator below this share of its largest are differencing noise
-_SHARE_KEPT = 0.8  # of the pairs: those next to jumps have derivatives that say nothing
-_PIVOT = 0.2  # a pivot this large (of 1) reads one solution off a null space of several
+_SHARE_KEPT = 0.8  # fraction of pairs that are used; derivatives next to discontinuities are meaningless
+_PIVOT = 0.2  # smallest pivot (of 1) that separates one solution from a null space of several
 
 
 @dataclass(frozen=True)
@@ -183,13 +185,13 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *
     left, right = _terms(found, unknowns)
     rows = _typical(np.abs(left).max(axis=-1) + np.abs(right).max(axis=-1))
     left, right = left / rows[None, :, None], right / rows[None, :, None]
-    # Pairs next to jumps (contacts) have derivatives that say nothing: those with the largest terms are left out.
+    # Derivatives next to discontinuities (contacts) are meaningless: drop the pairs with the largest terms.
     size = np.abs(left).max(axis=(1, 2))
     smooth = np.argsort(size, kind="stable")[: int(_SHARE_KEPT * len(size))]
     left, right = left[smooth], right[smooth]
     used = slice(None) if with_reward else slice(0, -1)
     columns = np.sqrt((left[:, used] ** 2 + right[:, used] ** 2).mean(axis=(0, 1)))
-    # What has no effect at all (a translation) is left with the noise of differences: it must not be blown up.
+    # An unknown without any effect (a translation) has only differencing noise, which must not be scaled up.
     usual = float(np.median(columns)) or 1.0
     columns = np.where(columns > _NO_EFFECT * usual, columns, usual)
     matrix = ((left - right)[:, used] / columns).reshape(-1, len(unknowns))
@@ -203,25 +205,29 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *
     for row in _sparse_rows(null / columns):
         turn, shift, act = _combine_unknowns(row, unknowns)
         residuals = _relative(left, right, row)
-        # What does nothing to the dynamics has no terms to compare: it is no rotation of them.
+        # Without an effect on the state there are no terms to compare: this is not a rotation of the dynamics.
         if np.abs(turn).max() > 0 and residuals[:-1].max() <= _NO_ROTATION:
             made.append(_scale_to_unit_rate(turn, shift, act, residuals))
     return made
 
 
 def _has_small_singular_value(matrix: Floats) -> bool:
-    """Whether a singular value may be small enough for a solution; the usual "no" costs a tenth of a decomposition."""
-    # The Gram matrix has the squares; twice the limit is far above its rounding, so that only a clear no is one.
+    """Whether a singular value may be small enough for a solution.
+
+    A negative answer costs a tenth of a decomposition.
+    """
+    # The Gram matrix has squared singular values; twice the limit is far above rounding, so a negative answer is
+    # certain.
     gram = matrix.T @ matrix - (2 * _NULL) ** 2 * np.eye(matrix.shape[1])
     try:
-        np.linalg.cholesky(gram)  # of positive definite matrices only
+        np.linalg.cholesky(gram)  # succeeds for positive definite matrices only
     except np.linalg.LinAlgError:
         return True
     return False
 
 
 def _typical(values: Floats) -> Floats:
-    """Upper quartile over pairs, 1 where it is zero."""
+    """The upper quartile over pairs, or 1 if it is zero."""
     typical = np.quantile(values, 0.75, axis=0)
     return np.asarray(np.where(typical > 0, typical, 1.0))
 

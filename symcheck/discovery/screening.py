@@ -1,4 +1,4 @@
-"""Screening by single transitions: which maps of the structure are also maps of the dynamics?
+"""Screening by single transitions: which maps of the structure preserve the dynamics?
 
 The screen is deliberately loose. It accepts maps that hold in most states up to a few percent of a step, so that a
 symmetry broken only at a wall, only in the reward, or by 0.1% still reaches verification, which rejects it and says
@@ -19,17 +19,17 @@ from symcheck.discovery.maps import SignedMap
 from symcheck.errors import TargetError
 
 CASES = 32
-_MISFIT = 0.05  # of a typical step
-_CHANCE = 7.0  # standard deviations: five of what compares two outcomes
-_SHARE = 0.5  # of the cases that must fit
-_FEW_VALUES = 8  # different rewards: then single ones can be rare
-_RARE = 0.2  # of the cases at most have a rare reward
-_CONSTANT = 24  # states in which a coordinate stays as it is, if it is constant within an episode
-_TELLING = 24  # cases with a rare reward or end
-_LOOKED_THROUGH = 4096  # steps, repetitions counted
+_MISFIT = 0.05  # largest misfit, relative to a typical step
+_CHANCE = 7.0  # standard deviations of one outcome; five for a difference of two
+_SHARE = 0.5  # fraction of the cases that must fit
+_FEW_VALUES = 8  # maximum number of different rewards for which a single value can be rare
+_RARE = 0.2  # largest fraction of cases with a rare reward
+_CONSTANT = 24  # number of states in which a coordinate that is constant within an episode does not change
+_TELLING = 24  # number of cases with a rare reward or termination
+_LOOKED_THROUGH = 4096  # maximum number of steps, including repetitions
 _LOOKING = 0.25  # of the time budget
-_RARE_MISFITS = 0.15  # of the rare cases: a goal's rim moves by rounding
-_REWARD_MISFIT = 0.01  # of the spread of rewards, for the order in which candidates are verified
+_RARE_MISFITS = 0.15  # allowed fraction of rare cases that differ: rounding affects the rim of a goal
+_REWARD_MISFIT = 0.01  # relative to the spread of rewards; determines the order of verification
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
             break
         try:
             outcome = lab.outcomes(state[None], [action])
-        except TargetError:  # a mixed state need not be a state
+        except TargetError:  # a combined state need not be valid
             continue
         if outcome.settled[0] and ((few and float(outcome.rewards[0]) not in common) or outcome.ended[0] != 0):
             states.append(state)
@@ -118,7 +118,7 @@ def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | N
 
 
 def _draw_rare(lab: Laboratory) -> Iterator[tuple[Floats, Any]]:
-    """Steps among which to search, in states that take constants from other episodes."""
+    """Steps to search, in states that take constants from other episodes."""
     pool = _mix_constants(lab)
     for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
         yield pool[row], lab.draw_actions(1)[0]
@@ -165,7 +165,7 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
         lab: the environment.
         state_map: L on states.
         action_map: K on actions.
-        cases: the original sides.
+        cases: the original transitions.
 
     Returns:
         The result. The cost is one step per case.
@@ -175,7 +175,7 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
     """
     images = lab.outcomes(state_map.apply(cases.states), map_actions(lab, action_map, cases.actions))
     gaps = lab.difference(state_map.apply(cases.outcomes.states), images.states)
-    # The image of a coordinate has the scale of the coordinate it came from.
+    # The image of a coordinate keeps the scale of the original coordinate.
     scale = SignedMap.of(state_map.index).apply(cases.scale[None])[0]
     relative = np.abs(gaps) / scale
     worst = np.where(np.isfinite(relative), relative, np.inf).max(axis=1)
@@ -205,7 +205,7 @@ def _compare_rare(
         return "", 0.0
     try:
         images = lab.outcomes(state_map.apply(telling.states), map_actions(lab, action_map, telling.actions))
-    except TargetError:  # the states of the other cases had images
+    except TargetError:  # only the other cases had valid images
         return "", 0.0
     gaps = np.abs(images.rewards - telling.outcomes.rewards)
     largest = _REWARD_MISFIT * max(float(np.abs(telling.outcomes.rewards).max()), 1e-12)

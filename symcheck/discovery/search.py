@@ -65,7 +65,8 @@ def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", 
     """
     started = time.monotonic()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")  # states set on purpose may leave the space
+        # states set by the search may leave the observation space
+        warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
         result = _search(target, options, emit or ignore)
     return _with_duration(result, time.monotonic() - started, command)
 
@@ -76,7 +77,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
     refuse_numbered(env.observation_space, env.action_space)
-    blocks_of(env.observation_space)  # refuses what is not made of numbers
+    blocks_of(env.observation_space)  # rejects observations that are not numeric
     lab = Laboratory(lambda: env, target.label, options, emit)
     if is_numbered(env.observation_space, env.action_space):
         return search_numbered(lab, _court(target, lab, options, emit, tried=1))
@@ -108,7 +109,7 @@ def _court(
         options.accepting_samples,
         options.screening_samples,
         options.alpha,
-        # Screening runs share alpha, whatever they let pass; acceptance has all of it.
+        # Screening runs share alpha; the accepting run uses all of it.
         options.alpha / max(1, tried),
         options.seed,
         lab.seconds_left,
@@ -127,7 +128,7 @@ def _with_family(
             break
         try:
             run = court.accept_claim(larger.claim)
-        except SymcheckError:  # no larger group; the family stands by itself
+        except SymcheckError:  # no larger group; claim the family alone
             continue
         if is_accepted(run):
             family, verified = larger, run
@@ -162,10 +163,10 @@ def _rotations(
 
 
 def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
-    """Reject observations that are numbered states without a table, if there are too many to try one by one.
+    """Reject numbered states without a table if there are too many to try one by one.
 
     Raises:
-        TargetError: naming a workaround.
+        TargetError: the space is too large; the message names a workaround.
 
     Example:
         >>> refuse_numbered(spaces.Discrete(10**6), spaces.Discrete(2))  # doctest: +ELLIPSIS
@@ -249,7 +250,7 @@ def _discovery(
 
 
 def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
-    """How much of every form of maps was searched."""
+    """The searched part of every form of maps."""
     names = dict.fromkeys([*proposals.forms, *(trial.form for trial in trials if trial.form)])
     made = []
     for name in names:

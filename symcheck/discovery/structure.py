@@ -20,24 +20,24 @@ from symcheck.discovery.action_values import MOST_LISTED
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.errors import TargetError
 
-PROBE = 0.1  # of the spread: small beside what is met, large beside rounding
-_ACTION_PROBE = 0.5  # of the way from the middle of a Box action to its bound
-_SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a symmetry exchanges get the same probe
-# Effects are compared loosely: an approximate symmetry shall reach verification, which then says how approximate it is.
+PROBE = 0.1  # relative to the spread: small compared with visited states, large compared with rounding
+_ACTION_PROBE = 0.5  # fraction of the way from the middle of a Box action to its bound
+_SAME_SCALE = 2.0  # spreads within this factor share a scale, so that exchanged coordinates get the same probe
+# Effects are compared loosely, so that an approximate symmetry reaches verification, which measures its violation.
 RELATIVE = 0.02
-FLOOR = 0.01  # of the largest effect on the same coordinate
-CHANCE = 10.0  # standard deviations: five of what compares two effects, each of which compares two outcomes
-_UNBOUNDED_ACTION = 1.0  # where an action has no bounds
-_DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
+FLOOR = 0.01  # relative to the largest effect on the same coordinate
+CHANCE = 10.0  # standard deviations of one outcome; five for a comparison of two differences of outcomes
+_UNBOUNDED_ACTION = 1.0  # probe of an action component without bounds
+_DRAWN_RELATIVE = 0.3  # relative tolerance if there are too many joint actions to average over all of them
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Numbers for every two state literals that a symmetry preserves, as far as they are known.
+    """Estimated numbers for every two state literals that a symmetry preserves.
 
     Attributes:
         table: shape (2 dim, 2 dim).
-        floor: per entry, how far an estimate may be off, same shape.
+        floor: error bound of each entry, same shape.
     """
 
     table: Floats
@@ -49,7 +49,7 @@ class Structure:
     """Effects as a table over literals.
 
     Literals are numbered 2 j for +e_j and 2 j + 1 for -e_j, state coordinates first. The components of a Box action
-    follow in the same way. The values of whole-number actions follow with one number each and have no negation.
+    follow in the same way. The values of integer actions follow with one number each and have no negation.
 
     Attributes:
         centre: the state c, shape (dim,).
@@ -58,7 +58,7 @@ class Structure:
         floor: per state literal, the threshold below which effects count as zero.
         literals: the literals of every variable: one for a discrete action, two for everything else.
         dim: number of state coordinates.
-        fixed: coordinates that never change and are not moved.
+        fixed: coordinates that never change; maps fix them.
         relative: effects that differ by at most this fraction of the larger count as equal.
         pairs: for two state literals, their joint effect, as numbers that a symmetry preserves; -1 is compatible with
             any number. None if that was not measured. Shape (2 dim, 2 dim).
@@ -89,7 +89,7 @@ def probe_sizes(spread: Floats, whole: bool) -> Floats:
 
     Args:
         spread: half widths, shape (dim,); 0 if a coordinate never changes.
-        whole: whether states are whole numbers.
+        whole: whether states are integers.
 
     Returns:
         Shape (dim,).
@@ -156,7 +156,7 @@ def both_signs(rows: Floats) -> Floats:
 
 
 def neutral_actions(lab: Laboratory) -> list[Any]:
-    """The actions over which a step is averaged: all whole numbers, or the middle of a Box."""
+    """The actions over which a step is averaged: all integer actions, or the middle of a Box."""
     if lab.values is not None:
         return [lab.values.action(base) for base in lab.values.bases]
     return [middle_action(lab.action_space)]
@@ -176,14 +176,14 @@ def middle_action(space: spaces.Space[Any]) -> Any:
 
 
 def action_middle(space: spaces.Box) -> Floats:
-    """The middle of every component, 0 where a bound is missing; flat float64."""
+    """The middle of every component, or 0 if a bound is missing; flat float64."""
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = np.isfinite(low) & np.isfinite(high)
     return np.asarray(np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0))
 
 
 def action_reach(space: spaces.Box) -> Floats:
-    """Half the width of every component, 1 where a bound is missing; flat float64."""
+    """Half the width of every component, or 1 if a bound is missing; flat float64."""
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = np.isfinite(low) & np.isfinite(high)
     width = np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0)
@@ -218,7 +218,7 @@ def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list
             step[j] = direction * sizes[j]
             try:
                 moved = mean_outcome(lab, centre + step, neutral)
-            except TargetError:  # beyond what the environment allows: nothing is known about this probe
+            except TargetError:  # outside the allowed states: nothing is known about this probe
                 continue
             rows[2 * j + k] = lab.difference(base, moved) - step
     return rows

@@ -23,7 +23,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 _ANGLE = 90.0
 _AXES = 3
-_ORDERS = (4, 8)  # a quarter turn has order 4, or 8 where a quaternion turns by half of it
+_ORDERS = (4, 8)  # a quarter turn has order 4, or 8 for a quaternion, which rotates by half the angle
 _CLOSES = 1e-6
 _COUNTEREXAMPLE_SAMPLES = 500
 _REWARD_BROKEN = 1e-2
@@ -46,7 +46,7 @@ def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tupl
         family = family_of(lab, generator, court.where)
         broken = generator.reward_residual > _REWARD_BROKEN
         result = _verify_claim(court, family.claim, broken=broken)
-    except SymcheckError:  # of every angle there is no claim; of a quarter turn there may be one
+    except SymcheckError:  # no claim for every angle; a quarter turn may still hold
         return verify_quarter_turn(lab, court, generator), None
     if not is_accepted(result):
         return verify_quarter_turn(lab, court, generator), None
@@ -73,7 +73,7 @@ def verify_spatial(
         try:
             families.append(family_of(lab, generator, court.where))
             turns.append(generator)
-        except SymcheckError:  # of that turn there is no claim
+        except SymcheckError:  # no claim can be built for this turn
             continue
     try:
         family = spatial_family(families) if len(families) == _AXES else None
@@ -144,7 +144,7 @@ def _describe_generator(generator: Generator, lab: Laboratory) -> str:
 
 
 def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
-    # The order comes from the exact matrix: rounded entries could close by accident.
+    # Determine the order from the exact matrix: rounded entries could give a smaller order by accident.
     matrix, offset, acting = generator.finite(np.radians(_ANGLE))
     order = _order(matrix)
     matrix, acting = round_to_whole(matrix), round_to_whole(acting)
@@ -175,7 +175,7 @@ def _order(matrix: Floats) -> int:
 def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:
     """The map x -> M x + offset, with shifted angles wrapped to one turn of the circle.
 
-    Otherwise four quarter turns would add a full turn to an angle: the same pose, but another number.
+    Without wrapping, four quarter turns would add a full turn to an angle: the same pose with a different value.
 
     Args:
         matrix: M, shape (dim, dim).
@@ -195,7 +195,7 @@ def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> 
         before = np.asarray(state, dtype=np.float64).reshape(-1)
         image: Floats = before @ matrix.T + offset
         turns = np.floor((before[angles] + np.pi) / _TURN)
-        # An angle that rounding left just below the cut belongs above it, like its exact image.
+        # Rounding may move an angle just below the cut although its exact value is above it.
         image[angles] = (image[angles] + np.pi + _SAME_POSE) % _TURN - _SAME_POSE - np.pi + turns * _TURN
         return image
 

@@ -1,4 +1,4 @@
-"""Tests of candidates on episodes before verification: some are refuted, for others there are too few episodes."""
+"""Tests candidates on episodes before verification. Some are refuted; for others there are too few episodes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from symcheck.discovery.products import Products
 from symcheck.discovery.result import Fate, Trial
 from symcheck.errors import SymcheckError
 
-_SHARE = 0.05  # of alpha for a question: a symmetry that is refused by chance is missed, and nothing false is claimed
+_SHARE = 0.05  # share of alpha per test; a false rejection only misses a symmetry and does not lead to a false claim
 _DIFFER = "episodes differ from their images"
-_MOST_FOLLOWERS = 12  # products of maps that are left which are asked about themselves
+_MOST_FOLLOWERS = 12  # maximum number of products of remaining maps that are tested
 _FEW = "too few episodes have a rare reward or a termination"
 
 
 @dataclass(frozen=True)
 class _Heard:
-    """A candidate that nothing speaks against so far, and how it moves observations, in words and stacked rows."""
+    """A candidate that is not refuted so far, with its observation map in words and on stacked rows."""
 
     candidate: Candidate
     moves: str
@@ -40,7 +40,7 @@ class _Heard:
 
 
 class Witnesses:
-    """Episodes of a black box, on which candidates are tested: first a few, then more for the candidates left.
+    """Episodes of a black box, on which candidates are tested: first a few, then more for the remaining candidates.
 
     Args:
         lab: an environment whose states cannot be set.
@@ -82,7 +82,7 @@ class Witnesses:
         self._left += self._kept.follow(heard) or self._keep(heard, self._kept, self._few, proposals)
 
     def conclude(self, proposals: Proposals) -> None:
-        """Test the remaining candidates on more episodes, and add those that are left to the proposals.
+        """Test the remaining candidates on more episodes, and add those that are not refuted to the proposals.
 
         Args:
             proposals: receives the candidates and the refusals.
@@ -91,11 +91,11 @@ class Witnesses:
             return
         many = self._question(play_episodes(self._lab, self._shrink, CLOSER, self._at_first), CLOSER)
         kept, followers = _Kept(), 0
-        # Simple maps first, since few faults can hide in them.
+        # Simple maps first, because fewer faults are invariant under them.
         self._left.sort(key=lambda heard: heard.candidate.cost)
         for heard in self._left:
             follows = bool(kept.follow(heard))
-            # Products are asked too if they are their own inverse, which refutes them sooner.
+            # Also test products that are their own inverse, because these are refuted with fewer episodes.
             if follows and (heard.candidate.state.order > 2 or followers >= _MOST_FOLLOWERS):
                 continue
             followers += follows
@@ -124,7 +124,7 @@ class Witnesses:
         return left
 
     def _hear(self, heard: _Heard, asked: _Questioned | None, proposals: Proposals) -> list[_Heard]:
-        """The candidate with the action maps that are left; empty if none is."""
+        """The candidate with its remaining action maps; empty if there are none."""
         if asked is None:
             return [heard]
         candidate = heard.candidate
@@ -147,10 +147,10 @@ class Witnesses:
 
 
 class _Kept:
-    """Candidates that are kept, whose products need no question of their own, and those that are refuted.
+    """Kept candidates, whose products need no separate test, and refuted ones.
 
     Attributes:
-        fallen: candidates that were kept until a product of theirs was refuted, and why they fell.
+        fallen: formerly kept candidates with a refuted product, and the reason.
     """
 
     def __init__(self) -> None:
@@ -161,10 +161,10 @@ class _Kept:
         self._products: Products | None = None
 
     def add(self, heard: _Heard) -> None:
-        """Remember a candidate that is kept; it falls if its products with others are refuted."""
+        """Record a kept candidate; it is dropped if one of its products with others is refuted."""
         one = heard.candidate
         if one.others or not one.order:
-            self._open.append(heard)  # what its action map is, is not known yet
+            self._open.append(heard)  # its action map is not known yet
             return
         products = _products_of([*self._members, heard])
         if products is None or products.moves_actions_alone:  # one of the action maps is wrong
@@ -177,7 +177,7 @@ class _Kept:
             self._products = products
 
     def refute(self, heard: _Heard) -> None:
-        """Remember a candidate that is refuted; the last that were kept fall until none of their products is it."""
+        """Record a refuted candidate; drop the most recently kept candidates until it is not among their products."""
         self._refuted.append(heard)
         while self._products is not None and self._refuted_in(self._products) is not None:
             last = self._members.pop()
@@ -188,7 +188,7 @@ class _Kept:
         return next((one for one in self._refuted if not one.candidate.others and one.candidate in products), None)
 
     def follow(self, heard: _Heard) -> list[_Heard]:
-        """The candidate with the action map that makes it a product of those that are kept; empty if none does."""
+        """The candidate with the action map that makes it a product of kept candidates; empty if there is none."""
         if self._products is not None:
             for action_map in (heard.candidate.action, *heard.candidate.others):
                 product = replace(heard.candidate, action=action_map, others=())
@@ -197,21 +197,21 @@ class _Kept:
         return []
 
     def leads_to_refuted(self, candidate: Candidate) -> _Heard | None:
-        """A refuted map that is a product of a candidate with those that are kept."""
+        """A refuted map that is a product of a candidate with kept candidates."""
         if self._products is None or candidate.others:
             return None
         products, back = self._products, candidate.inverse()
         return next((one for one in self._refuted if back * one.candidate in products), None)
 
     def list_left(self, heard: Sequence[_Heard]) -> list[_Heard]:
-        """Those of some candidates that are kept or are products of those that are."""
+        """The candidates that are kept, or are products of kept ones."""
         opened = {each.candidate.state for each in self._open}
         following = [left for each in heard if each.candidate.state not in opened for left in self.follow(each)]
         return [*following, *self._open]
 
 
 def _products_of(members: Sequence[_Heard]) -> Products | None:
-    """All products; None for none or where they cannot be formed."""
+    """All products; None if there are none, or if they cannot be formed."""
     try:
         return Products([each.candidate for each in members], _identity_like(members[0].candidate)) if members else None
     except SymcheckError:
@@ -229,15 +229,15 @@ def _identity_like(candidate: Candidate) -> Candidate:
 
 @dataclass(frozen=True)
 class _Questioned:
-    """What is asked of one set of episodes, the quick questions first, and how many have a rare reward."""
+    """The tests on one set of episodes, fast tests first, with the number of episodes that have a rare reward."""
 
     ways: tuple[EpisodeCounts, EpisodeOrbits]
     telling: int | None
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:
-        """What speaks against a map; "" for nothing."""
+        """The quantity that refutes a map; "" if there is none."""
         half = order // 2 if order > 2 and order % 2 == 0 else 0
-        if half:  # this power is its own inverse: less of a difference refutes it
+        if half:  # this power is its own inverse, so a smaller difference refutes it
             turned = None if action_map is None else _power(action_map, half)
             if why := self.refute(lambda rows: list_images(rows, move, half + 1)[-1], 2, turned, level / 2):
                 return why

@@ -79,5 +79,5 @@ def _network_row(view: NetworkView, reference: NetworkView, page: CurveView) -> 
 
 
 def _interval(low: float, high: float, last_step: int) -> str:
-    """The interval of a number of steps; nothing if even its lower end was never reached."""
+    """The interval of a number of steps; empty if even its lower end was never reached."""
     return f"{steps_text(low, last_step)} to {steps_text(high, last_step)}" if math.isfinite(low) else ""

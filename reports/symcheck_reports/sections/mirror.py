@@ -26,14 +26,14 @@ def build(run: RunView) -> Section | None:
 
 
 def _bounds(run: RunView) -> tuple[float, float, float]:
-    """Left, top and scale that fit all drawings alike."""
+    """Left, top and scale that fit all drawings."""
     points = [(line[k], line[k + 1]) for _, drawing in run.poses for line in drawing["lines"] for k in (0, 2)]
     points += [(joint[0], joint[1]) for _, drawing in run.poses for joint in drawing["joints"]]
     across, up = [p[0] for p in points] or [0.0], [p[1] for p in points] or [0.0]
     extent = max(max(across) - min(across), 1e-6), max(max(up) - min(up), 1e-6)
-    # Names stand at the sides, outwards.
+    # Names are placed at the sides, facing outwards.
     scale = min((_WIDTH - 2 * _MARGIN) / extent[0], (_HEIGHT - _MARGIN) / extent[1])
-    # Centred: what is left over is shared by both sides.
+    # Centre: divide the remaining space between both sides.
     left = (min(across) + max(across)) / 2 - _WIDTH / (2 * scale)
     top = (min(up) + max(up)) / 2 + _HEIGHT / (2 * scale)
     return left, top, scale
@@ -62,7 +62,7 @@ def _figure(drawing: dict[str, Any], bounds: tuple[float, float, float], name: s
 
 
 def _labels(wrong: list[Any], at: Any) -> list[Markup]:
-    """The names of wrong joints beside them, moved down where two would overlap."""
+    """The names of wrong joints beside the joints, moved down if two would overlap."""
     written: list[Markup] = []
     taken: list[tuple[float, float]] = []
     for x, y, label, _ in sorted(wrong, key=lambda joint: -joint[1]):

@@ -17,13 +17,13 @@ from symcheck_reports.formatting import one_line, scientific
 from symcheck_reports.templating import Section, section
 from symcheck_reports.views import RunView
 
-# More rows than this are not read as a figure; the table beside it is longer.
+# Maximum number of rows of the figure; the table beside it has more.
 MAX_ROWS = 24
 MAX_TABLE_ROWS = 80
 _WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 40.0, 34.0, 46.0
 _LEFT, _RIGHT = 46.0, 506.0
 _ZERO_X = 8.0
-# Wider than float64 can resolve between two numbers that matter; what lies beyond is drawn at the edge.
+# The range of the axis, wider than float64 precision; values beyond it are drawn at the edge.
 _MOST_DECADES = 30.0
 
 
@@ -178,7 +178,7 @@ def _draw_row(row: Row, scale: svg.Scale, top: float) -> list[Markup]:
 
 
 def _dot(x: float, y: float, over: bool) -> Markup:
-    """A circle within tolerance, a diamond above it: the shape says what the colour says."""
+    """A circle within tolerance, a diamond above it, so that the mark does not depend on colour."""
     if over:
         return svg.element("path", d=f"M{svg.coordinate(x)} {svg.coordinate(y - 7)}l7 7-7 7-7-7z", class_="over")
     return svg.element("circle", cx=x, cy=y, r=5, class_="ok")
