@@ -62,7 +62,7 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
         >>> ended = (x < -2) | (x > 2) | (x < -1.97) & (np.arange(6001) % 2 == 0)
         >>> marked, names = mark_thresholds(ended.astype(float), x[:, None], ["x"])
         >>> names, bool(np.abs(x[marked[:, 0] != 0] + 1.985).max() < 0.02)
-        (['ends beside a threshold of x'], True)
+        (['terminations next to a threshold of x'], True)
     """
     over = ended == 1
     columns: list[Floats] = []
