@@ -134,10 +134,10 @@ def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> 
 def _describe_generator(generator: Generator, lab: Laboratory) -> str:
     name = "observation" if lab.shows_state else "state"
     parts = [
-        f"({name}[{i}], {name}[{j}]) turns" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
+        f"({name}[{i}], {name}[{j}]) rotates" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
         for i, j, rate in generator.planes
     ]
-    parts += [f"{name}[{j}] moves along" for j in np.flatnonzero(generator.shift)]
+    parts += [f"{name}[{j}] shifts with the angle" for j in np.flatnonzero(generator.shift)]
     acting = np.argwhere(np.triu(generator.action) != 0)
     parts += [f"(action[{i}], action[{j}]) rotates" for i, j in acting]
     return ", ".join(parts)
