@@ -20,7 +20,7 @@ from symcheck_reports.discovery_words import budget_sentence, found_sentence
 def model() -> DiscoveryModel:
     """A search that found one mirror, refused another map and met a rotation."""
     candidates = [
-        DiscoveryCandidate("(o0, o1) -> (-o0, -o1)", "0 <-> 1", 2, "passed", "holds on 500 rewards", 0.0),
+        DiscoveryCandidate("(o0, o1) -> (-o0, -o1)", "0 <-> 1", 2, "passed", "checked on 500 rewards", 0.0),
         DiscoveryCandidate(
             "(o0, o1) -> (o0, -o1)", "unchanged", 2, "failed", "reward_invariance fails: off by 1", 0.02
         ),
