@@ -90,6 +90,9 @@ def test_normalised_advantages_have_mean_0_and_deviation_1_whatever_they_are_cou
     # gradient is nearly 0.
     assert torch.allclose(_update(normalising, 1_000.0 * advantages + 7.0), expected, atol=2e-5)
     assert not torch.allclose(_update(SMALL, advantages + 7.0), expected, atol=2e-5)
+    # Below the 1e-8 that are added they shrink, and keep their sign.
+    share = 3e-9 * advantages.std() / (3e-9 * advantages.std() + 1e-8)
+    assert torch.allclose(_update(normalising, 3e-9 * advantages), _update(SMALL, share * by_hand), atol=2e-5)
     assert torch.isfinite(_update(normalising, torch.ones(1, SMALL.batch))).all()
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.entries.forms import TreeEntry
+from symcheck.entries.lie_forms import LieEntry
 from symcheck.errors import GroupError, SpecError
 from symcheck.groups.continuous import ContinuousGroup
+from symcheck.symmetry import compositions, lie_spaces
 from symcheck.symmetry.compositions import Seen
 from symcheck.symmetry.elements import axiom_words, generic_angles, generic_elements, plane_rotations, uniform_element
 from symcheck.symmetry.spec import parse_group
@@ -163,3 +167,23 @@ def test_a_claim_bound_without_a_seed_is_tested_at_the_elements_of_seed_zero():
     images = [each.observation((0,), np.array([1.0, 0.0])) for each in (bound, *seeded)]
     np.testing.assert_array_equal(images[0], images[1])
     assert np.abs(images[0] - images[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("container", [tuple, dict])
+def test_an_amount_is_the_spread_of_what_is_shifted_wherever_it_stands(container: type) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 50, 2)) * [1.0, 3.0]
+    keys = (0, 1) if container is tuple else ("near", "far")
+    spaces = [gym.spaces.Box(-9, 9, (2,)), gym.spaces.Box(-9, 9, (2,))]
+    space = gym.spaces.Tuple(spaces) if container is tuple else gym.spaces.Dict(dict(zip(keys, spaces, strict=True)))
+    assert lie_spaces.subspaces(space) == dict(zip(keys, spaces, strict=True))
+    assert lie_spaces.subspaces(spaces[0]) == {}
+    values = [
+        container(pair) if container is tuple else dict(zip(keys, pair, strict=True))
+        for pair in zip(first, second, strict=True)
+    ]
+    shifted = TreeEntry({keys[0]: LieEntry(shift=np.array([0.0, -2.0])), keys[1]: LieEntry(shift=np.array([1.0, 0.0]))})
+    claim = SimpleNamespace(algebra={"observation": [shifted]})
+    amount = compositions.amounts(claim, Seen(values, []))
+    assert amount(0) == pytest.approx((first[:, 1].std() / 2 + second[:, 0].std()) / 2)
+    assert compositions.amounts(claim, Seen([], []))(0) == 1.0

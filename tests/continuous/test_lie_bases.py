@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import symcheck as sc
 from symcheck.errors import GroupError, RepresentationError
-from symcheck.intertwiners import intertwiner_basis, lie_pairs
+from symcheck.intertwiners import intertwiner_basis, lie_build, lie_pairs
 from symcheck.intertwiners.build import clear_cache
 from symcheck.intertwiners.lie_pairs import solve_pair
 from symcheck.representations.lie import LieRepresentation
@@ -57,10 +58,21 @@ def test_ranks_are_those_of_characters_and_of_brute_force(name: str, source: str
     basis = intertwiner_basis(a, b)
     assert basis.rank == rank == R.intertwiner_dimension(a, b) == brute_force_rank(a, b)
     assert basis.certificate.predicted_rank == rank
-    assert basis.certificate.predicted_by == "characters"
+    assert f"rank {rank} = {rank} by characters" in str(basis.certificate)
     assert basis.certificate.residual < 1e-12
     rows = basis.matrices().reshape(rank, basis.size)
     assert np.abs(rows @ rows.T - np.eye(rank)).max(initial=0) < 1e-12
+
+
+@pytest.mark.parametrize("part", [0.9, 1.1])
+def test_a_projection_may_move_the_basis_by_a_billionth_and_no_further(
+    part: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = lie_pairs.PairSolutions.project
+    monkeypatch.setattr(lie_pairs.PairSolutions, "project", lambda self, rows: honest(self, rows) + part * 1e-9)
+    vector = R.vector(G.so(3))
+    with nullcontext() if part < 1 else pytest.raises(RepresentationError, match="leaves a residual"):
+        assert lie_build.lie_basis(vector, vector).rank == 1
 
 
 def test_products_with_finite_groups_count_both() -> None:
@@ -89,6 +101,7 @@ def test_groups_that_are_not_compact_take_the_null_space() -> None:
     basis = intertwiner_basis(motion, R.trivial(group))
     assert basis.rank == 1 == brute_force_rank(motion, R.trivial(group))
     assert basis.certificate.predicted_rank is None
+    assert "rank 1 of the null space" in str(basis.certificate)
     assert basis.certificate.kind == "numeric"
     shifts = G.translations(1)
     galilean = R.from_algebra(shifts, [[[0, 1], [0, 0]]])

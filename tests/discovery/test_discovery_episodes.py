@@ -136,6 +136,39 @@ def test_coordinates_that_show_the_same_go_together():
     assert pairs[0].tolist() == [1, 0, 0, 0, 0, 1]
 
 
+@pytest.mark.parametrize(("error", "same"), [(0.9e-6, 1), (1.1e-6, 0)])
+def test_numbers_are_the_same_up_to_a_millionth_of_their_spread(error, same):
+    from symcheck.discovery.black_box import _copies
+
+    rows = np.random.default_rng(0).normal(size=(50, 1))
+    assert _copies(np.concatenate([rows, rows + 2.0 * error], axis=1), np.full(2, 2.0))[0, 2] == same
+
+
+def test_no_more_than_4000_steps_and_24_features_are_looked_at():
+    rollouts = one_step_episodes(np.random.default_rng(0).normal(size=(5000, 30)), rewards=np.arange(5000.0))
+    (counted,) = counts_of(rollouts)._list_counts
+    assert len(counted.rows) == len(set(counted.rows.tolist())) == 4000
+    orbits = EpisodeOrbits(rollouts, np.random.default_rng(1), with_steps=False)
+    (question,) = orbits._questions
+    rows = rollouts.after[:10]
+    orbit = [(rows, rows, rows[:, :0])] * 2
+    assert orbits._by_side(question, np.ones((10, 2, 30)), orbit).shape == (10, 2, 24 * 24)
+
+
+@pytest.mark.parametrize(("steps", "played"), [(127, 128), (128, 128), (129, 160)])
+def test_whether_episodes_suffice_is_asked_after_every_32nd(steps, played, monkeypatch):
+    from symcheck.discovery import episode_orbits
+
+    monkeypatch.setattr(episode_orbits, "action_features", lambda lab, actions: np.zeros((len(actions), 1)))
+    step = SimpleNamespace(reward=0.0, terminated=False)
+    episode = SimpleNamespace(seen=np.zeros((2, 1)), steps=[step], actions=[0])
+    stepper = SimpleNamespace(codec=SimpleNamespace(flatten_batch=lambda seen: seen), play=lambda *_: episode)
+    lab = SimpleNamespace(in_time=lambda share: True, stepper=stepper)
+    budget = episode_orbits.Budget(steps, 0, 4000, 1.0, 1, 1, 1)
+    episodes = episode_orbits.play_episodes(lab, lambda flat: flat, budget).rollouts.episode
+    assert len(set(episodes.tolist())) == played
+
+
 def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
     from symcheck.discovery import black_box
     from symcheck.discovery.by_states import Proposals
@@ -161,6 +194,18 @@ def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
     assert heard == [0.1, 0.2]
     assert proposals.remarks == ["a limit of 2 left 1 maps that fit a model of rollouts untried"]
     assert not proposals.complete
+
+
+def test_candidates_of_a_black_box_are_asked_about_steps_too(monkeypatch):
+    from symcheck.discovery import witnesses
+    from symcheck.discovery.by_states import Proposals
+    from symcheck.discovery.episode_orbits import Played
+
+    monkeypatch.setattr(witnesses, "play_episodes", lambda *_: Played(play(near, skew=0.5), None))
+    lab = SimpleNamespace(in_time=lambda share: True, alpha=0.01, rng=np.random.default_rng(1))
+    proposals = Proposals()
+    black_box._hear_witnesses(lab, [Candidate(both, SignedMap.of([0, 1], [-1, 1]), both)], proposals)
+    assert [(trial.verdict, "next observation" in trial.why) for trial in proposals.refused] == [("refused", True)]
 
 
 def one_step_episodes(after, *, rewards=None, ended=None):

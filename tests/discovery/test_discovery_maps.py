@@ -2,6 +2,9 @@
 
 import dataclasses
 import itertools
+import math
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -9,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symcheck.discovery import by_states, mixed_effects, observations, pairs, pictures, turning
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.black_box import preserving_maps
 from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
+from symcheck.discovery.boards import board_maps
 from symcheck.discovery.elements import closure, permutation_of, recognise
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
@@ -20,9 +25,10 @@ from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.rollouts import roll
+from symcheck.discovery.screening import Screened
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
-from symcheck.errors import SpecError
+from symcheck.errors import SpecError, SymcheckError
 from symcheck.symmetry.spec import parse_group
 
 
@@ -176,10 +182,89 @@ ABOUT_THE_DEAD_BUTTON, ABOUT_THE_FIRST = ((4, 3, 2, 1, 0, 5), (1,) * 6), ((0, 5,
 )
 def test_what_changes_together_leaves_the_symmetries_of_a_black_box(lamps, kept, some):
     lab = Laboratory(lamps, "lamps", DiscoverOptions())
+    assert lab.pool.episodes == 100  # although no episode ends: what is drawn at a start is seen a hundred times
     _, left = preserving_maps(lab, roll(lab))
     assert left.complete
     assert len(left.maps) == kept
     assert some <= set(left.maps)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
+def test_every_turn_and_reflection_of_a_board_is_tried(shape):
+    cells = np.arange(math.prod(shape)).reshape(shape)
+    turned = [np.rot90(side, k) for side in (cells, cells[::-1]) for k in range(4)]
+    wanted = {tuple(each.ravel().tolist()) for each in turned if each.shape == shape} - {tuple(range(cells.size))}
+    board = gym.spaces.Box(0, 1, shape)
+    lab = SimpleNamespace(is_whole=True, dim=cells.size, shows_state=True, observation_space=board)
+    forms = {form: [] for form, _ in board_maps(lab)}
+    for form, each in board_maps(lab):
+        forms[form].append(tuple(each.index))
+    size = f"{shape[0]} x {shape[1]}"
+    assert set(forms[f"rotations and reflections of a board of {size}"]) == wanted
+    # A shift by one of two cells is a reflection.
+    assert len(forms[f"shifts of a torus of {size}"]) == sum(side > 2 for side in shape)
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.product([True, False], repeat=2)])
+def test_rewards_agree_under_a_product_if_they_agree_under_both_maps(first, second):
+    one, two = (dataclasses.replace(_still(2), reward_agrees=agrees) for agrees in (first, second))
+    assert (one * two).reward_agrees is (first and second)
+
+
+def _still(dim):
+    return Candidate(*[SignedMap.identity(dim)] * 3)
+
+
+def test_a_refusal_counts_the_states_that_do_not_fit():
+    screened = Screened(passes=False, residual=0.5, share=0.75, coordinate=2, reward_agrees=True, reward_gap=0.0)
+    said = by_states._Search._misfit(SimpleNamespace(cases=SimpleNamespace(states=range(8))), screened)
+    assert said.startswith("the next state differs on 25% of 8 states, most in state[2]")
+
+
+@pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])
+def test_a_quarter_turn_closes_up_to_a_millionth_and_no_further(error, closes):
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * (1 + error) ** 0.25  # its fourth power is off by the error
+    with nullcontext() if closes else pytest.raises(SymcheckError, match="closes neither"):
+        assert turning._order(turn) == 4
+
+
+def test_no_search_goes_on_after_a_third_of_the_time(monkeypatch):
+    used = SimpleNamespace(
+        in_time=lambda share: share > 0.4, spread=np.ones(2), is_whole=False, kind="deterministic", dim=2
+    )
+    monkeypatch.setattr(mixed_effects, "neutral_actions", lambda lab: [0])
+    assert mixed_effects.with_mixed(used, Structure(*[None] * 7)) is None
+    used.is_whole, used.values = True, ActionValues(gym.spaces.Discrete(2))
+    monkeypatch.setattr(pairs, "neutral_actions", lambda lab: [0])
+    monkeypatch.setattr(pairs, "_list_pairs", lambda lab, structure: [(0, 1)])
+    assert pairs.with_pairs(used, Structure(*[None] * 7)) is None
+    seen, looks = observations.Sightings(np.zeros((2, 2)), [0, 0], np.zeros((2, 1))), []  # nothing ever changed
+    monkeypatch.setattr(observations, "_observe_steps", lambda lab, states: looks.append(states) or seen)
+    monkeypatch.setattr(observations, "_pool_states", lambda lab, count: seen.states)
+    used.is_whole, used.observation_space, used.rng = False, gym.spaces.Box(0, 1, (1,)), np.random.default_rng(0)
+    observations.look_around(used)
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_pictures_of_a_marker_tell_where_a_turn_takes_each_action(name):
+    steps, side = [(-1, 0), (0, 1), (1, 0), (0, -1)], range(3)
+    marker = np.eye(9).reshape(3, 3, 3, 3)  # marker[i, j] shows it in row i, column j
+    cases = [(i, j, a) for i in side for j in side for a in range(4)] * 2
+    cases = [case for pair in zip(cases[:36], cases[36:], strict=True) for case in pair]  # both halves see all of them
+    ends = [np.clip(np.add((i, j), steps[a]), 0, 2) for i, j, a in cases]
+    before, after = np.stack([marker[i, j] for i, j, _ in cases]), np.stack([marker[i, j] for i, j in ends])
+    four = gym.spaces.Discrete(4)
+    lab = SimpleNamespace(values=ActionValues(four), action_space=four)
+    effects = pictures._list_effects(lab, before, after, np.eye(4)[[a for _, _, a in cases]])
+    # Where the picture of a marker beside the middle shows it after the turn.
+    turned = [apply_square(name, marker[1 + down, 1 + right]) for down, right in steps]
+    wanted = [int(np.argmax([np.array_equal(each, marker[1 + i, 1 + j]) for i, j in steps])) for each in turned]
+    assert sorted(len(shape) for _, shape in effects) == [2, 4]
+    for rows, shape in effects:
+        action_map, misfit = pictures._match(lab, name, rows, shape)
+        assert list(action_map.index) == wanted
+        assert misfit < 1e-12
 
 
 def _with_table(effects):

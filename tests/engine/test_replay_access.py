@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +14,7 @@ from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.methods import start
+from symcheck.engine.environments.methods import replay_access, start
 from symcheck.engine.environments.replay import replay
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
@@ -199,3 +200,11 @@ def test_the_starts_of_a_black_box_are_drawn_once_whether_or_not_it_can_be_repla
         assert next(one for one in result.properties if one.name == "transition_invariance").method == method
         assert len(drawn) == 1
         assert isinstance(drawn[0].pairs.stepper.env.unwrapped, Maze)  # not what replays it
+
+
+def test_states_are_400_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(replay_access, "roll_out", lambda stepper, placement, most, *_: asked.append(most))
+    stepper = SimpleNamespace(codec=SimpleNamespace(coordinates=None))
+    assert not replay_access._gather_reproducible(SimpleNamespace(words=[]), stepper, None).situations
+    assert asked == [400]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from symcheck.engine import statistics
 from symcheck.engine.detectable import NORMAL_90
 from symcheck.engine.features import Region, normal_quantile, normal_scores
 from symcheck.engine.statistics import (
@@ -86,6 +87,19 @@ def test_the_swap_test_names_what_differs(change: object, feature: str) -> None:
     test = swap_test(expected, actual, ["x", "y"], level=0.01, rng=rng)
     assert test.p_value <= 0.01
     assert feature in test.feature
+
+
+def test_the_learned_feature_is_a_ridge_regression_on_every_second_pair() -> None:
+    rng = np.random.default_rng(0)
+    differences, design = rng.normal(size=(60, 2)), rng.normal(size=(60, 8)) * np.arange(1, 9)
+    # The same as a regression on more rows: one hundredth of the mean squared column, for each column.
+    more = np.sqrt(0.01 * (design[::2] ** 2).sum() / 8) * np.eye(8)
+    rows, targets = np.concatenate([design[::2], more]), np.concatenate([differences[::2], np.zeros((8, 2))])
+    learned = differences[1::2] * (design[1::2] @ np.linalg.lstsq(rows, targets, rcond=None)[0])
+    test, coordinate = statistics._learn_feature(differences, design, 0.01, rng, sampled=False)
+    totals = learned.sum(axis=1)
+    assert test.statistics == pytest.approx([abs(totals.sum()) / np.sqrt((totals**2).sum())], rel=1e-9)
+    assert coordinate == np.argmax(np.abs(learned.sum(axis=0)))
 
 
 def test_a_difference_of_opposite_sign_in_two_regions_needs_the_weight() -> None:

@@ -7,8 +7,11 @@ import pytest
 from board_games import Columns, Cube, LastMove, Lines, Movers
 
 import symcheck as sc
+from symcheck.engine.games.causes import _positions_to_look_at
+from symcheck.engine.games.comparing import Violation
 from symcheck.engine.games.positions import Player, Reached, gather_positions
 from symcheck.engine.games.rules import Rules
+from symcheck.engine.games.shrinking import shrink
 from symcheck.games.alphazero import AlphaZeroGame
 
 MOVES = {"legal_moves", "next_state", "policy_map"}
@@ -122,6 +125,15 @@ class Quarter(Columns):
         return [(board, pi), (np.rot90(board), pi)]
 
 
+class OnlyFallen(TurnedColumns):
+    """Refuses what it makes itself: boards whose stones float."""
+
+    def getSymmetries(self, board, pi):
+        if ((board[:-1] != 0) & (board[1:] == 0)).any():
+            raise ValueError("a stone floats")
+        return super().getSymmetries(board, pi)
+
+
 FAULTS = [
     (PolicyStays(4), MOVES, "SYM301"),
     (NotReversed(4, 6), MOVES, "SYM302"),
@@ -140,6 +152,7 @@ FAULTS = [
     (SometimesWithoutIdentity(4), {"group_axioms", "next_state"}, "SYM318"),
     (FlippedBeforeWithoutIdentity(4), {*MOVES, "group_axioms"}, "SYM321"),
     (OneMissing(4), {"group_axioms"}, "SYM319"),
+    (OnlyFallen(3, 4), {"group_axioms", *MOVES} - {"policy_map"}, "SYM320"),
 ]
 
 
@@ -201,6 +214,22 @@ def test_a_game_of_at_most_20_000_positions_is_enumerated(positions, complete):
     reached = gather_positions(Corridor(positions), samples=4, seed=0, deadline=None)
     assert reached.is_complete == complete
     assert not complete or len(reached.reached) == positions
+
+
+@pytest.mark.parametrize(("moves", "attempts"), [(4, 7), (400, 300), (401, 0)])
+def test_a_counterexample_is_shortened_by_300_attempts_if_it_has_400_moves(moves, attempts):
+    tried = []
+    player = SimpleNamespace(replay=tried.append)  # no shorter game is legal
+    violation = Violation(SimpleNamespace(moves=tuple(range(moves))), 0, None, 1, 2, "there", 1.0)
+    assert shrink(violation, "policy_map", None, player) is violation
+    assert len(tried) == attempts
+
+
+def test_moves_of_an_image_are_read_off_20_violations_and_20_positions_of_all_lengths():
+    reached = list(range(100))
+    examples = [SimpleNamespace(position=f"violation {k}") for k in range(30)]
+    looked_at = _positions_to_look_at(SimpleNamespace(positions=SimpleNamespace(reached=reached)), examples)
+    assert looked_at == [*(example.position for example in examples[:20]), *range(0, 100, 5)]
 
 
 def test_a_policy_image_that_depends_on_the_position_is_named():

@@ -16,7 +16,7 @@ from sympy.combinatorics.free_groups import free_group
 from symcheck import groups, representations
 from symcheck.errors import GroupError
 from symcheck.groups import catalog, constructions, large, presentation
-from symcheck.groups.element import Element
+from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
 
 C3, C4 = groups.cyclic(3), groups.cyclic(4)
@@ -80,6 +80,14 @@ def test_a_derived_presentation_presents_the_group(group: Group, order: int) -> 
     bare = Group(group.generators, name=group.name)
     assert bare.relators == presentation.derive(bare.generators, {g: bare.word(g) for g in bare.elements()})
     assert presented_order(bare) == order
+    # A full power of a generator is trivial: it stands in the relator that says so, and in no other.
+    powers = [(i,) * g.order for i, g in enumerate(bare.generators)]
+    for word in bare.relators[len(powers) :]:
+        assert not any(_holds(word, power) for power in powers)
+
+
+def _holds(word: Word, part: Word) -> bool:
+    return any(word[at : at + len(part)] == part for at in range(len(word) - len(part) + 1))
 
 
 @pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)

@@ -88,6 +88,19 @@ def test_the_trace_confirms_dense_bases_of_groups_too_large_to_sum_over(monkeypa
     assert (certificate.rank, certificate.predicted_rank, certificate.predicted_by) == (2, 2, "trace")
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_residual_is_that_of_the_generator_that_fits_worst(place: int) -> None:
+    # One generator is the identity and fits exactly; the other turns by an angle that rounds.
+    group = groups.product(C3, C3)
+    matrices = [np.eye(2), np.eye(2)]
+    matrices[place] = np.diag([1.0, 3.0]) @ TURN @ np.diag([1.0, 1 / 3])
+    rho = reps.MatrixRepresentation(group, matrices, name="one factor turns")
+    basis = intertwiner_basis(rho, rho)
+    left = max(float(np.abs(matrices[place] @ B - B @ matrices[place]).max()) for B in basis.matrices())
+    assert basis.certificate.residual * np.abs(matrices[place]).max() == pytest.approx(left, rel=0.5, abs=0)
+    assert left > 0
+
+
 def test_the_complement_of_everything_is_empty() -> None:
     trivial = reps.MatrixRepresentation(C2, [np.eye(2)], name="dense identity")
     assert intertwiner_basis(trivial, trivial).rank == 4

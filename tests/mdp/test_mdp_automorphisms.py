@@ -34,7 +34,9 @@ SEEDS = st.integers(0, 2**32 - 1)
 def test_the_order_is_that_of_brute_force(method: str, seed: int, states: int, actions: int) -> None:
     mdp = random_mdp(np.random.default_rng(seed), states, actions)
     assume(not mdp.absorbing.any())
-    assert mdp.automorphism_group(method=method).order == counted_by_brute_force(mdp)
+    group = mdp.automorphism_group(method=method)
+    assert group.order == counted_by_brute_force(mdp)
+    assert ("no symmetry except the identity" in group.summary()) == (group.order == 1)
 
 
 @pytest.mark.parametrize("method", METHODS)

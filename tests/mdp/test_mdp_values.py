@@ -72,6 +72,12 @@ def test_what_follows_an_end_is_worth_nothing() -> None:
     assert value_iteration(mdp).values[0] == pytest.approx(2.0, abs=1e-9)
 
 
+def test_a_way_that_pays_may_lead_to_a_place_where_nothing_pays_forever() -> None:
+    along = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])[:, None, :]
+    mdp = TabularMDP(along, [[1.0], [2.0], [0.0]], 1.0)
+    assert evaluate_policy(mdp, [0, 0, 0]).tolist() == [3.0, 2.0, 0.0]
+
+
 def test_walking_along_the_cliff_costs_thirteen_steps() -> None:
     mdp = TabularMDP.from_gymnasium("CliffWalking-v1", discount=1.0)
     optimal = value_iteration(mdp)

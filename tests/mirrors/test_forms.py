@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 import torch
 from machines import BIPED, BIPED_JOINTS, POLAR, batched, layout, side_by_side
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
+from symcheck.engine.mirrors.rows import Row, read_rows
 
 MOVE = side_by_side((3, POLAR), (5, BIPED_JOINTS))
 TERMS = [{"term": "base_lin_vel"}, {"term": "joint_pos"}]
@@ -245,3 +247,15 @@ def test_a_project_lists_mirrors_and_models_among_its_checks(tmp_path, monkeypat
     assert CliRunner().invoke(app, ["run"]).exit_code == 1
     (tmp_path / "symcheck.toml").write_text("[[checks]]\nmirror = 'listed_mirror.py:augment'\n")
     assert CliRunner().invoke(app, ["run"]).exit_code == 2
+
+
+@pytest.mark.parametrize(("width", "constant"), [(3, 0.0), (3, 2.5), (2_049, 0.0), (2_049, 2.5)])
+def test_a_column_that_is_moved_and_negated_is_read_at_any_width(width, constant):
+    """Wide ones without a call for every column."""
+
+    def moved(rows):
+        return constant - np.roll(rows, 1, axis=1)
+
+    samples = np.random.default_rng(0).normal(size=(4, width))
+    rows = read_rows(moved, width, [0, 2], samples)
+    assert rows == {0: Row(((width - 1, -1.0),), constant), 2: Row(((1, -1.0),), constant)}

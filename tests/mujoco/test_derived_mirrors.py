@@ -7,7 +7,12 @@ mujoco = pytest.importorskip("mujoco")
 
 from robots import TWO_ARMS, nameless_star, quadruped  # noqa: E402
 
-from symcheck.mujoco import mirror, turn  # noqa: E402
+from symcheck.mujoco import (  # noqa: E402
+    isometry,
+    mirror,
+    turn,
+)
+from symcheck.mujoco.differences import difference  # noqa: E402
 from symcheck.mujoco.loading import load_model  # noqa: E402
 
 
@@ -251,3 +256,26 @@ def test_a_free_body_that_stands_turned_keeps_the_quaternion_of_its_reference(qu
         # Quaternions come out of one matrix product of unit vectors: a few ulp.
         np.testing.assert_allclose(image[3:7], model.qpos0[3:7], atol=1e-12, err_msg=symmetry.name)
         assert largest_gap(BALL.format(quat=quat), symmetry, np.random.default_rng(5), tries=2)[0] < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("quantity", "size", "unit"), [("position", 0.0, 1.0), ("position", 500.0, 500.0), ("mass", 1e-3, 1e-3)]
+)
+def test_a_difference_is_one_beyond_rounding_of_what_it_is_relative_to(quantity, size, unit):
+    within, beyond = (
+        list(difference("a", "b", quantity, size, size + part * isometry.ROUNDING * unit)) for part in (0.9, 1.1)
+    )
+    assert (len(within), len(beyond)) == (0, 1)
+    assert isometry.ROUNDING < 1e-5
+
+
+ARM = '<body name="{0}" pos="0 {1} 0"><joint name="{0}" axis="0 1 0"/><geom size=".05"/></body>'
+
+
+def test_motors_of_one_joint_are_images_of_different_motors():
+    arms = ARM.format("left", 0.2) + ARM.format("right", -0.2)
+    motors = "".join(f'<motor joint="{side}"/>' for side in ("left", "left", "right", "right"))
+    symmetry = mirror(f"<mujoco><worldbody>{arms}</worldbody><actuator>{motors}</actuator></mujoco>", "xz")
+    # What each motor does alone is done by one other.
+    images = np.abs(np.stack([symmetry.action[0].apply(row) for row in np.eye(4)]))
+    assert images.sum(axis=0).tolist() == images.sum(axis=1).tolist() == [1, 1, 1, 1]

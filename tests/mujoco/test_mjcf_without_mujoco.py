@@ -23,7 +23,8 @@ dof_frictionloss dof_solref dof_solimp site_bodyid actuator_trntype actuator_trn
 actuator_biasprm actuator_dynprm actuator_gaintype actuator_biastype actuator_dyntype actuator_ctrlrange
 actuator_ctrllimited actuator_forcerange actuator_forcelimited actuator_actrange actuator_actlimited tendon_adr
 tendon_num wrap_type wrap_prm tendon_range tendon_limited tendon_stiffness tendon_damping tendon_frictionloss
-tendon_margin eq_type eq_obj1id eq_obj2id eq_active0 eq_solref eq_solimp pair_dim pair_friction"""
+tendon_margin eq_type eq_obj1id eq_obj2id eq_active0 eq_solref eq_solimp pair_dim pair_friction
+pair_margin pair_gap pair_solref pair_solimp"""
 _ARRAYS = _LISTED.split()
 _SPRINGS = ("jnt_stiffness", "jnt_stiffnesspoly", "dof_damping", "dof_dampingpoly")
 _GEOM_ARRAYS = ("type", "bodyid", "size", "rbound", "contype", "conaffinity", "condim", "priority", "margin", "gap")
@@ -54,6 +55,12 @@ def unlike(path, text=None):
         compare(name, ours, theirs[:, : ours.shape[1]] if ours.ndim == 2 else theirs)
     limited = compiled.jnt_limited > 0
     compare("jnt_range", read.jnt_range[limited], compiled.jnt_range[limited])
+    ends = [
+        {frozenset((geom(i), geom(j))) for i, j in zip(model.pair_geom1, model.pair_geom2, strict=True)}
+        for model, geom in ((read, read.names["geom"].__getitem__), (compiled, lambda i: name_of(compiled, "geom", i)))
+    ]
+    if ends[0] != ends[1]:
+        differences.append("pair_geom")
     compare("exclude_signature", np.sort(read.exclude_signature), np.sort(compiled.exclude_signature))
     # Numbers of equalities that are read: polynomials, anchors, relative poses.
     for kind, width in ((0, 6), (1, 11), (2, 5), (3, 5)):
@@ -95,7 +102,8 @@ EVERYTHING = """<mujoco><compiler eulerseq="XYz" boundmass="0.01" settotalmass="
     <default class="shank"><geom type="capsule" size=".02 .1"/><joint axis="0 1 0"/></default></default></default>
 <option gravity="0 .1 -9" solver="CG"/>
 <worldbody><geom type="plane" size="1 1 .1"/>
- <body name="base" pos="0 0 1" axisangle="0 0 2 30"><freejoint/><geom type="box" fromto="-.2 0 0 .2 0 .05" size=".08"/>
+ <body name="base" pos="0 0 1" axisangle="0 0 2 30"><freejoint/><geom name="trunk" type="box"
+  fromto="-.2 0 0 .2 0 .05" size=".08"/>
   <site name="mount" pos=".1 0 0" zaxis="1 0 1"/><site name="eye" type="capsule" size=".01" fromto="0 0 0 .1 .1 0"/>
   <frame pos="0 .1 0" xyaxes="0 1 0 -1 0 .1" childclass="leg">
    <body name="thigh" euler="5 10 15"><joint name="hip"/><joint name="slip" type="slide" range="-1 2" ref=".1"/>
@@ -111,7 +119,9 @@ EVERYTHING = """<mujoco><compiler eulerseq="XYz" boundmass="0.01" settotalmass="
 <equality><connect body1="base" body2="cart" anchor=".1 .2 .3"/><weld body1="thigh" body2="cart"/>
  <weld body1="thigh" body2="base" anchor=".1 .2 .3" relpose="1 2 3 1 .2 .3 .4" torquescale="2"/>
  <joint joint1="hip" joint2="knee" polycoef="0 2 1 0 0"/></equality>
-<contact><exclude body1="shank" body2="base"/></contact>
+<contact><exclude body1="shank" body2="base"/>
+ <pair geom1="ball" geom2="trunk" condim="4" friction="1 2 .1 .2 .3" margin=".01" gap=".005"
+  solref=".03 1.1"/></contact>
 <actuator><position joint="hip" kv="2"/><motor name="m" joint="knee" gear="3"/><velocity joint="slip" kv="4"/>
  <general tendon="pull" biastype="affine" biasprm="0 -1" gainprm="7"/><position joint="knee" kp="9" inheritrange="1"/>
  <motor site="mount" gear="0 0 1 0 0 .1"/><intvelocity joint="cart" kp="2" actrange="-1 1"/>

@@ -12,9 +12,12 @@ from certificate_mutants import certificate_of
 from torch import nn
 
 from symcheck.certificate_checker import evaluate
-from symcheck.engine.networks.capture.capture import capture_network
+from symcheck.engine.networks.blame.running import entries_at
+from symcheck.engine.networks.capture.capture import _Sizes, capture_network
+from symcheck.engine.networks.graph.entries import Entries
 from symcheck.engine.networks.graph.interpreter import follow
-from symcheck.engine.networks.graph.nodes import NoCertificateError
+from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
+from symcheck.engine.networks.graph.operators import OPERATORS
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -153,3 +156,21 @@ def test_an_operator_of_another_library_is_not_taken_for_the_one_of_torch_with_i
     with pytest.raises(NoCertificateError) as raised:
         follow(captured, (4,))
     assert (raised.value.reason.code, raised.value.reason.fields["operation"]) == ("SYM190", "other_library::tanh")
+
+
+@pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
+def test_rules_of_operators_that_this_torch_takes_apart_compute_what_it_computes(name: str) -> None:
+    graph = Graph()
+    x = Entries(torch.from_numpy(graph.input((1,), BATCH)), torch.float64)
+    shrunk = OPERATORS[name](graph, x, 0.7).array.ravel().astype(int)[0] // BATCH
+    numbers = torch.linspace(-2, 2, 41).double()
+    values = entries_at(graph, numbers[:, None].numpy())[shrunk]
+    assert np.abs(values - getattr(F, name)(numbers, 0.7).numpy()).max() < 1e-15
+
+
+@pytest.mark.parametrize("kind", ["symint", "symfloat", "symbool"])
+def test_whatever_is_read_from_values_is_remembered(kind: str) -> None:
+    sizes = _Sizes()
+    assert not sizes.depends_on_values
+    getattr(sizes, f"create_unbacked_{kind}")()
+    assert sizes.depends_on_values

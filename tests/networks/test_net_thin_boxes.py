@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from net_catalogue import mirror
@@ -18,6 +19,7 @@ from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.subject.domain import Domain
 
 Function = Callable[[Tensor], Tensor]
 CENTRE = torch.tensor([1.3, -0.7, 0.4, 1.2])
@@ -163,3 +165,9 @@ def test_a_claim_that_says_nothing_is_rejected(change: str) -> None:
         document["outputs"][0]["actions"] = [{"index": packed, "sign": packed}]
     with pytest.raises(RejectedError):
         check({**document, "digest": digest(document)})
+
+
+def test_an_image_may_leave_a_range_by_a_millionth_of_it_and_by_no_more() -> None:
+    box = Domain(np.array([0.0, -np.inf]), np.array([2.0, 1.0]), np.zeros(2, dtype=bool))
+    edges = np.array([[2 + 1.9e-6, 0], [2 + 2.1e-6, 0], [-1.9e-6, 0], [-2.1e-6, 0], [1, 1 + 1e-12], [1, -1e9]])
+    assert box.contains(edges).tolist() == [True, False, True, False, False, True]

@@ -101,6 +101,13 @@ def test_pairs_are_derived_twice_forward_and_in_batches_as_the_dense_product() -
     inputs = tuple(part.requires_grad_() for part in given)
     assert torch.autograd.gradcheck(by_blocks, inputs, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(by_blocks, inputs)
+    tangents = tuple(torch.randn_like(part) for part in inputs)
+    _, wanted = torch.autograd.functional.hvp(lambda *parts: by_blocks(*parts).sum(), inputs, tangents)
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(part, tangent) for part, tangent in zip(inputs, tangents, strict=True)]
+        gradients = torch.autograd.grad(by_blocks(*duals).sum(), duals)
+        for gradient, expected in zip(gradients, wanted, strict=True):
+            assert torch.allclose(forward_ad.unpack_dual(gradient).tangent, expected, rtol=0, atol=1e-12)
     stacked = torch.randn(5, 4, 3, 2).double()
     mapped = torch.func.vmap(lambda x: by_blocks(x, *given[1:]))(stacked)
     assert torch.allclose(mapped, by_blocks(stacked, *given[1:]), rtol=0, atol=1e-12)

@@ -112,9 +112,10 @@ def test_a_layer_commutes_with_the_group_and_so_does_its_plain_copy(name: str) -
     x = x.flatten(1, 2) if taken.flat else x
     layer(x)  # a batch normalisation in training mode sees its first batch
     layer.eval()
-    made = layer(x)
+    made, kind = layer(x), layer.propagate(taken)
+    assert made.shape[1:3].numel() == kind.channels * kind.rho.dim if kind.flat else made.shape[1] == kind.channels
     # Each output is a sum of at most a few hundred products of numbers of size one.
-    torch.testing.assert_close(layer(transform(taken, x)), transform(layer.propagate(taken), made), rtol=0, atol=1e-12)
+    torch.testing.assert_close(layer(transform(taken, x)), transform(kind, made), rtol=0, atol=1e-12)
     if name in WITHOUT_PLAIN:
         with pytest.raises(SymcheckError, match="no plain torch counterpart"):
             layer.materialize()

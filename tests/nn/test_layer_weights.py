@@ -13,7 +13,7 @@ from torch import nn
 from symcheck import groups
 from symcheck import representations as reps
 from symcheck.intertwiners.build import intertwiner_basis
-from symcheck.nn import BasisConv2d, BasisLinear
+from symcheck.nn import BasisConv2d, BasisLinear, orthogonal_
 from symcheck.nn.expansion import (
     ENTRY_LIMIT,
     EntryExpansion,
@@ -243,3 +243,23 @@ def test_a_convolution_drops_its_kept_filter_likewise() -> None:
         layer(x)
         layer.weight_coefficients.data.view(-1)[-1:].add_(1.0)
         torch.testing.assert_close(layer(x).flatten(1, 2), layer.materialize()(x.flatten(1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("rho_in", "rho_out", "reached"),
+    [
+        (reps.regular(D4), reps.regular(D4), 24),
+        (reps.regular(C4), reps.trivial(C4), 3),
+        (reps.natural(D4), reps.regular(D4), 12),
+        (reps.sign(D4), reps.natural(D4), 0),
+    ],
+    ids=["all", "mean", "corners", "nothing"],
+)
+def test_every_direction_is_lengthened_by_the_gain_or_lost(
+    rho_in: Representation, rho_out: Representation, reached: int
+) -> None:
+    layer = orthogonal_(BasisLinear(rho_in, rho_out, 3, 4), 2.0, generator=torch.Generator().manual_seed(0))
+    values = torch.linalg.svdvals(layer.materialize().weight.double())
+    expected = torch.where(torch.arange(len(values)) < reached, 2.0, 0.0).double()
+    # float32 weights of size one
+    torch.testing.assert_close(values, expected, rtol=0, atol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -94,3 +95,16 @@ def test_the_same_seed_draws_the_same_mutants(mutation: ModuleType) -> None:
     keys = [[m.key for m in mutation.sample(["tiny.py"], 4, seed=seed)] for seed in ("0:a", "0:a", "1:a")]
     assert keys[0] == keys[1]
     assert len(set(keys[0])) == 4
+
+
+@pytest.mark.slow
+def test_every_equivalent_mutant_is_a_mutant_of_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reason given for one place does not excuse another, and none stays when its code has gone."""
+    pytest.importorskip("coverage")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import mutation
+
+    files = [file for group in mutation.files_by_group().values() for file in group]
+    sources = [(file, (mutation.ROOT / file).read_text(encoding="utf-8")) for file in files]
+    mutants = Counter(m.key for file, source in sources for m in mutation.mutants_of(file, source))
+    assert {key: mutants[key] for key in mutation.equivalent_mutants() if mutants[key] != 1} == {}

@@ -104,3 +104,28 @@ def test_a_broken_relation_is_replayed() -> None:
     result = run_env(Carousel, wrong, options=EnvOptions(samples=400), target="carousel", command="")
     example = result.to_dict()["properties"][0]["counterexample"]
     assert replay(Carousel, wrong, "group_axioms", example, EnvOptions()).verdict == "failed"
+
+
+class Sixteen(gym.Env[Any, Any]):
+    """One number above 1, where neighbouring numbers are one rounding unit apart."""
+
+    observation_space = spaces.Box(1.0, 2.0, (1,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.array([1.0 + self.np_random.integers(8) / 1024]), {}
+
+    def step(self, action: Any) -> Any:
+        return np.array([1.0 + self.np_random.integers(8) / 1024]), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(("units", "violated"), [(16, False), (17, True)])
+def test_a_relation_may_round_by_sixteen_units_a_letter_and_by_no_more(units: int, violated: bool) -> None:
+    def nearly_still(obs: np.ndarray) -> np.ndarray:
+        return obs + units * np.finfo(np.float64).eps
+
+    symmetry = Symmetry("still", catalog.cyclic(2), [nearly_still], [lambda a, obs: a])
+    result = run_env(Sixteen, symmetry, options=EnvOptions(samples=50), target="sixteen", command="")
+    verdicts = {each.name: each.verdict for each in result.properties}
+    assert (verdicts["group_axioms"] == "failed") == violated

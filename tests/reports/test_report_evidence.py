@@ -171,14 +171,16 @@ def test_distributions_are_compared_value_by_value() -> None:
     assert table.caption == "The distribution of the next observation: probabilities"
 
 
-def test_equal_probabilities_are_written_with_equal_digits() -> None:
-    sides = [[0, 1 / 3], [1, 2 / 3]], [[0, 1 / 3 + 2e-16], [1, 2 / 3 - 2e-16]]
-    example = Counterexample("g", 0, None, 0, *sides, 2e-16, "distribution of the next state")
+@pytest.mark.parametrize(("gap", "shown"), [(2e-16, "0"), (9e-16, "0"), (1.1e-15, "1.1e-15"), (3e-15, "3.0e-15")])
+def test_equal_probabilities_are_written_with_equal_digits_and_differ_by_nothing(gap: float, shown: str) -> None:
+    sides = [[0, 1 / 3], [1, 2 / 3]], [[0, 1 / 3 + gap], [1, 2 / 3 - gap]]
+    example = Counterexample("g", 0, None, 0, *sides, gap, "distribution of the next state")
     failed = PropertyResult("transition_invariance", "failed", "exact", 44, 44, counterexample=example)
     run = RunResult("env", "Lake-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
     table = run_view(run).counterexamples[0].tables[-1]
-    assert [row[1:] for row in table.rows] == [("0.33333333", "0.33333333", "0"), ("0.66666667", "0.66666667", "0")]
-    assert not table.marked
+    assert [row[1:3] for row in table.rows] == [("0.33333333", "0.33333333"), ("0.66666667", "0.66666667")]
+    assert [row[3].lstrip("-\N{MINUS SIGN}") for row in table.rows] == [shown, shown]
+    assert bool(table.marked) == (shown != "0")
 
 
 def test_pairs_that_are_no_probabilities_are_compared_entry_by_entry() -> None:

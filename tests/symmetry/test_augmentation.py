@@ -1,5 +1,7 @@
 """Batched mirror functions: correct ones become symmetries, each planted fault is named down to its columns."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from gymnasium import spaces
 from symcheck.entries.forms import FunctionEntry, SpatialEntry, TreeEntry
 from symcheck.errors import RepresentationError, SkippedCheckWarning, SpecError
 from symcheck.groups import catalog
+from symcheck.mirror_functions.block_checks import Samples, check_agreement
 from symcheck.symmetry.symmetry import Symmetry
 
 # Most environments here are shapes only, which cannot be stepped.
@@ -540,6 +543,20 @@ def test_a_fault_in_a_group_too_large_for_all_compositions_is_found():
 
     with pytest.raises(RepresentationError, match=r"all of them with block 200"):
         made(of_representation(matrices), Points(), group)
+
+
+@pytest.mark.parametrize(("order", "calls"), [(64, 65), (65, 2)])
+def test_all_compositions_are_tried_up_to_order_64_and_those_with_generators_beyond(order, calls):
+    group, asked = catalog.cyclic(order), []
+
+    def shifted(observations, actions):
+        asked.append(len(observations))
+        images = np.stack([np.roll(observations, k, axis=1) for k in range(order)])
+        return images, np.repeat(actions[None], order, axis=0)
+
+    samples = Samples(np.random.default_rng(0).normal(size=(2, order)), np.zeros((2, 1)))
+    check_agreement(SimpleNamespace(blocks=shifted), samples, group, group.elements())
+    assert len(asked) == calls
 
 
 def test_a_map_that_forgets_part_of_the_group_is_still_the_groups():

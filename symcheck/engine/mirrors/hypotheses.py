@@ -100,13 +100,11 @@ def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, A
     declared = written.history.get(group.name)
     frames = declared.frames if declared is not None and declared.frames > 1 else max(group.frames)
     own = declared.layout if declared is not None and declared.frames > 1 else "terms"
-    terms = [replace(term, written=replace(term.written, history=1)) for term in group.terms]
     if len(set(group.frames)) == 1:
         for reading in ("frames", "terms"):
             if reading != own:
-                other = assemble(
-                    group.name, terms, context.layout.robot, GroupHistory(frames, reading), per_term=[1] * len(terms)
-                )
+                history, single = GroupHistory(frames, reading), [1] * len(group.terms)
+                other = assemble(group.name, group.terms, context.layout.robot, history, per_term=single)
                 yield reading, other.matrices[seen.element]
     yield "components", _component_major(context, seen)
 
