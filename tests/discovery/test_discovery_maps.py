@@ -218,13 +218,13 @@ def _still(dim):
 def test_a_refusal_counts_the_states_that_do_not_fit():
     screened = Screened(passes=False, residual=0.5, share=0.75, coordinate=2, reward_agrees=True, reward_gap=0.0)
     said = by_states._Search._misfit(SimpleNamespace(cases=SimpleNamespace(states=range(8))), screened)
-    assert said.startswith("the next state differs on 25% of 8 states, most in state[2]")
+    assert said.startswith("the next state differs on 25% of 8 states, most strongly in state[2]")
 
 
 @pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])
 def test_a_quarter_turn_closes_up_to_a_millionth_and_no_further(error, closes):
     turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * (1 + error) ** 0.25  # its fourth power is off by the error
-    with nullcontext() if closes else pytest.raises(SymcheckError, match="closes neither"):
+    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither 4 nor 8 rotations"):
         assert turning._order(turn) == 4
 
 
