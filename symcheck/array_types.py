@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-"""Of any dtype."""
+"""Arrays of any dtype."""
 Floats = npt.NDArray[np.float64]
-"""The mathematics' own dtype."""
+"""Float64, the dtype of all mathematics."""
 Complexes = npt.NDArray[np.complex128]
-"""Eigenvectors of rotations."""
+"""Complex arrays, such as eigenvectors of rotations."""
 Singles = npt.NDArray[np.float32]
-"""What environments and deployed networks often compute in."""
+"""Float32, the common dtype of environments and deployed networks."""
 Ints = npt.NDArray[np.int64]
 """Exact integers: signed permutations, counts, actions."""
 Indices = npt.NDArray[np.intp]
-"""Rows and columns of other arrays."""
+"""Indices of rows and columns of other arrays."""
 Bools = npt.NDArray[np.bool_]
 """Masks."""
 Bytes = npt.NDArray[np.uint8]

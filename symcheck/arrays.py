@@ -1,4 +1,4 @@
-"""Read arrays given by users, and hash arrays by content."""
+"""Reads arrays given by users, and hashes arrays by content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def to_numpy(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErr
     if hasattr(value, "toarray"):
         value = value.toarray()
     if hasattr(value, "detach"):
-        # Tensors that record gradients refuse to become arrays.
+        # Tensors that record gradients cannot be converted directly.
         tensor = value.detach().cpu()
         value = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     try:
@@ -118,7 +118,7 @@ def content_hash(*parts: str | npt.NDArray[np.generic]) -> bytes:
         if isinstance(part, str):
             digest.update(b"s" + part.encode() + b"\0")
         else:
-            # Bytes in one order, so that the hash is the same on every machine.
+            # Little-endian bytes, so that the hash is the same on every machine.
             little = np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<"))
             digest.update(f"a{little.dtype.str}{little.shape}".encode())
             digest.update(little.tobytes())

@@ -1,10 +1,10 @@
-"""Check a certificate of equivariance with NumPy, the standard library and this file alone.
+"""Checks a certificate of equivariance with only NumPy, the standard library and this file.
 
-A certificate holds a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes are
-computed on terms, at x and at every L x. A term is known by its function and operands, independent of their order in
-sums, products and maxima; signs are moved out of odd functions. If f(L x) and K f(x) are equal terms, the claim holds
-for every x in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices, values are
-polynomials in terms, which are equal if their coefficients are equal up to rounding. `evaluate` runs the nodes.
+A certificate contains a network as nodes with its weights, and a claim f(L x) = K f(x) for every generator. The nodes
+are computed on terms, at x and at every L x. A term is identified by its function and operands, in any order in sums,
+products and maxima; signs are moved out of odd functions. If f(L x) and K f(x) are equal terms, the claim holds for
+every x in real arithmetic. Weights are compared as stored: floats are rational numbers. With matrices, values are
+polynomials in terms, equal if their coefficients are equal up to rounding. `evaluate` runs the nodes.
 
 Run `python certificate_checker.py FILE [--weights FILE.npz]`; exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -27,12 +27,12 @@ import numpy as np
 
 SCHEMA = "symcheck-certificate/2"
 Array = np.ndarray[Any, Any]
-LARGEST = 1 << 31  # bytes that one array may take when it is unpacked
-ULPS = 4  # float32 units in the last place by which weights may differ where the claim says that they were rounded
+LARGEST = 1 << 31  # maximum size of an unpacked array, in bytes
+ULPS = 4  # maximum difference of weights, in float32 ulps, if the claim states that they were rounded
 UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
-UNIT = 2.0**-52  # by which a product or a sum in float64 is off at most, and as much again
-HIDDEN = 1e-6  # that all rounding on the way to a coefficient may hide: a tenth of what samples take for a violation
+UNIT = 2.0**-52  # twice the largest relative error of a float64 product or sum
+HIDDEN = 1e-6  # limit of the accumulated rounding of a coefficient: a tenth of the smallest violation in samples
 PRODUCT_CLAIM = "products of weights equal up to their rounding in float64"
 
 
@@ -41,11 +41,11 @@ class RejectedError(Exception):
 
 
 def _hold(fine: Any, message: str) -> None:
-    if not np.all(fine):  # the first place that is wrong is named
+    if not np.all(fine):  # the message names the first wrong place
         raise RejectedError(message.replace("{}", str(np.argmin(fine))))
 
 
-# By how signs pass: "odd" f(-u) = -f(u), "even" f(-u) = f(u), "none" neither; one argument if nothing else is said.
+# By parity: "odd" f(-u) = -f(u), "even" f(-u) = f(u), "none" neither; one argument unless stated otherwise.
 _OF_NUMPY = {
     "odd": "tanh sin tan sinh arcsin arctan arcsinh arctanh reciprocal sign trunc rint",
     "even": "cos cosh absolute isnan",
@@ -64,12 +64,12 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
 }
 ARGUMENTS = {"where": 3, "arctan2": 2}
-UNKNOWN = "any "  # begins the name of a function of which nothing is known but that equal arguments give equal results
+UNKNOWN = "any "  # prefix of an unknown function, of which only one fact is used: equal arguments give equal results
 REDUCTIONS: Any = {"prod": lambda x: np.prod(x, axis=1), "place": lambda x, k: np.sort(x, axis=1)[:, int(k)]}
 
 
 def digest(document: dict[str, Any]) -> str:
-    """The SHA-256 digest over everything in a certificate but the digest."""
+    """The SHA-256 digest over everything in a certificate except the digest."""
     text = json.dumps({**document, "digest": ""}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -89,7 +89,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def unpack(stored: dict[str, Any]) -> Array:
-    """An array from its dtype, its shape and base64; compressed where it says `packed`."""
+    """An array from its dtype, its shape and base64; compressed if it has the key `packed`."""
     dtype, shape = np.dtype(stored["dtype"]), tuple(stored["shape"])
     size = math.prod(shape) * dtype.itemsize
     data = base64.b64decode(stored["data"], validate=True)
@@ -100,16 +100,16 @@ def unpack(stored: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-Form = dict[tuple[int, ...], tuple[float, float]]  # by product of terms: a coefficient, and how far rounding took it
+Form = dict[tuple[int, ...], tuple[float, float]]  # product of terms: coefficient, and its accumulated rounding
 
 
 class _Terms:
-    """Numbers of terms, negative for opposites, 0 for zero: what has one number is equal for every x."""
+    """Numbers of terms, negative for negated terms, 0 for zero: terms with equal numbers are equal for every x."""
 
     def __init__(self, rounded: bool = False) -> None:
         self.rounded = rounded
         self.known: dict[Hashable, int] = {}
-        self.named: list[tuple[float, int, Form]] = []  # with the value at a point, which tells most forms apart
+        self.named: list[tuple[float, int, Form]] = []  # with the value at a point, which distinguishes most forms
         self.rows: dict[int, list[tuple[Array, int]]] = {}
 
     def number(self, *key: Hashable) -> int:
@@ -126,7 +126,7 @@ class _Terms:
         return [known[tuple(row)] for row in rows.tolist()]
 
     def apply(self, name: str, parameters: list[float], x: tuple[int, ...]) -> int:
-        """A function of terms: of the ways to write it that its symmetries allow, always the same one."""
+        """A function of terms, in a canonical form among those that its symmetries allow."""
         flipped, last = tuple(-term for term in x), parameters[-1] if parameters else 0.0
         if name == "prod":
             sign = 0 if 0 in x else -1 if sum(term < 0 for term in x) % 2 else 1
@@ -153,13 +153,13 @@ class _Terms:
         x = np.take_along_axis(x, order, 1)
         ids, signs = np.abs(x), np.sign(x)
         again = np.hstack([np.zeros((len(x), 1), dtype=bool), ids[:, 1:] == ids[:, :-1]])
-        alike: dict[bytes, list[int]] = {}  # rows whose terms are sorted alike
+        alike: dict[bytes, list[int]] = {}  # rows whose terms have the same sorted order
         for row, pattern in enumerate(np.hstack([order, signs, again])):
             alike.setdefault(pattern.tobytes(), []).append(row)
         result = np.zeros((len(x), len(weight)), dtype=np.int64)
         for rows in alike.values():
             W, columns = weight[:, order[rows[0]]] * signs[rows[0]], np.flatnonzero(~again[rows[0]])
-            if len(columns) < len(order[0]):  # weights of one term are added as rational numbers
+            if len(columns) < len(order[0]):  # weights of the same term are added as rational numbers
                 W = np.array([[Fraction(number) for number in row] for row in W.tolist()], dtype=object)
                 W = np.add.reduceat(W, columns, axis=1)
             kept = ids[rows[0]][columns] != 0
@@ -171,7 +171,7 @@ class _Terms:
         lead = np.where(whole[np.arange(len(W)), np.argmax(whole != 0, axis=1)] < 0, -1, 1)
         W, b, result = W * lead[:, None], b * lead + 0.0, np.zeros((len(ids), len(W)), dtype=np.int64)
         rows: dict[bytes, tuple[Array, list[int]]] = {}
-        for unit, used in enumerate(W != 0):  # what a weight of zero multiplies does not matter
+        for unit, used in enumerate(W != 0):  # the term of a zero weight is irrelevant
             if used.tobytes() not in rows:
                 rows[used.tobytes()] = ids[:, used], [self.number("row", row.tobytes()) for row in ids[:, used]]
             (chosen, labels), weights = rows[used.tobytes()], W[unit, used]
@@ -185,7 +185,7 @@ class _Terms:
         return result * lead
 
     def _row_code(self, row: Array, at_x: bool) -> int:
-        """The number of a row of weights; of rounded weights at L x that of a row at x, if one is as near."""
+        """The number of a row of weights; for rounded weights at L x, that of a row at x within the tolerance."""
         key = "weights", tuple(row) if row.dtype == object else row.tobytes()
         known = self.rows.setdefault(len(row), [])
         if self.rounded and key not in self.known and row.dtype != object:
@@ -198,7 +198,7 @@ class _Terms:
 
 
 class _Forms(_Terms):
-    """Values as polynomials in terms, where matrices move entries."""
+    """Values as polynomials in terms, for actions by matrices."""
 
     def constant(self, value: float) -> Any:
         return {(): (value, 0.0)} if value and math.isfinite(value) else self.item(super().constant(value))
@@ -207,7 +207,7 @@ class _Forms(_Terms):
         return {(abs(term),): (1.0 if term > 0 else -1.0, error)} if term else {}
 
     def name(self, item: Form) -> int:
-        """The number of a polynomial; of one that was met before, or its opposite, the same."""
+        """The number of a polynomial; equal polynomials have the same number, and negated ones its negative."""
         terms, (number, error) = next(iter(item.items()))
         if len(item) == len(terms) == 1 and abs(abs(number) - 1) <= error + UNIT:
             return terms[0] if number > 0 else -terms[0]
@@ -276,7 +276,7 @@ class Checker:
         return table.astype(np.int64)
 
     def numbers(self, stored: dict[str, Any]) -> Array:
-        """Weights: a parameter, some of its entries (one past the last: zero), or numbers made from parameters."""
+        """Weights: a parameter, some of its entries (one past the end: zero), or numbers computed from parameters."""
         numbers = (unpack(stored) if "data" in stored else self.weights[stored["name"]]).astype(np.float64)
         if "entries" in stored:
             entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)
@@ -306,7 +306,7 @@ class Checker:
         return np.asarray(self.terms.linear(values[None], matrix, offset, False)[0])
 
     def node(self, node: dict[str, Any]) -> None:
-        """Compute one node, and take over its entries."""
+        """Compute one node, and store its entries."""
         terms, op = self.terms, node["op"]
         if op == "constant":
             rows: Any = [[*map(terms.constant, self.numbers(node["value"]).reshape(-1).tolist())]] * len(self.at)
@@ -328,7 +328,7 @@ class Checker:
         self.at = np.hstack([self.at, np.array([[*row] for row in rows], dtype=self.at.dtype).reshape(len(rows), -1)])
 
     def output(self, output: dict[str, Any]) -> None:
-        """Check that an output moves as claimed."""
+        """Check that an output transforms as claimed."""
         entries = self.table(output["entries"], 1)
         _hold(len(output["actions"]) == self.generators, "expected one action for each generator")
         for generator, action in enumerate(output["actions"]):
@@ -377,7 +377,7 @@ def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> 
         for output in document["outputs"]:
             step = f"output {output.get('path')!r}"
             checker.output(output)
-    except Exception as error:  # what is not as it should be is no proof, whatever breaks
+    except Exception as error:  # a malformed certificate proves nothing, whatever error it causes
         malformed = "" if isinstance(error, RejectedError) else f"malformed: {type(error).__name__}: "
         raise RejectedError(f"{step}: {malformed}{error}") from error
 

@@ -16,7 +16,7 @@ from symcheck.loading import is_users
 
 BROKEN, UNUSABLE = 4, 2
 _HERE = Path(__file__).parent
-# Files of the program itself: this package and those that are installed beside it.
+# Files of the program itself: this package and those installed with it.
 _OURS = tuple(
     f"{_HERE.parent / name}{os.sep}"
     for name in (
@@ -30,10 +30,10 @@ def place_in_users_code(error: BaseException) -> str | None:
     """The place in the user's own code that raised an error; None if symcheck or one of its dependencies raised it.
 
     Args:
-        error: as it was caught.
+        error: the caught exception.
 
     Returns:
-        "file.py:12", the last line of the user's below the last one of ours.
+        "file.py:12", the last line of the user's code below the last one of symcheck.
     """
     frames = traceback.extract_tb(error.__traceback__)
     ours = max((i for i, frame in enumerate(frames) if frame.filename.startswith(_OURS)), default=-1)
@@ -46,7 +46,7 @@ def explain_crash(name: str, error: Exception) -> tuple[str, int]:
 
     Args:
         name: the name of the program.
-        error: as it was caught.
+        error: the caught exception.
 
     Returns:
         One message, and UNUSABLE if the user's own code raised the error, otherwise BROKEN.

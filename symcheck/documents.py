@@ -1,4 +1,4 @@
-"""Read TOML and JSON files written by users.
+"""Reads TOML and JSON files written by users.
 
 SPEC files, settings, baselines, layouts and reports are all read here. They may begin with a byte-order mark or be
 UTF-16 (as some Windows editors save them). Bad content cannot stop the program: a pipe without a writer, nesting that
@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_MOST_BYTES = 256 * 2**20  # a report with every state of a large run is a thousandth of that
-_DEEPEST = 100  # a SPEC has 6 levels, a report 8; Python's stack holds some hundreds
-_MOST_DIGITS = 300  # beyond, no float holds the number
-# UTF-32 first: the mark of UTF-16 in little-endian order is the beginning of that of UTF-32.
+_MOST_BYTES = 256 * 2**20  # maximum size; a report with every state of a large run is a thousand times smaller
+_DEEPEST = 100  # maximum nesting; a SPEC has 6 levels, a report 8, and Python's stack allows some hundreds
+_MOST_DIGITS = 300  # larger numbers exceed the range of floats
+# UTF-32 first, because the little-endian mark of UTF-16 is a prefix of that of UTF-32.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
         UnreadableError: it is a named pipe, too large, or in another encoding.
     """
     mode = path.stat().st_mode
-    # A pipe that a shell made for this process has a writer, or it ends.
+    # A pipe created by a shell for this process has a writer, or ends.
     if stat.S_ISFIFO(mode) and not path.absolute().is_relative_to("/dev"):
         raise UnreadableError("a named pipe, which may block forever; give a regular file")
     with path.open("rb") as stream:
@@ -51,7 +51,7 @@ def read_text(path: Path) -> str:
     if len(content) > _MOST_BYTES:
         raise UnreadableError(f"more than {_MOST_BYTES // 2**20} MiB")
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8-sig")
-    # No TOML or JSON holds a NUL; every second byte of ASCII text in UTF-16 is one.
+    # TOML and JSON contain no NUL, but every second byte of ASCII text in UTF-16 is NUL.
     if encoding == "utf-8-sig" and b"\0" in content:
         raise UnreadableError("NUL bytes, as in UTF-16 text without a byte-order mark; save it as UTF-8")
     try:
@@ -66,22 +66,22 @@ def read_toml(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: it cannot be opened.
-        UnreadableError: it is not TOML, or nested or numbered beyond use.
+        UnreadableError: it is not TOML, or its nesting or numbers exceed the limits.
     """
     table: dict[str, Any] = _parse(tomllib.loads, read_text(path))
     return table
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file; raises as `read_toml` does."""
+    """The value of a JSON file; raises the same errors as `read_toml`."""
     return parse_json(read_text(path))
 
 
 def parse_json(text: str) -> Any:
-    """The value that a JSON text means.
+    """The value of a JSON text.
 
     Raises:
-        UnreadableError: it is not JSON, or nested or numbered beyond use.
+        UnreadableError: it is not JSON, or its nesting or numbers exceed the limits.
 
     Example:
         >>> parse_json("[" * 5000 + "]" * 5000)
@@ -101,14 +101,14 @@ def _parse(parse: Callable[[str], Any], text: str) -> Any:
     except UnreadableError:
         raise
     except ValueError as error:
-        # Python's own words on long integers advise to raise a limit of the interpreter.
+        # Python's own message for long integers suggests raising an interpreter limit.
         text = f"an integer of more than {_MOST_DIGITS} digits" if "int_max_str_digits" in str(error) else str(error)
         raise UnreadableError(text) from error
     return value
 
 
 def _refuse_monsters(value: Any, depth: int = 0) -> None:
-    """Refuse what the parser took and the rest of the program could not."""
+    """Reject values that the parser accepts but the rest of the program cannot handle."""
     if depth > _DEEPEST:
         raise UnreadableError(f"nesting deeper than {_DEEPEST} levels")
     if isinstance(value, int) and abs(value) > sys.maxsize and abs(value) >= 10**_MOST_DIGITS:

@@ -70,11 +70,11 @@ class SkippedCheckWarning(UserWarning):
     """A check that could not be made; the message names the argument that decides it."""
 
 
-_LONGEST = 1_000  # characters of one part of a message; ours have some 300
+_LONGEST = 1_000  # maximum length of one part of a message; ours have some 300 characters
 
 
 def shortened(text: str) -> str:
-    """Shorten a long text by leaving out its middle, for messages that repeat the input.
+    """Shorten a long text by omitting its middle, for messages that repeat the input.
 
     Example:
         >>> len(shortened("9" * 5000)), shortened("short")
@@ -93,7 +93,7 @@ def described(error: BaseException) -> str:
         >>> described(ValueError("no engine.\n  Start it."))
         'ValueError: no engine. Start it'
     """
-    # One line, whatever the exception's text has.
+    # Reduce the exception's text to one line.
     text = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -117,6 +117,6 @@ def suggestion(given: str, known: Iterable[str]) -> str:
         return "None is known."
     near = difflib.get_close_matches(given, names, n=1)
     lead = f"Did you mean {near[0]!r}? " if near else ""
-    # Long lists are cut: the nearest name was proposed already.
+    # Long lists are truncated, because the nearest name was already proposed.
     shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"{lead}Known: {shown}."

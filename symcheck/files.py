@@ -1,4 +1,4 @@
-"""Writes files completely or not at all, and refuses paths that cannot be written before any work is done."""
+"""Writes files atomically, and rejects paths that cannot be written before any work is done."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def write_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     finally:
-        # Gone already after the rename; left only where writing failed.
+        # After the rename it no longer exists; it remains only if writing failed.
         beside.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
-    """Write a report, whole or not at all; step summaries are appended to.
+    """Write a report atomically; step summaries are appended to.
 
     Args:
         path: the file to write; its folder must exist.
@@ -67,7 +67,7 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     """
     target = Path(path)
     check_writable(target, "path")
-    content = text.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no text
+    content = text.encode("utf-8", "backslashreplace")  # file names may contain bytes that are not valid text
     try:
         if append:
             with _open_device(target) if _is_device(target) else target.open("ab") as stream:
@@ -80,7 +80,7 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
 
 
 def _open_device(path: Path) -> BinaryIO:
-    """Open what is no file for writing; a pipe that nobody reads is refused, as it would be waited for without end."""
+    """Open a device or pipe for writing; a pipe without a reader is rejected, because opening it would block."""
     if not path.is_fifo():
         return path.open("ab")
     try:
@@ -94,18 +94,18 @@ def _open_device(path: Path) -> BinaryIO:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether a path is written to as it is: no regular file, or the name of an open one."""
+    """Whether to write directly to a path: it is not a regular file, or it names an open file."""
     return (path.exists() and not path.is_file()) or path.absolute().is_relative_to("/dev")
 
 
 def check_outputs(paths: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that cannot be written, and two outputs in one file, before any work is done.
+    """Reject outputs that cannot be written, and two outputs to the same file, before any work is done.
 
     Args:
         paths: option to file; None for an output that was not requested.
 
     Raises:
-        SymcheckError: an output is refused; the message names the option.
+        SymcheckError: an output is rejected; the message names the option.
 
     Example:
         >>> check_outputs({"--html": Path("a.html"), "--json": Path("a.html")})
@@ -127,14 +127,14 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
 
 
 def check_writable(path: Path, where: str) -> None:
-    """Refuse a report path whose folder does not exist or is read-only, before any work is done.
+    """Reject a report path whose folder does not exist or is read-only, before any work is done.
 
     Args:
         path: the path of a report.
         where: the name of the option, for the message.
 
     Raises:
-        SymcheckError: there is no such folder, nothing can be written there, or the path is a folder itself.
+        SymcheckError: there is no such folder, it is not writable, or the path is a folder itself.
     """
     if not path.parent.is_dir():
         raise SymcheckError(
@@ -145,7 +145,7 @@ def check_writable(path: Path, where: str) -> None:
     if path.is_dir():
         name = _NAMES.get(where, "report.html")
         raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path / name}")
-    # A new file needs a folder that can be written to, a device only itself.
+    # A new file needs a writable folder; a device only needs to be writable itself.
     folder = path if _is_device(path) else path.resolve().parent
     read_only = [place for place in (folder, path) if place.exists() and not os.access(place, os.W_OK)]
     if read_only:

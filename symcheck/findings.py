@@ -112,7 +112,7 @@ def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
             score = sum(3 if stem in title else int(stem in rest) for stem in stems)
             scored.append((score, finding))
     best = max((score for score, _ in scored), default=0)
-    # A single word of several in some sentence says nothing.
+    # A match of only one of several words is not informative.
     kept = [item for item in scored if item[0] > 0 and 2 * item[0] >= best]
     return tuple(finding for _, finding in sorted(kept, key=lambda item: -item[0])[:most])
 
@@ -128,7 +128,7 @@ _WORDS = "Describe in words what you saw, as in `symcheck explain wrong sign`; `
 
 
 def _what_else(wanted: str) -> str:
-    """What to look up in place of a code that does not exist: by what it means, since digits mean nothing."""
+    """A suggestion for an unknown code: search by meaning, because digits carry none."""
     if not wanted.upper().startswith("SYM"):
         known = [known for kind in TABLES for known in findings(kind) if known.islower()]
         near = suggestion(wanted, known).partition("Known:")[0]
@@ -144,7 +144,7 @@ def _what_else(wanted: str) -> str:
 
 
 def _spelled_out(code: str) -> str:
-    """The code as the tables have it."""
+    """The code as spelled in the tables."""
     digits = code.upper().removeprefix("SYM")
     if digits.isascii() and digits.isdigit():
         return f"SYM{int(digits):03d}"

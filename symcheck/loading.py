@@ -21,7 +21,7 @@ from symcheck.errors import SymcheckError, TargetError, suggestion
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text reads as `module:attr` or `file.py:attr`.
+    """Whether a text has the form `module:attr` or `file.py:attr`.
 
     Example:
         >>> is_reference("envs.py:make"), is_reference("CartPole-v1")
@@ -70,7 +70,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
         raise TargetError(f"no such file: {path} (looked in {Path.cwd()}).", where=where, remedy="Check the path.")
     resolved = path.resolve()
     digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:12]
-    # The digest of the path: two files of one name are two modules.
+    # Use a digest of the path, so that two files with the same name are two modules.
     name = f"_symcheck_user_{resolved.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
@@ -79,7 +79,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
         raise TargetError(f"cannot be imported as Python: {path}.", where=where)
     module = importlib.util.module_from_spec(spec)
     look_in(str(resolved.parent))
-    # Registered before it runs, as imports do: classes of the module find it by name.
+    # Registered before execution, as in imports, because classes of the module look it up by name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -96,7 +96,7 @@ def _load_module(name: str, where: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # The module itself or a package above it; a missing import inside it is another error.
+        # The module itself or a parent package is missing; a missing import inside the module is a different error.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise TargetError(
                 f"no module named {error.name!r} (looked in {Path.cwd()} and the Python path).",
@@ -124,13 +124,13 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
         f"importing {source} raised {type(error).__name__}{place}: {str(error).rstrip('.')}.",
         where=where,
         remedy=None
-        if isinstance(error, SymcheckError)  # it says itself what to do
+        if isinstance(error, SymcheckError)  # its own message contains the remedy
         else f"Fix it so that it can be imported alone: python -c 'import {module}'.",
     )
 
 
 def is_users(filename: str) -> bool:
-    """Whether a line of a traceback is the user's own code, not that of a library or of the start-up code."""
+    """Whether a line of a traceback belongs to the user's own code, not to a library or the start-up code."""
     return not filename.startswith(("<", *_LIBRARIES))
 
 

@@ -19,8 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from symcheck.api.report import Report
 
-_FAILED = pytest.StashKey[list[tuple[str, str, str]]]()  # node id, report as text, its results packed for the page
-_ATTRIBUTE = "symcheck"  # of a pytest report; xdist sends what is made of plain types
+_FAILED = pytest.StashKey[list[tuple[str, str, str]]]()  # node id, report as text, and its results pickled for the page
+_ATTRIBUTE = "symcheck"  # key in a pytest report; xdist transfers plain types only
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,23 +32,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare the list of failed reports, and refuse a page that could not be written at the end."""
+    """Prepare the list of failed reports, and reject a page that could not be written at the end."""
     config.stash[_FAILED] = []
     config.pluginmanager.register(_Collector(config))
     page: Path | None = config.getoption("--symcheck-html")
-    # Before the tests run, not after an hour.
+    # Check this before the tests run, not after an hour.
     if page is not None and not page.parent.is_dir():
         raise pytest.UsageError(f"--symcheck-html: expected a file in a folder that exists, got {page}.")
 
 
 class _Collector:
-    """Takes the reports of all tests, wherever they ran."""
+    """Collects the reports of all tests, including those from workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a failed symmetry assertion left."""
+        """Store the report of a failed symmetry assertion."""
         found = getattr(report, _ATTRIBUTE, None)
         if found is not None:
             self._config.stash[_FAILED].append((report.nodeid, found["text"], found["results"]))
@@ -70,7 +70,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 
 @contextmanager
 def _shortened(error: BaseException, report: Report) -> Iterator[None]:
-    """While the traceback is made, the error says in one line what is not as it should be."""
+    """While the traceback is built, reduce the error's message to one line."""
     whole = error.args
     names = [item.name for item in report.properties if item.verdict not in ("proved", "passed")]
     error.args = (f"symmetry {report.verdict}: {', '.join(names)}; see the report in section symcheck",)
@@ -83,7 +83,7 @@ def _shortened(error: BaseException, report: Report) -> Iterator[None]:
 def _pack(report: Report) -> str:
     try:
         return base64.b64encode(pickle.dumps(report.results)).decode()
-    except Exception:  # an object of the user's that cannot be pickled; the text is there all the same
+    except Exception:  # a user's object that cannot be pickled; the text is still available
         return ""
 
 
@@ -99,9 +99,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     page: Path | None = config.getoption("--symcheck-html")
     packed = [results for *_, results in failed if results]
     if page is not None and packed:
-        # Only here: the run has failed assertions of symcheck, so it is loaded already.
+        # Imported only here: assertions of symcheck have failed, so it is already loaded.
         from symcheck.api.report import Report
 
-        # Packed by this very plugin, in this process or in a worker of it.
+        # Safe to unpickle: written by this plugin, in this process or in one of its workers.
         Report([run for results in packed for run in pickle.loads(base64.b64decode(results))]).save_html(page)
         terminalreporter.write_line(f"written: {page}")

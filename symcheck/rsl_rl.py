@@ -65,9 +65,9 @@ def log_residual(
     def update_and_measure(*arguments: Any, **options: Any) -> Any:
         nonlocal updates, first
         if updates == 0:
-            # Read once: runners set it before the update of an iteration, or after it (rsl_rl 2).
+            # Read once, because runners set it before the update of an iteration, or after it (rsl_rl 2).
             first = int(getattr(runner, "current_learning_iteration", 0))
-        # Before the update: storages are cleared by it.
+        # Before the update, which clears the storage.
         states = _states(algorithm.storage, group) if updates % every == 0 else None
         result = update(*arguments, **options)
         if states is not None:
@@ -81,7 +81,7 @@ def log_residual(
 
 
 def _states(storage: Any, group: str) -> Any:
-    """Observations of the last rollout, steps and environments in one axis, a random choice of them."""
+    """A random selection of the observations of the last rollout, with steps and environments on one axis."""
     import torch
 
     held = storage.observations
@@ -100,7 +100,7 @@ def _states(storage: Any, group: str) -> Any:
 
 
 def _policy(algorithm: Any) -> Callable[[Any], Any]:
-    """How a policy is asked for its mean action: `actor` from rsl_rl 5 on, `policy` or `actor_critic` before."""
+    """The function for a policy's mean action: `actor` from rsl_rl 5 on, `policy` or `actor_critic` before."""
     for name in ("policy", "actor_critic"):
         model = getattr(algorithm, name, None)
         if hasattr(model, "act_inference"):
@@ -114,14 +114,15 @@ def _policy(algorithm: Any) -> Callable[[Any], Any]:
 def _behind_normaliser(runner: Any, policy: Callable[[Any], Any], states: Any) -> tuple[Callable[[Any], Any], Any]:
     """The policy as a function of observations: rsl_rl 2 normalises them outside of it, and stores them normalised.
 
-    The symmetry acts on observations. On normalised ones it would be another map wherever statistics are one-sided.
+    The symmetry acts on raw observations. On normalised observations it would be a different map if the statistics are
+    not symmetric.
     """
     import torch
 
     normaliser: Any = getattr(runner, "obs_normalizer", None)
     if not isinstance(states, torch.Tensor) or not hasattr(normaliser, "inverse"):
         return policy, states
-    # A copy in evaluation mode: what is measured must not add to the statistics.
+    # A copy in evaluation mode, so that the measurement does not update the statistics.
     frozen = copy.deepcopy(normaliser).eval()
     with torch.no_grad():
         observations = frozen.inverse(states)
@@ -132,7 +133,7 @@ def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[
     if log is not None:
         log(name, value, iteration)
         return
-    # rsl_rl 5 keeps its writer in a logger.
+    # rsl_rl 5 stores its writer in a logger.
     writer = getattr(runner, "writer", None) or getattr(getattr(runner, "logger", None), "writer", None)
     if writer is not None:
         writer.add_scalar(name, value, iteration)
@@ -140,7 +141,7 @@ def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[
 
     wandb = sys.modules.get("wandb")
     run = getattr(wandb, "run", None)
-    # rsl_rl's own writers for it, WandbSummaryWriter and WandbLogWriter, pass scalars on.
+    # rsl_rl's own W&B writers, WandbSummaryWriter and WandbLogWriter, forward scalars.
     passed_on = "wandb" in type(writer).__name__.lower() or getattr(
         getattr(run, "settings", None), "sync_tensorboard", False
     )

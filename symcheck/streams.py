@@ -1,8 +1,9 @@
 """Standard streams that survive a closed reader: `symcheck ... --json report.json | head -1` still writes the report.
 
 If the output of a program is a closed pipe, its next print raises an error, which would end the program in the middle
-of its work with an exit code that looks like a verdict. These streams discard output that nobody reads. An output error
-for another reason (a full disk) is recorded; the program then ends with one message and code 2 after its work is done.
+of its work with an exit code that looks like a verdict. These streams discard output after the reader has closed. An
+output error for another reason (a full disk) is recorded; the program then ends with one message and code 2 after its
+work is done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 UNUSABLE, INTERRUPTED = 2, 130
-_NO_READER = (errno.EPIPE, errno.EINVAL)  # Windows says EINVAL
+_NO_READER = (errno.EPIPE, errno.EINVAL)  # Windows reports EINVAL
 
 
 class _Lasting(io.FileIO):
@@ -31,7 +32,7 @@ class _Lasting(io.FileIO):
         except OSError as error:
             if error.errno not in _NO_READER:
                 self.problem = self.problem or error
-            # As if all had been written: the caller has nothing to retry.
+            # Report everything as written, so that the caller does not retry.
             return memoryview(data).nbytes
 
 
@@ -54,7 +55,7 @@ def run_program(name: str, main: Callable[[], None]) -> None:
     except SystemExit as ended:
         code = ended.code
     except Exception as error:
-        # Only here: what a crash needs is no part of a start.
+        # Imported only here, because a normal start does not need it.
         from symcheck.crashes import explain_crash
 
         message, code = explain_crash(name, error)
@@ -71,18 +72,18 @@ def run_program(name: str, main: Callable[[], None]) -> None:
 
 
 def _last(name: str) -> _Lasting | None:
-    """Put a lasting stream in place of `sys.stdout` or `sys.stderr`, or one that is dropped where there is none."""
+    """Replace `sys.stdout` or `sys.stderr` by such a stream, or by one that discards output if there is none."""
     stream = getattr(sys, name)
-    if stream is None:  # closed by whoever started the program
+    if stream is None:  # closed by the parent process
         setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 open until the program ends
         return None
     if not isinstance(stream, io.TextIOWrapper):
         return None
-    # A name that the terminal has no letters for is written with escapes, on UTF-8 only what is no text at all.
+    # Characters that the terminal cannot encode are written as escapes; on UTF-8, only invalid text is.
     stream.reconfigure(errors="backslashreplace")
     if stream.isatty():
         return None
-    with contextlib.suppress(OSError, ValueError):  # no descriptor below it: not ours to replace
+    with contextlib.suppress(OSError, ValueError):  # a stream without a file descriptor is not replaced
         stream.flush()
         raw = _Lasting(stream.fileno(), "w", closefd=False)
         layers: Any = raw if stream.write_through else io.BufferedWriter(raw)

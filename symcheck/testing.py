@@ -8,7 +8,7 @@ from symcheck.api.report import Report, SymmetryFailedError
 from symcheck.api.verify_env import verify_env
 from symcheck.api.verify_net import verify_net
 
-# "undecided" is no evidence: an assertion must not pass on it.
+# "undecided" is not evidence: an assertion must not pass.
 _ACCEPTED = ("proved", "passed")
 
 
@@ -21,7 +21,7 @@ def assert_env_symmetric(env: Any, symmetry: Any = None, **options: Any) -> Repo
         **options: as for `verify_env`.
 
     Returns:
-        The report, for further looks.
+        The report, for further inspection.
 
     Raises:
         SymmetryFailedError: an AssertionError; the verdict is failed or undecided.
@@ -43,7 +43,7 @@ def assert_net_equivariant(net: Any, symmetry: Any, **options: Any) -> Report:
         **options: as for `verify_net`.
 
     Returns:
-        The report, for further looks.
+        The report, for further inspection.
 
     Raises:
         SymmetryFailedError: an AssertionError; the verdict is failed or undecided.

@@ -1,8 +1,8 @@
 """Decides verdicts: from the facts of a comparison to a verdict and its reason.
 
 Methods measure and fill in `Facts`; `decide` judges. It starts at undecided, and it is the only place in the program
-that says `passed` or `proved`: a pass requires comparisons that could have shown a violation. The guards are checked in
-the same order for all methods: environments, networks, start distributions, axioms and tables.
+that returns `passed` or `proved`: a pass requires comparisons that could have shown a violation. The guards are checked
+in the same order for all methods: environments, networks, start distributions, axioms and tables.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ class Facts:
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
         quantity: the compared quantity, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
-        moved: whether the claim moves anything that was tested.
+        moved: whether the claim acts non-trivially on any tested value.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.
         silent: the names of coordinates that were never finite and were therefore not compared.
         unrepeatable: the number of suspects whose outcome did not reproduce when they were stepped again.
         unjudged: the number of suspects for which it is not known whether they violate the claim.
-        swamped: the share of comparisons in which rounding may change outcomes as much as a violation.
+        swamped: the fraction of comparisons in which rounding may change outcomes as much as a violation.
         interrupted: whether the user ended the run first.
         stopped: whether the run ended first because another property failed (--fail-fast).
         time_up: whether the time budget ended first.
@@ -104,7 +104,7 @@ class Facts:
         doubts: the reasons against a pass, the most serious first.
         accepted: the violation that the project accepts; None if there is none.
         stuck: if no comparison had a number, the value on both sides: "NaN" or "infinite".
-        prevented: why nothing could be compared in the first place; None if something was, or might have been.
+        prevented: the reason why nothing could be compared; None if something was or could have been compared.
     """
 
     checked: int
@@ -159,7 +159,7 @@ def decide(facts: Facts) -> Decision:
         >>> decide(Facts(checked=0)).verdict
         'undecided'
     """
-    # Violations first: a confirmed one stands, however little else was compared.
+    # Violations first: a confirmed violation counts, even if little else was compared.
     if facts.violations:
         return _decide_violated(facts)
     if facts.prevented is not None:
@@ -198,9 +198,9 @@ def _decide_violated(facts: Facts) -> Decision:
     return Decision("failed")
 
 
-MOST_SWAMPED = 0.05  # share of the comparisons: what was not seen in the others may be in these
+MOST_SWAMPED = 0.05  # limiting fraction of the comparisons: violations may hide in these
 
-# In the order in which they are asked: what makes every comparison worthless comes before what makes them too few.
+# In the order of evaluation: guards that invalidate every comparison come before those on their number.
 _GUARDS: tuple[tuple[ReasonCode, Callable[[Facts], bool]], ...] = (
     (ReasonCode.NOT_REPEATABLE, lambda facts: facts.unrepeatable > 0),
     (ReasonCode.VIOLATIONS_UNJUDGED, lambda facts: facts.unjudged > 0),

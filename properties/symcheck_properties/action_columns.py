@@ -33,6 +33,6 @@ def check_action_columns(context: MirrorContext) -> PropertyResult:
     Returns:
         passed, or failed with a cause for each mistake.
     """
-    from symcheck.engine.mirrors.judgement import judge_columns  # loads what reads models
+    from symcheck.engine.mirrors.judgement import judge_columns  # loads the readers of models
 
     return judge_columns(context, ACTION_COLUMNS, [context.layout.action.name])

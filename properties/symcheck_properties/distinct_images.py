@@ -1,4 +1,4 @@
-"""The images of a position are different boards, unless the position has a symmetry of its own."""
+"""The images of a position are different boards, unless the position itself is symmetric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcheck.verdict import Facts
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext
 
-_LEAST = 10  # positions: the first ones of a game have symmetries of their own
+_LEAST = 10  # minimum number of positions, because the first positions of a game are symmetric themselves
 
 
 @register(DISTINCT_IMAGES.name, kind="game", order=60, claim=DISTINCT_IMAGES.claim, meaning=DISTINCT_IMAGES.meaning)
@@ -25,7 +25,7 @@ def check_distinct_images(context: GameContext) -> PropertyResult:
     Returns:
         passed or proved, or failed with the images that repeat each other.
     """
-    from symcheck.engine.games.causes import causes_of_repetition  # only games need it
+    from symcheck.engine.games.causes import causes_of_repetition  # only games need this import
     from symcheck.engine.games.judgement import judge_images, not_repeatable
 
     repeated = sum(len(group) - 1 for group in context.classes)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from symcheck.envs.targets import AnyEnv
     from symcheck.symmetry.symmetry import Symmetry
 
-_SAMPLES = 500  # enough to measure what rounding does, and to gather a pool of states
+_SAMPLES = 500  # enough to measure the effect of rounding, and to collect a pool of states
 _PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.items()}
 
 
@@ -92,7 +92,7 @@ class EnvCases:
     def properties(self) -> tuple[str, ...]:
         """Names of the properties that can be checked on a case."""
         pairs = self._chosen.bench.pairs
-        # Observations can be predicted from a state only where access says what a state shows.
+        # Observations can be predicted from a state only if the access has `observe`.
         shown = pairs.placement.kind == "map" and pairs.placement.access.observe is not None
         return (GROUP_AXIOMS.name, *(name for name in _PARTS if shown or name != OBSERVATION.name))
 
@@ -150,7 +150,7 @@ class EnvCases:
 
     def _break_of_axioms(self, case: Case) -> str:
         bench = self._chosen.bench
-        # Along the orbit of this one case: an action map may depend on the state.
+        # Along the orbit of this case, because an action map may depend on the state.
         for relation in bench.pairs.bound.group.relators:
             result = judge_one_relation(GROUP_AXIOMS.name, bench, tuple(relation), case.situation, case.action)
             if result.verdict == "failed":

@@ -28,7 +28,7 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
     Returns:
         passed or proved, or failed with the missing images.
     """
-    from symcheck.engine.games.causes import causes_of_axioms  # only games need it
+    from symcheck.engine.games.causes import causes_of_axioms  # only games need this import
     from symcheck.engine.games.judgement import judge_images, not_repeatable
 
     axioms = context.axioms
@@ -40,5 +40,5 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
     )
     result = judge_images(context, GROUP_AXIOMS, facts, causes_of_axioms)
     beside = state("images_beside_original", left_out=axioms.left_out) if axioms.without_identity else None
-    # Where nothing else is to be said beside the verdict, readers of a pass see it too.
+    # If there is no other note next to the verdict, show this one for a pass too.
     return replace(result, unit="images that are missing", reason=result.reason or beside)

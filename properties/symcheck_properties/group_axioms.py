@@ -22,7 +22,7 @@ def group_axioms(context: EnvContext) -> PropertyResult:
         context: the run.
 
     Returns:
-        proved for data, else passed or failed on samples.
+        proved for data, otherwise passed or failed on samples.
 
     Source: van der Pol et al. (2020), section 3.1; state-dependent K composes as in their definition.
     """

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 def _applies(context: NetContext) -> bool:
-    """Where every layer is certified, or one is at fault and an output shows it; else samples stand alone."""
+    """Applies if every layer is certified, or if one is at fault and an output shows it.
+
+    Otherwise only samples count.
+    """
     if not context.repeatable or context.proof is None or context.proof.is_by_comparison:
         return False
     if context.proof.level in ("exact", "rounded"):
         return bool(_weighed_records(context))
-    # A failure with a residual is about weights; one without is geometric and belongs to propagation.
+    # A failure with a residual concerns weights; one without is geometric and is reported by
+    # representation_propagation.
     failure = context.proof.first_failure
     return context.assessment.verdict == "failed" and failure is not None and failure.residual is not None
 
@@ -36,7 +40,7 @@ def check_layer_certificate(context: NetContext) -> PropertyResult:
     """Check the weights of each layer against the permutation of its units; the first failing layer is named."""
     proof, records = context.proof, _weighed_records(context)
     failure = None if proof is None else proof.first_failure
-    # The record to show: the one at fault, else the largest residual.
+    # The record to show: the one at fault, otherwise the one with the largest residual.
     record = failure or max(records, key=lambda r: r.residual or 0.0)
     rounded = failure is None and proof is not None and proof.level == "rounded"
     # With --strict a rounded layer counts as a violation.
@@ -44,7 +48,7 @@ def check_layer_certificate(context: NetContext) -> PropertyResult:
     facts = Facts(
         # Every layer is compared once for each generator.
         checked=len(records) * len(context.inputs.motions),
-        # A strict rounded layer violates without a failed record, hence the larger of the two.
+        # With --strict, a rounded layer is a violation without a failed record; hence the larger of the two counts.
         violations=max(sum(r.level == "failed" for r in records), int(violated)),
         exhaustive=not rounded,
         quantity=LAYER.noun,

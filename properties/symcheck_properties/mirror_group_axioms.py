@@ -34,7 +34,7 @@ def check_mirror_axioms(context: MirrorContext) -> PropertyResult:
     Returns:
         passed, or failed with the columns that do not return to their values.
     """
-    from symcheck.engine.mirrors.axioms import check_axioms  # loads what reads models
+    from symcheck.engine.mirrors.axioms import check_axioms  # loads the readers of models
 
     seen = check_axioms(context)
     facts = Facts(checked=seen.checked, violations=seen.violations, quantity=GROUP_AXIOMS.noun)

@@ -1,7 +1,7 @@
 """The claim on a network's outputs: f(L_g x) = K_g f(x) for every input x.
 
-It is proved by a certificate, or else tested. In both cases it is evaluated on samples at two precisions, and a failure
-comes with the smallest counterexample found.
+It is proved by a certificate, or otherwise tested. In both cases it is evaluated on samples at two precisions, and a
+failure comes with the smallest counterexample found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @register(NETWORK.name, kind="net", order=40, claim=NETWORK.claim, meaning=NETWORK.meaning)
 def check_network_equivariance(context: NetContext) -> PropertyResult:
     """Check the outputs, with the residual of the float64 copy and the rounding of the deployed network."""
-    # A network that answers twice differently, or depends on earlier calls, has no f to compare.
+    # A network that gives different outputs for the same input, or depends on earlier calls, defines no function f.
     if context.stochastic:
         seeded = context.options.noise_seed is not None
         return _not_comparable(state(ReasonCode.STOCHASTIC.value, seeded=seeded), state("SYM150"))
@@ -35,7 +35,7 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
         verdict=verdict,
         method="certificate" if verdict == "proved" else "sampled",
         checked=measured.pairs,
-        # Undecided keeps its doubt in the facts; only a verdict of `failed` counts violations.
+        # An undecided result keeps its doubts in the facts; only a `failed` verdict counts violations.
         violations=assessment.facts.violations if verdict == "failed" else 0,
         max_residual=measured.relative if measured.nan is None else float("nan"),
         tolerance=assessment.tolerance,
@@ -52,7 +52,7 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
 
 
 def _not_comparable(doubt: Statement, cause: Statement) -> PropertyResult:
-    """The result where the same input gets two answers."""
+    """The result if the same input gives two different outputs."""
     facts = Facts(checked=1, quantity=NETWORK.noun, doubts=(doubt,))
     verdict, reason = decide(facts)
     return PropertyResult(
@@ -61,7 +61,7 @@ def _not_comparable(doubt: Statement, cause: Statement) -> PropertyResult:
 
 
 def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
-    """The residual at both precisions, the deployed network's own noise, and how many decisions flip."""
+    """The residual at both precisions, the deployed network's own noise, and the number of decisions that flip."""
     measured, deployed = context.measured, context.measured.deployed
     # NaN has no size to compare at either precision.
     if measured.nan is not None:
@@ -84,11 +84,11 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
 
 
 def _pass_bound(context: NetContext) -> dict[str, Any] | None:
-    """What the evidence of a pass excludes: over all inputs where weights say it, else over inputs like those drawn."""
+    """What a pass excludes: for all inputs if the weights prove it, otherwise for inputs like the sampled ones."""
     proof, deployed, alpha = context.proof, context.measured.deployed, context.options.alpha
     if context.assessment.verdict != "passed":
         return None
-    # Where the deployed arithmetic is coarser than float32, the bound is on decisions, not on residuals.
+    # If the deployed arithmetic is coarser than float32, the bound is on decisions, not on residuals.
     if context.is_coarser_deployed and deployed.decisions:
         family = context.measured.families[0]
         return {
@@ -100,7 +100,7 @@ def _pass_bound(context: NetContext) -> dict[str, Any] | None:
     if proof is not None and proof.level == "rounded" and proof.bound is not None:
         region = state("region_box", box=proof.box)
         return {"kind": "output_residual", "value": proof.bound, "confidence": 1.0, "region": region}
-    # Zero violations in n independent pairs: a fraction p is excluded at level alpha where (1 - p)^n = alpha.
+    # With zero violations in n independent pairs, a fraction p is excluded at level alpha if (1 - p)^n = alpha.
     return {
         "kind": "violation_fraction",
         "value": 1.0 - alpha ** (1.0 / max(1, context.measured.pairs)),
@@ -110,7 +110,7 @@ def _pass_bound(context: NetContext) -> dict[str, Any] | None:
 
 
 def _notes(context: NetContext) -> tuple[Statement, ...]:
-    """On what the verdict rests, and how the network was run."""
+    """The basis of the verdict, and how the network was run."""
     subject, measured, deployed = context.subject, context.measured, context.measured.deployed
     notes = list(context.assessment.grounds)
     if context.silent_fault is not None:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
 
 AGREEMENT = 1e-9
-"""Relative difference at which two float64 images count as one: callables may round, wrong maps differ by far more."""
+"""Relative difference up to which two float64 images count as equal: callables may round, wrong maps differ by far
+more."""
 INPUTS = 64
 
 
 @register(GROUP_AXIOMS.name, kind="net", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_network_group_axioms(context: NetContext) -> PropertyResult:
     """Check callables on samples, relation by relation; data were checked when the symmetry was built."""
-    # The relations of data were checked exactly when the symmetry was built; only callables need samples.
+    # The relations of data were checked exactly during construction; only callables need samples.
     if not context.inputs.is_data or any(callable(m) for claim in context.outputs for m in claim.motions):
         return _on_samples(context)
     group = context.symmetry.group
@@ -45,7 +46,7 @@ def check_network_group_axioms(context: NetContext) -> PropertyResult:
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """What one relation of the group does to inputs or to one output; shapes (INPUTS, ...).
+    """The effect of one relation of the group on inputs or on one output; shapes (INPUTS, ...).
 
     Attributes:
         relation: the word that should act as the identity, in generator names.
@@ -66,17 +67,17 @@ class _Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether every sample came back; NaN did not."""
+        """Whether every sample is mapped to itself; False for NaN."""
         # Relative to the largest value of all samples; NaN compares as False.
         return bool((self.gap <= AGREEMENT * (1.0 + np.abs(self.before).max())).all())
 
 
 def _comparisons(context: NetContext, x: npt.NDArray[np.float64]) -> Iterator[list[_Comparison]]:
-    """For every relation, inputs and outputs before and after it acted."""
+    """For every relation, inputs and outputs before and after its action."""
     outputs = context.subject.run(x, exact=True)
     for relator in context.symmetry.group.relators:
         moved, images = x, dict(outputs)
-        # A word acts from the right: its last letter first. K gets the input as it is at that point.
+        # A word acts from the right, its last letter first. K gets the input at that point.
         for letter in reversed(relator):
             for claim in context.outputs:
                 images[claim.path] = claim.apply(letter, images[claim.path], moved)

@@ -33,6 +33,6 @@ def check_observation_columns(context: MirrorContext) -> PropertyResult:
     Returns:
         passed, or failed with a cause for each mistake.
     """
-    from symcheck.engine.mirrors.judgement import judge_columns  # loads what reads models
+    from symcheck.engine.mirrors.judgement import judge_columns  # loads the readers of models
 
     return judge_columns(context, OBSERVATION_COLUMNS, list(context.layout.observation))

@@ -133,7 +133,7 @@ def _causes_by_part(context: PolicyContext) -> tuple[Statement, ...]:
 
 
 def _shown_columns(context: PolicyContext) -> str:
-    """The first columns with one-sided statistics, with their key where observations have keys."""
+    """The first columns with asymmetric statistics, with their key if observations have keys."""
     columns = context.one_sided_columns
     listed = [f"column {c['column']}" + (f" of {c['key']!r}" if "key" in c else "") for c in columns[:6]]
     return ", ".join(listed) + (f" and {len(columns) - 6} more" if len(columns) > 6 else "")

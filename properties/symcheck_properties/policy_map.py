@@ -22,7 +22,7 @@ def check_policy_map(context: GameContext) -> PropertyResult:
     Returns:
         passed or proved, or failed with a position that few moves reach.
     """
-    from symcheck.engine.games.causes import causes_of_moves  # only games need it
+    from symcheck.engine.games.causes import causes_of_moves  # only games need this import
     from symcheck.engine.games.judgement import judge_part
 
     return judge_part(context, POLICY_MAP, causes_of_moves)

@@ -1,4 +1,4 @@
-"""The group action can be followed through every operation, including those that only move, pool or combine entries.
+"""The group action can be followed through every operation, including those that only move or pool entries.
 
 This depends on strides, paddings and window sizes, not on weights: a stride of 2 commutes with a rotation of the image
 only at some sizes, for any weights.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def _geometric_failure(context: NetContext) -> LayerRecord | None:
-    """The operation at fault where the first failure is not about weights, and some output shows it."""
+    """The operation at fault if the first failure does not concern weights and some output shows it."""
     failure = None if context.proof is None else context.proof.first_failure
-    # A failure with a residual is about weights, which the layer certificate reports.
+    # A failure with a residual concerns weights and is reported by layer_certificate.
     if failure is None or failure.residual is not None or context.assessment.verdict != "failed":
         return None
     return failure
@@ -32,7 +32,7 @@ def _applies(context: NetContext) -> bool:
     if not context.repeatable or context.proof is None:
         return False
     if context.proof.is_by_comparison:
-        return False  # graphs were compared as wholes, no operation was followed
+        return False  # graphs were compared as a whole, so no operation was followed
     return context.proof.level in ("exact", "rounded") or _geometric_failure(context) is not None
 
 
@@ -46,7 +46,7 @@ def _applies(context: NetContext) -> bool:
 )
 def check_representation_propagation(context: NetContext) -> PropertyResult:
     """Check that the action follows through every operation; the first operation that breaks it is named."""
-    # A network without recorded operations is one operation: 0 would say that nothing was checked.
+    # A network without recorded operations counts as one operation: 0 would mean that nothing was checked.
     operations = max(1, 0 if context.proof is None else len(context.proof.records))
     failure = _geometric_failure(context)
     if failure is None:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the values of Gymnasium spaces with any nesting; every value drawn is a member.
+"""Hypothesis strategies for the values of Gymnasium spaces with any nesting; every drawn value is a member.
 
 Arrays are built from a seed, never drawn entry by entry. Containers are drawn part by part, so a failing value shrinks
 to few elements, short texts and the centres of boxes.
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from gymnasium import spaces
 
-_MOST_ELEMENTS = 6  # of a sequence, nodes and edges of a graph: more show nothing new and shrink slowly
+_MOST_ELEMENTS = 6  # maximum length of a sequence, and numbers of nodes and edges: more add nothing and shrink slowly
 _LONGEST_TEXT = 12
-_FEW = 16  # whole numbers that are drawn one by one, so that each shrinks
+_FEW = 16  # maximum number of integers that are drawn one by one, so that each shrinks
 
 
 def values(space: spaces.Space[Any]) -> st.SearchStrategy[Any]:
@@ -69,7 +69,7 @@ def _boxes(space: spaces.Box) -> st.SearchStrategy[Any]:
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
     with np.errstate(invalid="ignore"):
-        # Halves first: the sum of two large bounds would overflow.
+        # Halve first, because the sum of two large bounds would overflow.
         middle = np.where(bounded, low / 2 + high / 2, np.clip(0.0, low, high))
 
     def build(seed: int, exponent: int, kind: str) -> Any:
@@ -83,7 +83,7 @@ def _boxes(space: spaces.Box) -> st.SearchStrategy[Any]:
             drawn = np.where(rng.random(low.shape) < 0.1, drawn, middle)
         return _within(drawn, space, dtype)
 
-    # Corners, middle and zero exactly: thresholds stand at the edges of a box.
+    # Include corners, middle and zero exactly: thresholds often lie at the edges of a box.
     edges = [middle, *(edge for edge in (low, high) if np.isfinite(edge).all()), np.clip(0.0, low, high)]
     exact = st.sampled_from([_within(edge, space, dtype) for edge in edges]).map(np.copy)
     seeded = st.builds(build, st.integers(0, 2**31 - 1), st.sampled_from([0, -3, -1, 1, 3]), _KINDS)
@@ -94,7 +94,7 @@ _KINDS = st.sampled_from(["sparse", "dense"])
 
 
 def _within(drawn: Any, space: spaces.Box, dtype: np.dtype[Any]) -> Any:
-    """In the space's dtype, which may round over a bound: clipped once more."""
+    """Convert to the space's dtype, and clip again because rounding may exceed a bound."""
     return np.asarray(np.clip(drawn.astype(dtype), space.low, space.high), dtype=dtype)
 
 
@@ -115,10 +115,10 @@ def _digits(space: spaces.MultiDiscrete) -> st.SearchStrategy[Any]:
 
 
 def _arrays_of(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> st.SearchStrategy[Any]:
-    """Arrays of whole numbers within bounds, both included; few are drawn one by one."""
+    """Integer arrays within inclusive bounds; a few numbers are drawn one by one."""
     size = int(np.prod(shape))
     lows, highs = (np.asarray(bound).reshape(-1).tolist() for bound in (low, high))
-    # Few numbers are drawn one by one, so that each shrinks by itself; many come from one seed.
+    # A few numbers are drawn one by one, so that each shrinks separately; many come from one seed.
     if size <= _FEW:
         entries = [st.integers(int(a), int(b)) for a, b in zip(lows, highs, strict=True)]
         return st.tuples(*entries).map(lambda drawn: np.array(drawn, dtype=dtype).reshape(shape))
@@ -157,7 +157,7 @@ def _graphs(space: spaces.Graph) -> st.SearchStrategy[Any]:
         edge_space = space.edge_space
         if edge_space is None or not edges:
             return gymnasium_spaces.GraphInstance(stack(space.node_space, nodes), None, None)
-        # Ends are drawn before the number of nodes is known: modulo it, every edge is one of the graph.
+        # Edge ends are drawn before the number of nodes is known; modulo that number, every edge is valid.
         links = np.array([(a % count, b % count) for _, a, b in edges], dtype=np.int32)
         features = stack(edge_space, [feature for feature, _, _ in edges])
         return gymnasium_spaces.GraphInstance(stack(space.node_space, nodes), features, links)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 LISTED = 200
-"""Groups up to this order are drawn from element by element, larger ones by words of generators."""
+"""Elements of groups up to this order are drawn from a list; for larger groups, words of generators are drawn."""
 
 
 def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
@@ -118,7 +118,7 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
 
 
 def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
-    # Trivial ones first: what is drawn from the list shrinks towards its front.
+    # Trivial ones first, because draws shrink towards the front of the list.
     ready: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
     ready.extend([constructors.regular(G), constructors.sign(G)])
     if G.degree > 1:
@@ -133,7 +133,7 @@ def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
 def _skew_basis(rho: Representation, seed: int) -> Representation:
     """The same representation in a basis that is not orthogonal, with a condition number of at most a few hundred."""
     rng = np.random.default_rng(seed)
-    # Upper triangular with ones on the diagonal: invertible whatever was drawn.
+    # Upper triangular with ones on the diagonal: always invertible.
     change = np.eye(rho.dim) + np.triu(rng.uniform(-1, 1, (rho.dim, rho.dim)), 1) / max(1, rho.dim - 1)
     inverse = np.linalg.inv(change)
     matrices = [change @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
@@ -164,7 +164,7 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
         elif structure == "constant":
             values = np.full(shape, rng.standard_normal())
         elif structure == "sparse":
-            # Mostly zeros: one entry at a time shows which column of a map is wrong.
+            # Mostly zeros: a single non-zero entry shows which column of a map is wrong.
             values = values * (rng.random(shape) < 0.1)
         return (values * 10.0**exponent).astype(dtype)
 
@@ -252,7 +252,7 @@ def networks(
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in net.parameters():
-                # Biases too: with zero biases a wrong bias space would not show.
+                # Draw biases too: with zero biases, a wrong bias space would not be detected.
                 parameter.normal_(generator=generator)
         return net
 

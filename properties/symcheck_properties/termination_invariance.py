@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @register(TERMINATION.name, kind="env", order=50, claim=TERMINATION.claim, meaning=TERMINATION.meaning)
 def termination_invariance(context: EnvContext) -> PropertyResult:
-    """T(L_g s, K_g^s a) terminates as T(s, a) does.
+    """T(L_g s, K_g^s a) terminates if and only if T(s, a) does.
 
     Args:
         context: the run.

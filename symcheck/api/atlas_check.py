@@ -17,10 +17,8 @@ from symcheck.envs.atlas import AtlasEntry
 from symcheck.errors import SymcheckError
 
 SEEDS = (0, 1, 2)
-SAMPLES = (
-    2_000  # pairs per property: enough for every entry that does not ask for more (their sizes were found with it)
-)
-_FACTOR = 10.0  # sizes are maxima over samples, and a maximum varies that much from seed to seed
+SAMPLES = 2_000  # default number of pairs per property; sizes in the files were measured with it
+_FACTOR = 10.0  # sizes are maxima over samples, which vary by this factor between seeds
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
     undecided = tuple(item.name for item in result.properties if item.verdict == "undecided")
     size = {item.name: float(item.max_residual or 0.0) for item in result.properties if item.verdict == "failed"}
     seconds = time.monotonic() - started
-    # An unfinished run says nothing about what the file records.
+    # An unfinished run cannot be compared with the file.
     problems = () if result.interrupted else tuple(_problems(entry, result.verdict, fails, size))
     return Reproduction(
         entry, env_id, seed, result.verdict, fails, undecided, size, seconds, problems, result.interrupted
@@ -117,7 +115,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
 
 
 def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Mapping[str, float]) -> Iterator[str]:
-    # What is violated by about as little as the samples can show fails with some seeds and passes with others.
+    # A violation near the smallest detectable size fails for some seeds and passes for others.
     marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
     if verdict != entry.verdict and not marginal:
         yield f"the verdict is {verdict}, but {entry.verdict} is recorded"

@@ -124,5 +124,5 @@ def _load(path: Path) -> Any:
     if len(tables) == 1:
         return next(iter(tables.values()))
     named = next((key for key in _KEYS if key in tables), None)
-    # A whole vector beside other things (actions, rewards), or one array per key of a Dict space.
+    # A whole vector next to other data (actions, rewards), or one array per key of a Dict space.
     return tables if named is None else tables[named]

@@ -185,9 +185,9 @@ def with_baseline(result: RunResult, baseline: Baseline | None) -> RunResult:
 
 
 def _compare(item: PropertyResult, entry: Accepted, file: str) -> PropertyResult:
-    """One property beside its entry."""
+    """Apply an entry to one property."""
     if item.verdict == "undecided" or item.accepted_by is not None:
-        return item  # nothing is known to be violated, or it is accepted elsewhere
+        return item  # no known violation, or it is already accepted
     limit = entry.max_residual
     if item.verdict != "failed":
         return _with_note(item, state("accepted_in_vain", file=file, limit=limit))
@@ -204,7 +204,7 @@ def _with_note(item: PropertyResult, note: Statement) -> PropertyResult:
 
 
 def _size(item: PropertyResult) -> float | None:
-    """The largest residual that the property shows; None if there is none or one is not finite."""
+    """The largest residual of the property; None if there is none, or if one is not finite."""
     example = item.counterexample
     sizes = [size for size in (item.max_residual, example.residual if example else None) if size is not None]
     if not sizes or not all(math.isfinite(size) for size in sizes):

@@ -92,7 +92,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
     """
     try:
         words = shlex.split(line)
-    except ValueError:  # a quotation that does not end
+    except ValueError:  # an unclosed quotation
         words = []
     if len(words) < 3 or words[0] != "symcheck":
         raise SymcheckError(

@@ -89,7 +89,7 @@ class Discovered:
         return write_text(path, self.to_json())
 
     def model(self) -> DiscoveryModel:
-        """The model that terminal output and pages are made from."""
+        """The model from which terminal output and pages are made."""
         return _model(self.result, self.spec)
 
     def to_text(self) -> str:
@@ -153,7 +153,7 @@ def discover(
     chosen: DiscoverOptions = from_keywords(DiscoverOptions, options, caller="discover")
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     command = ""
-    if isinstance(env, str):  # an object has no command line
+    if isinstance(env, str):  # no command line can name a Python object
         command = to_command("discover", env, options_that_differ(chosen, DiscoverOptions()))
     return Discovered(search.discover(target, options=chosen, command=command, emit=emit))
 
@@ -201,7 +201,7 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
 
 
 def _properties(result: Discovery) -> Sequence[PropertyResult]:
-    """The properties of the group that was verified; none where nothing was."""
+    """The properties of the verified group; empty if no group was verified."""
     return result.verified.properties if result.verified is not None and result.found else ()
 
 
@@ -214,7 +214,7 @@ def _orbits(result: Discovery) -> HomomorphismModel | None:
 
 
 def _is_exhaustive(result: Discovery) -> bool:
-    """Whether the group is all of a table's automorphism group, which is trivial where there are no orbits to show."""
+    """Whether the group is the full automorphism group of a table; without orbits to show, that group is trivial."""
     group = None if result.orbits is None else result.orbits.group
     return result.route == "table" and (1 if group is None else group.order) == result.group["order"]
 

@@ -21,7 +21,7 @@ from symcheck.games.game import Game
 from symcheck.games.opening import open_game
 from symcheck.verdict import Verdict
 
-_SCREENED = 100  # positions on which a single image is tried; the group is verified on all that were asked for
+_SCREENED = 100  # maximum number of positions for a single image; the group is verified on the requested number
 _UNVERIFIED = "images found"
 
 
@@ -171,7 +171,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
         if isinstance(image, str):
             tried.append(TriedImage(board_map.name, "refused", image))
             continue
-        # Beside the original: a quarter turn alone is no group.
+        # Images including the original position, because a single quarter turn is not a group.
         alone = _verify_images(_open_with(target, adapter, [image], original=False), screening, ignore)
         bad = ", ".join(item.name for item in alone if item.verdict not in ("passed", "proved"))
         tried.append(TriedImage(board_map.name, alone.verdict, bad and f"{bad} {alone.verdict}"))
@@ -179,7 +179,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
             holds.append(image)
     report = None
     if holds:
-        # Fresh games: those on which the images were tried speak for them already.
+        # Use new games, because the images were selected on the earlier ones.
         accepting = dataclasses.replace(chosen, seed=chosen.seed + 1)
         report = _verify_images(_open_with(target, adapter, holds), accepting, emit or ignore)
     return DiscoveredGame(opened.label, tuple(holds), tuple(tried), report)

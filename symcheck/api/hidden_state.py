@@ -12,7 +12,7 @@ from symcheck.groups import Group
 from symcheck.representations import Representation, signed_permutation
 
 _GATES = {nn.RNN: (1, 0), nn.RNNCell: (1, 0), nn.GRU: (3, 2), nn.GRUCell: (3, 2), nn.LSTM: (4, 2), nn.LSTMCell: (4, 2)}
-"""By kind of layer: how many gates it has, and which of them carries the sign of the state."""
+"""For each kind of layer, the number of gates, and the gate that has the sign of the state."""
 
 
 def hidden_representation(net: nn.Module, result: RunResult, group: Group) -> Representation | None:
@@ -48,14 +48,14 @@ def hidden_representation(net: nn.Module, result: RunResult, group: Group) -> Re
 def _images_of_parts(
     module: nn.Module, layers: Sequence[Mapping[str, Any]], gates: tuple[int, int]
 ) -> list[list[list[int]]] | None:
-    """Of each layer and direction, for each generator the signed images of its state; None where one is not known."""
+    """For each layer and direction and each generator, the signed images of the state; None if one is unknown."""
     directions = 2 if getattr(module, "bidirectional", False) else 1
     count = int(getattr(module, "num_layers", 1)) * directions
     if not layers or len(layers) % count:
         return None
     parts = []
     for part in range(count):
-        # a layer has as many records as another: one of its inputs, and one of each step
+        # every layer has the same number of records: one for its inputs, and one for each step
         images = layers[part * len(layers) // count]["images"]
         states = [_images_of_state(image, int(module.hidden_size), *gates) for image in images]  # type: ignore[arg-type]
         if not states or any(state is None for state in states):
@@ -65,9 +65,9 @@ def _images_of_parts(
 
 
 def _images_of_state(image: Sequence[int], size: int, gates: int, signed: int) -> list[int] | None:
-    """The signed images of the units of the state, by those of the rows of its gates."""
+    """The signed images of the units of the state, from those of the rows of its gates."""
     if len(image) != gates * size:
-        return None  # two units have the same weights: any of them may become any
+        return None  # two units have the same weights, so their images are ambiguous
     rows = image[signed * size : (signed + 1) * size]
     state = [entry - signed * size if entry > 0 else entry + signed * size for entry in rows]
     return state if all(0 < abs(entry) <= size for entry in state) else None

@@ -2,8 +2,8 @@
 
 A graphics driver that is missing or broken does not always raise: it can abort, crash or hang, and no exception
 handler stops that. In a child process, only the picture is lost, not the verification before it. The child is forked,
-so it has the environment as it is (factories and instances need not be picklable). It returns only its answer; its
-changes to the environment stay in the child.
+so it has the current environment (factories and instances need not be picklable). It returns only its result; its
+changes to the environment do not affect the parent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 from symcheck.errors import SymcheckError
 
 T = TypeVar("T")
-# What MuJoCo draws with where the user does not say; in this order, since osmesa is slower where both work.
+# MuJoCo's rendering back ends if the user names none; in this order, because osmesa is slower.
 HEADLESS = ("egl", "osmesa")
 VARIABLE = "MUJOCO_GL"
-# Twenty pictures of Humanoid take 6 s on one core without a graphics card; beyond this something hangs.
+# Twenty pictures of Humanoid take 6 s on one core without a GPU; after this time the child counts as hanging.
 TIME_LIMIT = 60.0
 _OPENGL = ("mujoco", "OpenGL", "dm_control", "pyglet", "moderngl", "panda3d", "pybullet")
 _ANSWER, _FAILURE = b"+", b"-"
@@ -49,10 +49,10 @@ def backends(environ: dict[str, str] | None = None) -> tuple[str | None, ...]:
     """The rendering back ends to try, in order; only the user's choice if there is one.
 
     Args:
-        environ: the environment variables; None takes this process's.
+        environ: the environment variables; None uses those of this process.
 
     Returns:
-        Values of `MUJOCO_GL` to try; None leaves it as it is.
+        Values of `MUJOCO_GL` to try; None leaves it unchanged.
 
     Example:
         >>> backends({}), backends({"MUJOCO_GL": "osmesa"}), backends({"DISPLAY": ":0"})
@@ -115,37 +115,37 @@ def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: floa
         >>> in_child(lambda: 6 * 7, {})
         42
     """
-    if platform.system() != "Linux":  # forking is not there, or not safe once a graphics library is loaded
+    if platform.system() != "Linux":  # forking is unavailable, or unsafe after a graphics library was loaded
         raise SymcheckError("this system cannot isolate the rendering from the verification")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _child(work, environ, writing)
-    # Else the parent itself would hold the writing end open, and reading would never end.
+    # Otherwise the parent would keep the writing end open, and reading would never end.
     os.close(writing)
     try:
         answer = _read_until_closed(reading, time_limit)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)  # nothing is left to do for it, and it might not end by itself
+            os.kill(child, signal.SIGKILL)  # the child has finished its work, but might not exit by itself
         status = os.waitpid(child, 0)[1]
     opened: T = _unpack_answer(answer, status)
     return opened
 
 
 def _child(work: Callable[[], Any], environ: dict[str, str], writing: int) -> None:
-    """Answer and end, without the parent's handlers, exit functions and buffered output."""
+    """Send the result and exit, without the parent's handlers, exit functions and buffered output."""
     try:
-        faulthandler.disable()  # a crash here is an answer, not a report on the terminal
+        faulthandler.disable()  # a crash here is a result and must not print a report on the terminal
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
-        os.dup2(silent, 2)  # drivers complain there, below Python
+        os.dup2(silent, 2)  # drivers print errors there, below Python
         os.environ.update(environ)
         answer = _ANSWER + pickle.dumps(work())
-    except BaseException as error:  # whatever it is ends here: the caller's code must not run twice
+    except BaseException as error:  # every exception ends the child: the caller's code must not run twice
         answer = _FAILURE + f"{type(error).__name__}: {error}".encode("utf-8", "replace")
     with contextlib.suppress(OSError), os.fdopen(writing, "wb") as stream:
         stream.write(answer)
@@ -153,10 +153,10 @@ def _child(work: Callable[[], Any], environ: dict[str, str], writing: int) -> No
 
 
 def _read_until_closed(reading: int, time_limit: float) -> bytes | None:
-    """All that the child writes until it closes its end; None when it does not within the limit."""
+    """Everything that the child writes until it closes the pipe; None if it does not do so within the limit."""
     end = time.monotonic() + time_limit
     parts: list[bytes] = []
-    # Read as it comes: an answer larger than the pipe would block the child for good.
+    # Read continuously: a result larger than the pipe's buffer would block the child forever.
     while select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
         part = os.read(reading, 1 << 16)
         if not part:
@@ -169,10 +169,10 @@ def _unpack_answer(answer: bytes | None, status: int) -> Any:
     if answer is None:
         raise SymcheckError("it did not finish in time")
     if answer.startswith(_ANSWER):
-        return pickle.loads(answer[1:])  # written by the child above, which is this very program
+        return pickle.loads(answer[1:])  # safe to unpickle: written by the child, which is the same program
     if answer.startswith(_FAILURE):
         raise SymcheckError(answer[1:].decode("utf-8"))
-    # The child was sent SIGKILL in any case: it takes effect only where it had not ended.
+    # SIGKILL is always sent; it has an effect only if the child had not exited.
     killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(killed).name if killed in set(signal.Signals) else f"exit status {status}"
     raise SymcheckError(f"the process ended by itself ({name})")

@@ -29,21 +29,21 @@ from symcheck_reports.formatting import one_line
 
 MAX_TOTAL_BYTES = 150_000
 _DRAWN = frozenset(("observation_equivariance", "reward_invariance", "transition_invariance", "termination_invariance"))
-_VIDEO = "SDL_VIDEODRIVER"  # what pygame draws on; "dummy" needs no display
-_LONGEST = 400  # of a reason that comes from a driver, in characters
+_VIDEO = "SDL_VIDEODRIVER"  # pygame's video driver; "dummy" needs no display
+_LONGEST = 400  # maximum length of a driver's error message, in characters
 _FULL = "the pictures above fill this page."
 
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-    """What came of drawing one counterexample: pictures, or why there is none."""
+    """The result of drawing one counterexample: pictures, or the reason why there are none."""
 
     pictures: tuple[tuple[str, Any], ...] = ()
     reason: str = ""
 
 
 def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> RunResult:
-    """Attach pictures to the counterexamples of a run, where the environment can draw itself.
+    """Attach pictures to the counterexamples of a run, if the environment can be rendered.
 
     Args:
         result: the result of the run.
@@ -51,8 +51,8 @@ def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> R
         symmetry: the claim that was checked.
 
     Returns:
-        The same result with `Counterexample.pictures` filled in where possible, and `Counterexample.undrawn` where
-        not; never another verdict, never an error.
+        The same result with `Counterexample.pictures` filled in where possible, and `Counterexample.undrawn` otherwise.
+        The verdict never changes, and no error is raised.
 
     Example:
         >>> run = RunResult("env", "CartPole-v1", "mirror", {"name": "C2", "order": 2}, (), 0.01, 0)
@@ -60,7 +60,7 @@ def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> R
         True
     """
     wanted = [p for p in result.properties if p.name in _DRAWN and _has_input(p.counterexample)]
-    sketched = sketches.knows(result.target)  # the page draws these itself, where it is told the next states
+    sketched = sketches.knows(result.target)  # the page draws these environments itself if it knows the next states
     if sketched:
         wanted = [p for p in wanted if p.name in ("reward_invariance", "termination_invariance")]
     if not wanted:
@@ -68,7 +68,7 @@ def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> R
     try:
         with _quiet():
             drawings = _within_budget(_drawings(wanted, target, symmetry, result.seed, sketched))
-    except (Exception, KeyboardInterrupt) as error:  # no picture is worth the verdict that is there already
+    except (Exception, KeyboardInterrupt) as error:  # a failed picture must not cost the verdict
         drawings = [_Drawing(reason="" if sketched else _reason(error))] * len(wanted)
     drawn = {item.name: _attached(item, drawing) for item, drawing in zip(wanted, drawings, strict=True)}
     return dataclasses.replace(result, properties=tuple(drawn.get(p.name, p) for p in result.properties))
@@ -86,7 +86,7 @@ def _attached(item: PropertyResult, drawing: _Drawing) -> PropertyResult:
 
 
 def _within_budget(drawings: Sequence[_Drawing]) -> list[_Drawing]:
-    """Pictures as long as a page has room for them, the first properties first."""
+    """Pictures within the size limit of a page, the first properties first."""
     room, kept = MAX_TOTAL_BYTES, []
     for drawing in drawings:
         room -= sum(len(picture) for _, picture in drawing.pictures)
@@ -104,7 +104,7 @@ def _reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Renderers greet when they are first imported, warn of displays they do not need, and might open a window."""
+    """Suppress renderers' messages and windows: they print on import, and warn about unneeded displays."""
     found = os.environ.get(_VIDEO)
     os.environ[_VIDEO] = "dummy"
     try:
@@ -121,7 +121,7 @@ def _quiet() -> Iterator[None]:
 def _drawings(
     wanted: Sequence[PropertyResult], target: EnvTarget, symmetry: Symmetry, seed: int, sketched: bool
 ) -> list[_Drawing]:
-    """One drawing of each counterexample, in a process of its own where a driver could end this one."""
+    """One drawing per counterexample, in a child process if a driver could crash this one."""
     env = target.single()
     work = functools.partial(_photographed, wanted, env, symmetry, seed, sketched)
     if sketched:
@@ -134,7 +134,7 @@ def _drawings(
 
 
 def _has_drawn(base: Any) -> bool:
-    """Whether it is the user's own environment that has drawn here: its context works, and cannot move elsewhere."""
+    """Whether the user's own environment has rendered in this process: its context works and cannot be moved."""
     return bool(getattr(getattr(base, "mujoco_renderer", None), "_viewers", None))
 
 
@@ -147,7 +147,7 @@ def _photographed(
     for item in wanted:
         try:
             drawings.append(_Drawing(tuple(take(item))))
-        except Exception as error:  # one state that cannot be drawn is no reason to leave the others undrawn
+        except Exception as error:  # if one state cannot be drawn, still draw the others
             drawings.append(_Drawing(reason="" if sketched else _reason(error)))
             errors.append(error)
     if len(errors) == len(wanted):

@@ -47,7 +47,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
     where = str(path)
     reports = [report for report in _read_reports(Path(path)) if _can_replay(report)]
     commands = [from_command(report.get("command") or "", where=where) for report in reports]
-    # All are looked at before the first is run.
+    # Check all of them before the first one runs.
     for report, command in zip(reports, commands, strict=True):
         if announce is not None:
             announce(report["command"])
@@ -162,7 +162,7 @@ def _replay_env(
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
         ]
-    except (TypeError, ValueError) as error:  # numbers that are none, or lists in place of one
+    except (TypeError, ValueError) as error:  # values that are not numbers, or lists instead of numbers
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {described(error)}.",
             where="replay",

@@ -1,4 +1,4 @@
-"""Decide whether a report may be replayed: command and header must match, and its code must be in a trusted folder.
+"""Decides whether a report may be replayed: command and header must match, and its code must be in a trusted folder.
 
 A report may come from an untrusted source, and replaying it imports the code that its command names.
 """
@@ -27,25 +27,25 @@ _WITH_CODE = ("symmetry", "symmetries", "env", "checkpoint")  # options whose fi
 
 
 def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> None:
-    """Refuse a report whose header and command name different runs.
+    """Reject a report whose header and command name different runs.
 
     Raises:
-        SymcheckError: naming both.
+        SymcheckError: they differ; the message names both.
     """
     verb = _VERBS.get(report["kind"])
     if verb != command.verb:
         raise _disagreement(f"a report of kind {report['kind']!r}", f"the command {command.verb!r}", where)
-    # Of a model by itself the model is the target.
+    # If only a model is checked, the model is the target.
     target = command.target or command.options.get("model", "")
     if report["target"] != target:
         raise _disagreement(f"target {report['target']!r}", f"its command runs {target!r}", where)
 
 
 def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) -> None:
-    """Refuse a report whose symmetry differs from the one that its command now names.
+    """Reject a report whose symmetry differs from the one that its command now names.
 
     Raises:
-        SymcheckError: naming both.
+        SymcheckError: they differ; the message names both.
     """
     check_group(report, symmetry.name, symmetry.group.name, where)
 
@@ -54,7 +54,7 @@ def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str
     """The same check, given the names of a symmetry and its group.
 
     Raises:
-        SymcheckError: naming both.
+        SymcheckError: they differ; the message names both.
     """
     given = (report["symmetry"], report["group"].get("name"))
     now = (symmetry, group)
@@ -98,13 +98,13 @@ def check_trust(command: RunCommand, where: str) -> None:
 
 
 def _places_of_code(command: RunCommand) -> Iterator[Path]:
-    """Where the files and modules lie whose code the command runs."""
+    """The locations of the files and modules whose code the command runs."""
     model = command.options.get("model", "")
-    # A model file holds no code; an environment that has a model does.
+    # A model file contains no code; an environment with a model does.
     named = (command.options.get(name, "") for name in _WITH_CODE)
     for text in (command.target, *named, model if is_reference(model) else ""):
         source, colon, _ = text.rpartition(":")
-        # Libraries make these by name, as Gymnasium does its ids; and images of common boards are ours.
+        # Libraries create these by name, like Gymnasium ids; image functions of common boards belong to symcheck.
         if library_named(text) or source == "symcheck.games.boards":
             continue
         if colon and is_reference(text) and not source.endswith(".py"):
@@ -114,7 +114,7 @@ def _places_of_code(command: RunCommand) -> Iterator[Path]:
 
 
 def _place_of_module(name: str) -> Iterator[Path]:
-    """Where a top-level module lies; nothing if there is none, which is refused when it is imported."""
+    """The location of a top-level module; empty if there is none, in which case its import will fail."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -126,4 +126,4 @@ def _place_of_module(name: str) -> Iterator[Path]:
     elif spec.submodule_search_locations:
         yield from map(Path, spec.submodule_search_locations)
     else:
-        yield Path(f"/{spec.origin or 'built-in'}/{name}")  # of the interpreter, which is not here
+        yield Path(f"/{spec.origin or 'built-in'}/{name}")  # not part of this interpreter

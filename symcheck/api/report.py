@@ -1,4 +1,4 @@
-"""The report that a verification returns: results that save and show themselves."""
+"""The report that a verification returns: results, with methods to save and display them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Page:
 
 @dataclasses.dataclass(frozen=True)
 class DrawableCounterexample(Counterexample):
-    """A counterexample that knows the run it is from, and so can draw itself.
+    """A counterexample with its run, so that it can be drawn.
 
     Attributes:
         run: the run.

@@ -16,7 +16,7 @@ from symcheck.groups.catalog import named
 from symcheck.symmetry.symmetry import Symmetry
 
 _MOST_CHARACTERS = 300
-"""Of a symmetry that is written into a line: four lines of a terminal."""
+"""Maximum length of a symmetry that is written out: four lines of a terminal."""
 
 
 def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, options: Mapping[str, Any]) -> str:
@@ -47,7 +47,7 @@ def python_call(function: str, subject: Any, symmetry: Symmetry | str | None, op
 
 
 def _symmetry_as_text(symmetry: Symmetry | None) -> str | None:
-    """The call that builds a symmetry again; None if its entries are not plain data, or too long to be read."""
+    """The call that rebuilds a symmetry; None if its entries are not plain data, or too long to be readable."""
     if symmetry is None or symmetry.agents is not None or symmetry.written["state"] is not None:
         return None
     entries = [repr(symmetry.written[part]) for part in ("observation", "action")]
@@ -65,7 +65,7 @@ def _symmetry_as_text(symmetry: Symmetry | None) -> str | None:
 
 
 def _can_be_imported(subject: Any) -> bool:
-    """Whether a class or function is found by its module and name."""
+    """Whether a class or function can be imported by its module and name."""
     module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", None)
     if module in (None, "__main__") or name is None or not name.isidentifier():
         return False

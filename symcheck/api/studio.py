@@ -1,4 +1,4 @@
-"""Puts an environment into the states of a counterexample, one after another, and renders each."""
+"""Puts an environment into the states of a counterexample, one after the other, and renders each."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from symcheck_reports import png
 # Base64 adds a third: four pictures of each of five properties stay within 320 kB of a page's 500 kB.
 MAX_BYTES = 12_000
 _WIDTH, _SMALLEST = 240, 40
-_STEP = 8  # of brightness: invisible at this size, and it lets shaded surfaces compress
+_STEP = 8  # brightness levels per step: invisible at this size, and improves the compression of shaded surfaces
 _MODE = "rgb_array"
-_OFF_CENTRE = 0.1  # of the camera's distance: a quarter of the way to the edge, which is at tan(45 deg / 2) = 0.41
+# fraction of the camera's distance: a quarter of the way to the edge, which is at tan(45 deg / 2) = 0.41
+_OFF_CENTRE = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class _Side:
-    """One side of a pair: the state to set, the action taken there, and how pictures of both are called."""
+    """One side of a pair: the state to set, the action taken there, and the captions of both pictures."""
 
     caption: str
     next_caption: str
@@ -53,12 +54,12 @@ class Studio:
         self._env = env
         self._bound = bound
         self._access = _access(env.unwrapped)
-        self._home: npt.NDArray[np.float64] | None = None  # where MuJoCo's camera looks by itself
+        self._home: npt.NDArray[np.float64] | None = None  # the default target of MuJoCo's camera
         self._seed = seed
         env.reset(seed=seed)
 
     def pictures(self, item: PropertyResult) -> list[tuple[str, str]]:
-        """State and image, and both next states where there is an action, as (caption, address)."""
+        """State and image, and both next states if there is an action, as (caption, address)."""
         before, after = [], []
         for side in self._sides(item):
             self._put(side.place)
@@ -81,20 +82,20 @@ class Studio:
         return found
 
     def _refresh(self) -> str:
-        """Let an Atari console draw: its screen is of the frame before, whatever its memory was set to since.
+        """Make an Atari console draw, because its screen shows the previous frame even after its memory was set.
 
         Returns:
-            What to add to the caption.
+            The addition to the caption.
         """
         base: Any = self._env.unwrapped
         console: Any = getattr(base, "ale", None) or getattr(base, "machine", None)
         if not callable(getattr(console, "act", None)):
             return ""
-        console.act(0)  # no button
+        console.act(0)  # the no-op action
         return ", one frame later"
 
     def _photograph(self) -> npt.NDArray[Any]:
-        """The environment as it is, in its drawing mode, which is taken back: it may be the user's own object."""
+        """The environment in its rendering mode; the mode is restored, because it may be the user's own object."""
         base: Any = self._env.unwrapped
         found = base.render_mode
         base.render_mode = _MODE
@@ -104,13 +105,14 @@ class Studio:
             base.render_mode = found
 
     def _aim(self) -> None:
-        """Turn MuJoCo's camera, which never follows, to a body that has left the middle of the picture.
+        """Turn MuJoCo's camera, which does not follow, to a body that has left the middle of the picture.
 
-        Only where a state is set: its successor is seen by the same camera, so that the motion is.
+        Only when a state is set: its successor is drawn with the same camera, so that the motion is visible.
         """
         base: Any = self._env.unwrapped
         renderer = getattr(base, "mujoco_renderer", None)
-        if renderer is None or getattr(renderer, "camera_id", None) != -1:  # a camera of the model, or the user's own
+        # a camera defined by the model or by the user
+        if renderer is None or getattr(renderer, "camera_id", None) != -1:
             return
         camera = renderer._get_viewer(render_mode=_MODE).cam
         if self._home is None:
@@ -137,7 +139,7 @@ class Studio:
         ]
 
     def _put(self, state: Any) -> None:
-        self._env.reset(seed=self._seed)  # one and the same track, map or wind for all pictures
+        self._env.reset(seed=self._seed)  # the same track, map or wind for all pictures
         self._access.set(self._env.unwrapped, state)
 
     def _step(self, side: _Side) -> Any:
@@ -152,7 +154,7 @@ class Studio:
         return obs if self._access.from_observation is None else self._access.from_observation(obs)
 
     def _image(self, label: str, state: Any) -> Any:
-        """The image of a state under the element of that name; of a continuous group the name has the amounts."""
+        """The image of a state under the element of that name; for continuous groups, the name contains the amounts."""
         if isinstance(label, ElementLabel):
             pinned = self._bound.source.pinned(label.word, label.parameters)
             return BoundTested(pinned, self._bound.observation_space, self._bound.action_space).state((0,), state)
@@ -164,7 +166,7 @@ class Studio:
 
 
 def _which(observation: Any) -> str:
-    """The number of a state, where observations are numbers: a picture of 500 states does not tell which it is."""
+    """The number of a state if observations are numbers, because a picture does not distinguish 500 states."""
     plain = to_json_value(observation)
     return f" = {plain}" if isinstance(plain, int) and not isinstance(plain, bool) else ""
 
@@ -173,7 +175,7 @@ def _access(base: Any) -> StateAccess:
     found = find_state_access(base)
     if found is not None:
         return found
-    if hasattr(base, "s") and hasattr(base, "P"):  # toy text: the state is a number, and the table says the rest
+    if hasattr(base, "s") and hasattr(base, "P"):  # toy text: the state is a number, and the table determines the rest
         return StateAccess(lambda env, state: setattr(env, "s", int(state)), "toy text")
     raise SymcheckError("the environment's state cannot be set.", where=type(base).__name__)
 
@@ -209,11 +211,11 @@ def _checked(image: Any) -> npt.NDArray[Any]:
     array = np.asarray(image)
     if array.ndim != 3 or array.shape[2] != 3 or min(array.shape) < 1:
         raise SymcheckError(f"render() returned shape {array.shape}; expected an image of shape (height, width, 3).")
-    return array.copy()  # some renderers fill one and the same buffer again
+    return array.copy()  # some renderers reuse the same buffer
 
 
 def _shrunk(image: npt.NDArray[Any], width: int) -> Bytes:
-    """The mean of square blocks, so many that the longer side fits `width`; few brightness levels."""
+    """Means over square blocks, so that the longer side fits `width`, with few brightness levels."""
     factor = max(1, -(-max(image.shape[:2]) // width))
     height, across = (side // factor * factor for side in image.shape[:2])
     blocks = image[:height, :across].reshape(height // factor, factor, across // factor, factor, 3)

@@ -90,12 +90,12 @@ def verify_env(
 
 
 def _with_share(options: VerifyEnvOptions, ends: float, left: int) -> VerifyEnvOptions:
-    """The options of one of several runs: what is left of the time is theirs in equal parts."""
+    """The options of one of several runs, which share the remaining time equally."""
     return replace(options, max_time=max(ends - time.monotonic(), _SHORTEST_S) / left)
 
 
 def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:
-    """The result, with checks that were left out when the symmetry was made beside its first property."""
+    """The result, with notes on checks that were skipped when the symmetry was built added to its first property."""
     if not symmetry.notes or not result.properties:
         return result
     first, *others = result.properties
@@ -125,6 +125,6 @@ def _command(env: object, item: NamedSymmetry, options: VerifyEnvOptions, baseli
     if not isinstance(env, str) or (item.spec is None and not by_layout):
         return ""
     if baseline is not None:
-        # The object has been read; the command needs the path again.
+        # The layout has been read into an object; the command needs its path.
         given["baseline"] = baseline.path
     return to_command("verify-env", env, ({} if item.spec is None else {"symmetry": item.spec}) | given)

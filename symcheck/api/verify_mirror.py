@@ -80,7 +80,7 @@ def verify_mirror(
 
 
 def _load_both(function: Any, env: Any) -> tuple[Any, Any]:
-    """The function and the environment that it is given; their modules may import tensordict."""
+    """The function and the environment that is passed to it; their modules may import tensordict."""
     from symcheck.mirror_functions.tensor_groups import tensordict_at_hand  # loads torch
 
     with tensordict_at_hand():
@@ -89,7 +89,7 @@ def _load_both(function: Any, env: Any) -> tuple[Any, Any]:
 
 def _load(reference: str) -> Any:
     value = load_attribute(reference, where="TARGET")
-    # A class of such objects that needs no arguments is built.
+    # Instantiate a class of such objects that needs no arguments.
     return value() if isinstance(value, type) and hasattr(value, "augment_observations") else value
 
 

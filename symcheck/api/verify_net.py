@@ -32,7 +32,8 @@ from symcheck.errors import OptionError
 from symcheck.files import check_writable, write_text
 from symcheck.symmetry.symmetry import Symmetry
 
-_ROLLOUT_OBSERVATIONS = 1_000  # beside the generated inputs; more would repeat the same few states of a random policy
+# in addition to generated inputs; more would repeat the same few states of a random policy
+_ROLLOUT_OBSERVATIONS = 1_000
 
 
 @shows_options(VerifyNetOptions)
@@ -106,22 +107,22 @@ def _has_counterexample(result: RunResult) -> bool:
 
 
 def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
-    """The options, with the environment's observations among the inputs where one is named."""
-    # Settings files give lists where Python gives tuples.
+    """The options, with the environment's observations added to the inputs if an environment is named."""
+    # Settings files contain lists instead of tuples.
     if isinstance(options.input_shape, list):
         options = replace(options, input_shape=tuple(options.input_shape))
     if options.env is None:
         return options
     target = resolve_environment(options.env, where="--env")
     space = target.single().observation_space
-    # Dict and Tuple observations: one shape a part; their inputs are generated, not rolled out.
+    # Dict and Tuple observations: one shape per part; their inputs are generated, not rolled out.
     parts = subspaces(space)
     if parts is not None:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
         return replace(options, input_shape=options.input_shape or structured, space=options.space or space)
     if isinstance(space, gym.spaces.Discrete):
-        # One-hot vectors of the values, on which a permutation of values acts; few enough to be drawn.
+        # One-hot vectors of the values, on which a permutation of values acts; there are few enough to generate them.
         return replace(options, input_shape=options.input_shape or (int(space.n),), space=options.space or space)
     observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
@@ -132,10 +133,10 @@ def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline:
     """The command line that repeats the run; "" if an object built in Python is part of it."""
     given = options_that_differ(options, VerifyNetOptions())
     if options.env is not None:
-        given.pop("input-shape", None)  # it was taken from the environment
-    # Repeating a run must not write the test file again.
+        given.pop("input-shape", None)  # the shape came from the environment
+    # A repeated run must not write the test file again.
     given.pop("pytest", None)
-    # Entries of outputs and structured shapes have no text on the command line.
+    # Entries of outputs and structured shapes cannot be written on the command line.
     plain = all(isinstance(word, str) for word in given.get("outputs", ())) and all(
         isinstance(size, int) for size in given.get("input-shape", ())
     )

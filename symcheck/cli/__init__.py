@@ -7,7 +7,7 @@ from symcheck.streams import run_program
 
 
 def entry() -> None:
-    """The console script: an interrupt ends it with 130 even while the command line itself is being imported."""
+    """The console script; an interrupt exits with 130, even during the import of the command line."""
     supervise(sys.argv[1:], lambda: run_program("symcheck", _main))
 
 

@@ -1,4 +1,4 @@
-"""`symcheck atlas`: which symmetries the known environments have, and which they only seem to have."""
+"""`symcheck atlas`: the symmetries of known environments, exact, approximate or only apparent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
     """
     from symcheck.envs import atlas
 
-    # No seed would check nothing and exit 0.
+    # With no seeds, nothing would be checked and the exit code would be 0.
     if seeds < 1:
         raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
     if check and write is not None:
@@ -84,7 +84,7 @@ def _print_entries(entries: Iterable[AtlasEntry]) -> None:
 
 
 def details(entry: AtlasEntry) -> list[str]:
-    """What fails, by how much, where and why, one line each; nothing for what holds everywhere.
+    """The violations of an entry: properties, sizes, places and reasons, one line each; empty if it holds everywhere.
 
     Args:
         entry: an entry of the atlas.
@@ -111,7 +111,7 @@ def details(entry: AtlasEntry) -> list[str]:
 def _check(entries: tuple[AtlasEntry, ...], seeds: range) -> ExitCode:
     from symcheck.api.atlas_check import check_entries
 
-    # Entries of an extra that is missing do not fail the check, but leave it undecided.
+    # Entries whose extra is missing do not fail the check, but leave it undecided.
     ready = [entry for entry in entries if entry.installed]
     missing = [entry for entry in entries if not entry.installed]
     if not ready:
@@ -139,7 +139,7 @@ def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitC
     entries, seconds = {check.entry.name for check in found}, sum(check.seconds for check in found)
     runs = _count_phrase(len(found), "run", "runs")
     counts = f"{_count_phrase(len(entries), 'entry', 'entries')}, {runs} in {seconds:.0f} s"
-    if found and found[-1].interrupted:  # only the last one can be
+    if found and found[-1].interrupted:  # only the last one can be interrupted
         console.print(f"interrupted after {counts}", markup=False)
         return ExitCode.INTERRUPTED
     if differing:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symcheck.intertwiners.summary import LayerRow
     from symcheck.symmetry.symmetry import Symmetry
 
-# What the rank was compared with, by what a certificate is `predicted_by`.
+# The quantity with which the rank was compared, by the certificate's `predicted_by`.
 _PREDICTED = {
     "characters": "as characters predict",
     "orbits": "as orbits predict",
@@ -58,7 +58,7 @@ def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
     typer.echo(f"{'layer':<24}{'weights':>16}{'biases':>12}   certificate")
     for row in rows:
         weights, biases = f"{row.rank} of {row.dense}", f"{row.bias_rank} of {row.dense_bias}"
-        # How the basis was checked, and what its rank was compared with.
+        # The check of the basis, and the quantity with which its rank was compared.
         checked = f"{row.certificate.kind}, rank {_PREDICTED[row.certificate.predicted_by]}"
         typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
     typer.echo(

@@ -16,10 +16,10 @@ class Tag:
     """The first byte of a message."""
 
     OUTPUTS, EVENT = b"O", b"E"  # pickled
-    PROGRESS = b"P"  # what is done, in words
-    DEADLINE = b"L"  # on the clock of `time.monotonic`; empty takes it back
+    PROGRESS = b"P"  # progress in words
+    DEADLINE = b"L"  # in terms of `time.monotonic`; empty removes the deadline
     ENDED = b"D"  # the exit code
-    QUIET = b"Q"  # no line says that the run goes on
+    QUIET = b"Q"  # suppresses the line that the run continues
 
 
 _LENGTH = 8  # bytes
@@ -75,5 +75,5 @@ def split(held: bytes, take: Callable[[bytes, bytes], None]) -> bytes:
 
 
 def shows_progress(events: Sequence[bytes]) -> bool:
-    """Whether the command has not asked to be quiet."""
+    """Whether the command has not requested quiet mode."""
     return not any(message.startswith(Tag.QUIET) for message in events)

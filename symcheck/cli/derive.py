@@ -12,14 +12,14 @@ from symcheck.cli import completion
 from symcheck.engine.option_fields import OptionField, typed_fields
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
-_PARAMETER_NAMES = {"json": "json_path"}  # of which the module json would be hidden
+_PARAMETER_NAMES = {"json": "json_path"}  # otherwise a parameter would shadow the module json
 
 
 def with_options(*kinds: type[Any], leave_out: Sequence[str] = ()) -> Callable[[_CommandT], _CommandT]:
     """Give a command the options of dataclasses in place of its `**given`.
 
     Args:
-        kinds: the dataclasses; a field of a later one that has the name of an earlier one is left out.
+        kinds: the dataclasses; a field of a later one is omitted if an earlier one has the same name.
         leave_out: names of fields without an option in this command.
 
     Returns:
@@ -78,7 +78,7 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         rich_help_panel=field.panel,
         autocompletion=getattr(completion, field.completion) if field.completion else None,
     )
-    # Typer refuses a default of None where the type does not allow it.
+    # Typer rejects a default of None if the type does not allow it.
     typed = field.kind | None if field.default is None else field.kind
     return inspect.Parameter(
         parameter_name(field),

@@ -70,12 +70,12 @@ def _print_discovery(found: Discovered, *, quiet: bool, show_spec: bool) -> None
     if quiet:
         typer.echo(found.result.group["name"] if found.result.found else "none")
         return
-    wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
+    wide_enough = None if sys.stdout.isatty() else 100  # rich assumes a width of 80 for a pipe
     print_discovery(found.model(), Console(width=wide_enough, highlight=False), show_spec=show_spec)
 
 
 def _write(found: Discovered, out: Path | None, html: Path | None, json_path: Path | None, *, quiet: bool) -> None:
-    # The search succeeded all the same: this is a remark, not an error.
+    # The search succeeded nevertheless: this is a remark, not an error.
     if out is not None and not found.spec:
         typer.echo(f"not written: {out}, because no symmetry that a SPEC file can express was verified", err=True)
         out = None

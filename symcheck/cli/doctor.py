@@ -48,19 +48,19 @@ def command() -> None:
 
 
 def _required_packages() -> Iterator[tuple[str, str, bool]]:
-    """Name, version or complaint, and whether it will do, of symcheck and of all that it cannot do without."""
+    """Name, version or problem, and whether it is sufficient, of symcheck and its required dependencies."""
     from packaging.requirements import Requirement
 
     yield "symcheck", _version("symcheck") or "MISSING: pip install symcheck", _version("symcheck") is not None
     for text in importlib.metadata.requires("symcheck") or ():
         requirement = Requirement(text)
-        # The requirement of an extra has a marker that fails where no extra is asked for.
+        # The requirement of an extra has a marker that is false without the extra.
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         version = _version(requirement.name)
         if version is None:
             yield requirement.name, "MISSING: reinstall symcheck", False
-        # Prereleases count: they were installed on purpose.
+        # Accept prereleases: they were installed deliberately.
         elif not requirement.specifier.contains(version, prereleases=True):
             yield (
                 requirement.name,
@@ -78,7 +78,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-# What a process of its own imports: a broken binary may raise anything, or take the process with it.
+# Import in a separate process: a broken binary may raise any exception, or crash.
 _IMPORT = """
 import importlib, sys
 try:
@@ -94,11 +94,11 @@ _NOT_FOUND, _RAISED = 3, 4
 
 
 def _extras() -> Iterator[tuple[str, str, str]]:
-    """Name, purpose and state of every optional part; they are imported side by side."""
+    """Name, purpose and state of every optional part; they are imported in parallel."""
     started = {extra: _start(modules) for extra, (modules, _) in _EXTRAS.items()}
     for extra, (modules, purpose) in _EXTRAS.items():
         printed, _ = started[extra].communicate()
-        # The last line is ours: packages may print while they are imported.
+        # Only the last line is ours: packages may print during import.
         last = printed.decode(errors="replace").strip().rpartition("\n")[2]
         code = started[extra].returncode
         if code == 0:
@@ -117,10 +117,10 @@ def _start(modules: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 
 def _try(name: str, check: Callable[[], str]) -> bool:
-    """Run one check of this installation and print how it went."""
+    """Run one check of this installation and print the result."""
     try:
         typer.echo(f"  {name:<12} {check()}")
-    except Exception as error:  # whatever is wrong with an installation shows here, in one line
+    except Exception as error:  # report any problem of the installation in one line
         typer.echo(f"  {name:<12} FAILS: {type(error).__name__}: {error}")
         return False
     return True
@@ -155,7 +155,7 @@ _WHEELS = "https://download.pytorch.org/whl"
 
 
 def _torch_build() -> str:
-    """What torch was built for, what of it works here, and how to get another build."""
+    """The build of torch, the parts of it that work here, and how to install another build."""
     import torch
 
     built = (torch.version.cuda and f"CUDA {torch.version.cuda}") or (torch.version.hip and f"ROCm {torch.version.hip}")

@@ -46,7 +46,7 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
         The verdicts that exit non-zero.
 
     Raises:
-        OptionError: a word that is neither.
+        OptionError: an unknown word.
 
     Example:
         >>> sorted(parse_fail_on("failed,undecided"))
@@ -85,7 +85,7 @@ def code_of(verdict: Verdict, *, interrupted: bool, fail_on: frozenset[FailOn]) 
 
 
 def echo_problem(message: str) -> None:
-    """Print why a command could not do its work; in GitHub Actions also as an annotation."""
+    """Print the reason why a command failed; in GitHub Actions also as an annotation."""
     typer.echo(message, err=True)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

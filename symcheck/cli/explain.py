@@ -56,7 +56,7 @@ def command(
 
 
 def _list_codes() -> None:
-    """A line for every code, causes first; a title that is a whole sentence is cut to the line."""
+    """One line per code, causes first; a title that is a whole sentence is truncated to the line."""
     from symcheck import findings
     from symcheck.statements.statement import TABLES
 

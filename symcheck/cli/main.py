@@ -1,4 +1,4 @@
-"""`symcheck`: the application, its commands, and the one place where an interrupt ends it.
+"""`symcheck`: the application, its commands, and the handling of interrupts.
 
 Importing this module imports neither torch nor gymnasium, so `symcheck --help` is fast.
 """
@@ -37,13 +37,13 @@ from symcheck.errors import SymcheckError, shortened
 
 
 class _Commands(TyperGroup):
-    """The commands; what they refuse is echoed at a length that can be read."""
+    """The group of commands; rejected input is shortened in error messages."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:
-            message = vars(error).get("message")  # typer's errors of usage have one, the exit of a command has none
+            message = vars(error).get("message")  # typer's usage errors have one, the exit of a command does not
             if isinstance(message, str):
                 vars(error)["message"] = shortened(message)
             raise
@@ -55,7 +55,7 @@ app = typer.Typer(
     help="Check symmetries of reinforcement-learning problems on the real environment, and prove networks equivariant.",
     no_args_is_help=True,
     add_completion=True,
-    pretty_exceptions_enable=False,  # a traceback of rich shows local variables, of a user's environment too
+    pretty_exceptions_enable=False,  # rich's tracebacks show local variables, including those of a user's environment
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 4 crashed, 130 interrupted.",
 )
@@ -99,6 +99,6 @@ def main() -> None:
     try:
         # Read when the command runs, not on import: settings depend on the current folder.
         app(default_map=settings.command_defaults(settings.find_settings(Path.cwd())))
-    except SymcheckError as error:  # settings that cannot be used; commands report their own
+    except SymcheckError as error:  # invalid settings; commands report their own
         typer.echo(f"symcheck: {error}", err=True)
         sys.exit(ExitCode.UNUSABLE)

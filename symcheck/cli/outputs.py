@@ -40,7 +40,7 @@ class Outputs:
     quiet: bool = option(False, "Print the verdict only.", kind=bool, panel=REPORTS, is_shared=True)
 
     def check(self) -> frozenset[FailOn]:
-        """Refuse paths that cannot be written before any work is done, and read --fail-on.
+        """Reject paths that cannot be written, before any work is done, and read --fail-on.
 
         Raises:
             SymcheckError: a folder that does not exist, two outputs in one file, or an unknown verdict.
@@ -81,10 +81,10 @@ class Outputs:
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),
             (self.junit, report.to_junit, False),
-            # The size is read when it is written: the whole summary must stay below what GitHub shows.
+            # Read the size when writing: the whole summary must stay below GitHub's limit.
             (self.markdown, lambda: report.to_markdown(after=_file_size(self.markdown)), True),
         )
-        # One file that cannot be written does not cost the others.
+        # If one file cannot be written, still write the others.
         problems: list[SymcheckError] = []
         for path, render, append in writers:
             if path is not None:
@@ -107,7 +107,7 @@ class Outputs:
         if self.quiet:
             typer.echo(report.verdict)
             return
-        wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
+        wide_enough = None if sys.stdout.isatty() else 100  # rich assumes a width of 80 for a pipe
         terminal.print_run(report.results, Console(width=wide_enough, highlight=False))
         # Workflow commands are read from standard output; elsewhere they would be noise.
         if os.environ.get("GITHUB_ACTIONS") == "true":

@@ -19,7 +19,7 @@ def progress(*, quiet: bool) -> Iterator[Emit | None]:
         quiet: show nothing.
 
     Yields:
-        The listener to hand to the run, or None.
+        The listener to pass to the run, or None.
     """
     if quiet or not sys.stderr.isatty():
         yield None

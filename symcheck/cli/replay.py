@@ -1,4 +1,4 @@
-"""`symcheck replay`: see a counterexample again, in a fresh process."""
+"""`symcheck replay`: reproduce a counterexample in a new process."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def command(
 
     report = replay(file, trust=trust, announce=lambda line: typer.echo(f"replaying: {line}\n"))
     terminal.print_run(report.results, Console(highlight=False))
-    # Any verdict that is no pass exits non-zero: an undecided counterexample is not resolved.
+    # Any verdict other than a pass exits non-zero: an undecided counterexample is not resolved.
     raise typer.Exit(code_of(report.verdict, interrupted=False, fail_on=frozenset(FailOn)))

@@ -48,12 +48,12 @@ def command(**given: Any) -> None:
     outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
     baseline = given["baseline"]
-    table = settings.find_settings(Path.cwd())  # of the nearest folder
+    table = settings.find_settings(Path.cwd())  # in the nearest folder
     if not table.checks or table.path is None:
         place = f"{table.path} lists none" if table.path else f"no settings were found in {Path.cwd()} or its parents"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
     shared = _shared_options(table, baseline)
-    # A mistake in the last check is reported before the first one runs for minutes.
+    # Report a mistake in the last check before the first one runs for minutes.
     checks = [_read_check(check, f"{table.path}, checks[{i}]", shared) for i, check in enumerate(table.checks)]
     from symcheck.cli.watching import time_limit, watched
 
@@ -68,7 +68,7 @@ def command(**given: Any) -> None:
                 if reports[-1].interrupted:
                     break
     except SymcheckError:
-        for report in reports:  # what was found before the check that cannot be used
+        for report in reports:  # report the results obtained before the invalid check
             outputs.show(report)
         raise
     from symcheck.api.report import Report
@@ -78,7 +78,7 @@ def command(**given: Any) -> None:
 
 @dataclass(frozen=True)
 class _Check:
-    """One check as it will be run: its kind, what it is about, arguments by name, and where it stands."""
+    """One check to run: its kind, its subject, arguments by name, and its place in the settings."""
 
     kind: str
     target: str | None
@@ -87,7 +87,7 @@ class _Check:
 
 
 def _shared_options(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
-    """What every check starts from; a baseline named at the command line is relative to where that was typed."""
+    """The defaults of every check; a baseline given on the command line is relative to the current folder."""
     shared = {key: value for key, value in found.shared.items() if key in settings.SHARED_CHECK}
     return shared if baseline is None else {**shared, "baseline": baseline.absolute()}  # the command line wins
 
@@ -96,7 +96,7 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     """Read one check; all are read before the first is run.
 
     Raises:
-        OptionError: it names nothing to check, or has a setting that its kind does not have.
+        OptionError: it names no subject, or has a setting that its kind does not support.
     """
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
     settings.check_names(given, settings.CHECK[kind], where)
@@ -105,7 +105,7 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
         raise OptionError(
             f"expected {' and '.join(missing)} together with {kind} = TARGET.", where=where, remedy=_EXAMPLE
         )
-    # A mirror has no baseline: only what its kind has is taken from the settings of all checks.
+    # A mirror has no baseline: take only supported settings from those of all checks.
     common = {key: value for key, value in shared.items() if key in settings.SHARED_BY_KIND[kind]}
     arguments = {key.replace("-", "_"): value for key, value in {**common, **given}.items()}
     return _Check(kind, target, arguments, where)
@@ -136,13 +136,13 @@ def _run(check: _Check, emit: Emit) -> Report:
         return verify_net(str(check.target), emit=emit, **check.arguments)
     except SymcheckError as error:
         raise SymcheckError(str(error), where=check.where) from error
-    # An unknown setting was refused before: what is left is a value of a wrong type.
+    # Unknown settings were rejected before, so this is a value of the wrong type.
     except TypeError as error:
         raise OptionError(f"a setting has the wrong type: {error}.", where=check.where) from error
 
 
 def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[str, Any]]:
-    """What a check is about: its kind, its target, and the remaining settings.
+    """The subject of a check: its kind, its target, and the remaining settings.
 
     `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, `game = TARGET`, or `kind = "env"|...` (or
     `command = "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
@@ -152,7 +152,7 @@ def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[s
         word = str(check.pop("kind", check.pop("command", "")))
         kind, target = word.removeprefix("verify-").removeprefix("audit-"), check.pop("target", None)
     elif "mirror" in check or "model" in check:
-        # Before env, which a mirror function may be given.
+        # Before env, which a mirror function may take as an argument.
         kind, target = "mirror", check.pop("mirror", None)
     else:
         kind = next((name for name in ("net", "policy", "game") if name in check), "env")

@@ -20,7 +20,7 @@ def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_lat
 
     Args:
         messages: outputs and events, each a tag and an object pickled by the child, which runs this same program.
-        status: the exit status of the child, as `os.waitpid` gives it.
+        status: the exit status of the child, as returned by `os.waitpid`.
         progress: its last progress, in words.
         was_late: whether it was ended at the time limit.
         interrupted: whether the user interrupted it.

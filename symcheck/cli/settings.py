@@ -39,9 +39,9 @@ from symcheck.errors import OptionError, suggestion
 
 _ENV, _NET, _REPORTS = (typed_fields(kind) for kind in (VerifyEnvOptions, VerifyNetOptions, Outputs))
 SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
-"""Settings for all checks that say how they run."""
+"""Settings for all checks that control how they run."""
 SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
-"""All settings that may stand beside `checks`."""
+"""All settings that are allowed next to `checks`."""
 SHARED_FIELDS = tuple(field for field in (*_ENV, *_REPORTS) if field.is_shared)
 """The same as fields."""
 _MIRROR, _POLICY, _GAME = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions, VerifyGameOptions))
@@ -60,14 +60,14 @@ OF_A_CHECK = {
     "policy": ("symmetry", "data"),
     "game": ("symmetries",),
 }
-"""Settings of one check that are no options of Python, by its kind."""
+"""Settings of one check that are not Python options, by its kind."""
 CHECK = {kind: (*OF_A_CHECK[kind], *(field.setting for field in fields)) for kind, fields in CHECK_FIELDS.items()}
 """Settings of one check, by its kind."""
 SHARED_BY_KIND = {
     kind: tuple(field.setting for field in fields if field.is_shared)
     for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY), ("game", _GAME))
 }
-"""Settings of all checks at once that a kind of check has."""
+"""The settings of all checks that a kind of check supports."""
 _PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared and field.kind is Path)
 
 
@@ -99,7 +99,7 @@ def find_settings(folder: Path) -> Settings:
         OptionError: a file that is not TOML, or an unknown or misplaced setting.
     """
     for place in (folder, *folder.parents):
-        # symcheck.toml before pyproject.toml in the same folder: it is about nothing else.
+        # symcheck.toml has priority over pyproject.toml in the same folder, because it is specific.
         for name, keys in (("symcheck.toml", ()), ("pyproject.toml", ("tool", "symcheck"))):
             table = _load_table(place / name, keys)
             if table is not None:
@@ -113,7 +113,7 @@ def _load_table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     try:
         table: Any = read_toml(path)
     except (OSError, UnreadableError) as error:
-        if keys and not _speaks_of_us(path):  # a pyproject.toml of somebody else's concern
+        if keys and not _speaks_of_us(path):  # a pyproject.toml without settings of symcheck
             return None
         raise OptionError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     for key in keys:
@@ -136,14 +136,14 @@ def _parse_settings(table: Mapping[str, Any], path: Path) -> Settings:
     shared = {key.replace("_", "-"): value for key, value in table.items() if key != "checks"}
     check_names(shared, SHARED, str(path))
     for name in _PATHS:
-        # The other types are checked where the options are built; a path is needed here already.
+        # Other types are checked when the options are built; the path is needed here.
         if not isinstance(shared.get(name, ""), str):
             raise OptionError(f"expected {name} to be a path, got {shared[name]!r}.", where=str(path))
     return Settings(path, shared, tuple(checks))
 
 
 def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> None:
-    """Refuse settings that no option has.
+    """Reject settings without an option of that name.
 
     Args:
         given: names as written, with dashes.
@@ -167,7 +167,7 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
         {'samples': 5, 'json_path': 'r.json'}
     """
-    # By setting name, since a parameter may be called otherwise (json_path).
+    # By setting name, because a parameter may have another name (json_path).
     fields = {field.setting: field for field in (*_ENV, *_REPORTS)}
     values = {
         parameter_name(fields[name]): _from_here(settings, name, value) for name, value in settings.shared.items()
@@ -187,13 +187,13 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def _only(values: Mapping[str, Any], fields: Iterable[OptionField]) -> dict[str, Any]:
-    """Those of the values that a command with these options has."""
+    """The values that a command with these options supports."""
     names = {parameter_name(field) for field in fields if field.is_shared} | {parameter_name(f) for f in _REPORTS}
     return {name: value for name, value in values.items() if name in names}
 
 
 def _from_here(settings: Settings, name: str, value: Any) -> Any:
-    """A setting as it would be typed in the current folder."""
+    """A setting as a user would type it in the current folder."""
     # Typer reads defaults as if they were typed in the current folder.
     if name not in _PATHS or settings.path is None or Path(value).is_absolute():
         return value

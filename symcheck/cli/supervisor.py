@@ -27,9 +27,9 @@ _SUPERVISED = frozenset(
     ("verify-env", "verify-net", "verify-mirror", "verify-game", "audit-policy", "run", "discover", "replay")
 )
 _INTERRUPTED = 130
-_POLL_S = 0.05  # a child that ends says so at once; this is for one whose end leaves no trace
-_GRACE_S = 2.0  # after its last word; threads of the environment may keep it alive
-_QUIET_S = 30.0  # without a verdict, after which a line says that the run goes on
+_POLL_S = 0.05  # a child that exits is noticed immediately; this interval is for exits that leave no trace
+_GRACE_S = 2.0  # after its final message; threads of the environment may keep it alive
+_QUIET_S = 30.0  # seconds without a verdict after which a line states that the run continues
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -81,11 +81,11 @@ def supervise(words: Sequence[str], program: Callable[[], None]) -> None:
         channel.open_to(writing)
         _run_child(program)
     os.close(writing)
-    os._exit(_watch(child, reading))  # what was registered to run at the end runs in the child
+    os._exit(_watch(child, reading))  # exit functions run in the child
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe above the standard streams, which may be closed: their numbers would be taken."""
+    """A pipe with descriptors above the standard streams: if these are closed, their numbers must not be used."""
     ends = os.pipe()
     above = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
     for end in ends:
@@ -97,7 +97,7 @@ def _end_with(parent: int) -> None:
     """Let the kernel end this process when its parent is killed."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # the parent had already exited
         os._exit(_INTERRUPTED)
 
 
@@ -117,7 +117,7 @@ def _number_of(code: Any) -> int:
 
 
 class _Interrupts:
-    """Raises KeyboardInterrupt once for a Ctrl-C that arrives twice: from the terminal, and passed on by the parent."""
+    """Raises KeyboardInterrupt once for a Ctrl-C that arrives twice: from the terminal, and forwarded by the parent."""
 
     def __init__(self) -> None:
         self._last = -1.0
@@ -129,13 +129,13 @@ class _Interrupts:
 
 
 def _watch(child: int, reading: int) -> int:
-    """The exit code of the run, whatever becomes of the child."""
+    """The exit code of the run, however the child ends."""
     heard, interrupts = Heard(), 0
 
     def pass_on(number: int, _: object) -> None:
         nonlocal interrupts
         interrupts += 1
-        # A child that does not end after the first is blocked.
+        # A child that does not exit after the first signal is blocked.
         _signal(child, signal.SIGINT if interrupts == 1 else signal.SIGKILL)
 
     def end(number: int, _: object) -> None:
@@ -156,7 +156,7 @@ def _watch(child: int, reading: int) -> int:
 
 
 def _wait(child: int, reading: int, heard: Heard) -> tuple[int, bool]:
-    """Listen until the child has ended; its status, and whether it was ended because time was up."""
+    """Listen until the child has ended; return its status, and whether it was killed at the time limit."""
     parts, is_open, was_late = b"", True, False
     ended_at: float | None = None
     line_at = time.monotonic() + _QUIET_S

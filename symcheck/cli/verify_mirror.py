@@ -1,4 +1,4 @@
-"""`symcheck verify-mirror`: check a robot's mirror function against its model, or the model by itself."""
+"""`symcheck verify-mirror`: check a robot's mirror function against its model, or only the model."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def command(
         typer.echo(mirror_text(model, options.get("layout"), emit), nl=False)
     with watched(outputs, max_time=options.get("max_time")) as listener:
         report = verify_mirror(target, model=model, emit=listener, **options)
-    # What was written can be redirected into a file of its own.
+    # The source can be redirected into a file.
     with contextlib.redirect_stdout(sys.stderr) if emit is not None else contextlib.nullcontext():
         outputs.finish(report, accepted)

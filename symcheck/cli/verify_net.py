@@ -44,6 +44,6 @@ def command(
 
 
 def certificate_notes(report: Report) -> list[str]:
-    """Where the certificate was written, or why there is none; nothing if none was requested."""
+    """A message with the file of the certificate, or the reason why there is none; empty if none was requested."""
     notes = [note for result in report.results for item in result.properties for note in item.notes]
     return [note.text for note in notes if note.code.startswith("certificate_")]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from symcheck.engine.unfinished import Ledger
 
 _TELL_EVERY_S = 0.2
-_MOST_RESERVED_S = 3.0  # of the time limit, for the reports
+_MOST_RESERVED_S = 3.0  # fraction of the time limit reserved for the reports
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         yield
         return
     deadline = channel.begin_part() + seconds
-    # The run ends a little earlier, so that the whole command with its reports keeps to the limit.
+    # The run ends slightly earlier, so that the whole command with its reports stays within the limit.
     stops = deadline - min(0.1 * seconds, _MOST_RESERVED_S)
     before = signal.signal(signal.SIGALRM, _raise_time_up)
     channel.send(Tag.DEADLINE, str(deadline).encode())
@@ -151,7 +151,7 @@ def _raise_time_up(*_: object) -> None:
 
 
 def _listener(ledger: Ledger, shown: Emit | None, reports: bool) -> Emit:
-    """Keeps every event, tells the parent, and shows progress."""
+    """Stores every event, informs the parent, and shows progress."""
     from symcheck.engine import events
 
     told_at = 0.0
@@ -169,7 +169,7 @@ def _listener(ledger: Ledger, shown: Emit | None, reports: bool) -> Emit:
                 channel.send(Tag.PROGRESS, name.encode())
             case _:
                 if channel.is_open() and reports:
-                    with suppress(Exception):  # an object of the user's that cannot be pickled is reported by the child
+                    with suppress(Exception):  # the child reports results with a user's object that cannot be pickled
                         channel.send(Tag.EVENT, pickle.dumps(event))
         if shown is not None:
             shown(event)
@@ -178,7 +178,7 @@ def _listener(ledger: Ledger, shown: Emit | None, reports: bool) -> Emit:
 
 
 class _Home:
-    """The folder and the streams that the command was started with, whatever the target makes of them."""
+    """The folder and the streams with which the command was started; the target may change both."""
 
     def __init__(self) -> None:
         self._streams = (sys.stdout, sys.stderr)
@@ -187,7 +187,7 @@ class _Home:
             self._folder = Path.cwd()
 
     def restore(self) -> None:
-        """Go back there."""
+        """Restore them."""
         sys.stdout, sys.stderr = self._streams
         if self._folder is not None:
             with suppress(OSError):

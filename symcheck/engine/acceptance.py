@@ -36,7 +36,7 @@ def accept_violation(
         >>> accept_violation(item, Acceptance("baseline", 0.3, 0.2), free("small"), free("large")).detail
         'Large.'
     """
-    # A property of a user's own may say no more than that it failed.
+    # A user's own property may only state that it failed.
     known = result.facts or Facts(checked=result.checked, violations=max(1, result.violations))
     facts = accept(known, acceptance)
     decision = decide(facts)

@@ -12,9 +12,9 @@ import numpy as np
 
 from symcheck.array_types import Bools, Floats
 
-_DIGITS = 9  # by which states are told apart
+_DIGITS = 9  # decimals by which states are distinguished
 _MOST_STATES = 2000
-_SMALLEST = 1e-9  # of the largest difference: what is left when iteration ends
+_SMALLEST = 1e-9  # relative error at which the iteration stops
 
 
 def accumulated_difference(
@@ -52,7 +52,7 @@ def accumulated_difference(
         return None
     following, over = np.full(shape, -1), np.zeros(shape, dtype=np.bool_)
     following[here, act], over[here, act] = there, ended
-    # The last one written stands: any other step of the same (s, a) must agree with it.
+    # The last write counts: all other steps of the same (s, a) must agree with it.
     if (following[here, act] != there).any() or (over[here, act] != ended).any():
         return None
     worst = float(differences.max()) / (1 - discount)

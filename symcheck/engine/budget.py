@@ -84,7 +84,7 @@ class Budget:
         Returns:
             A probability; `smallest` for tests that submitted no p-value.
         """
-        # Once: every p-value is handed in before any is judged, as Holm's procedure needs.
+        # Only once: Holm's procedure needs all p-values before any is judged.
         if self._levels is None:
             self._levels = self._share_alpha()
         return self._levels.get((name, word), self.smallest)
@@ -96,6 +96,6 @@ class Budget:
 
     def _share_alpha(self) -> dict[tuple[str, Word], float]:
         handed = {(name, word): test for name, source in self._sources.items() for word, test in source().items()}
-        # Tests that could not reject take no share of alpha (Tarone).
+        # Tests that could not reject are not counted (Tarone).
         live = [key for key, test in handed.items() if test.live]
         return dict(zip(live, holm([handed[key].p_value for key in live], self._alpha), strict=True))

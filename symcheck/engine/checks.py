@@ -1,4 +1,4 @@
-"""Checking properties in order, in runs that gather evidence when a property first needs it."""
+"""Checks properties in order; evidence is gathered when a property first needs it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from symcheck.verdict import Facts
 def check_in_order(
     properties: Sequence[Property], context: Any, emit: Emit, *, deadline: float | None
 ) -> tuple[list[PropertyResult], bool]:
-    """Check properties one after the other; those left after an interrupt or the deadline are undecided.
+    """Check properties in order; after an interrupt or the deadline, the remaining ones are undecided.
 
     Args:
         properties: in the order of the report.
         context: the argument of every check.
         emit: receives the events.
-        deadline: on the clock of `time.monotonic`, in seconds; None for none.
+        deadline: in terms of `time.monotonic`, in seconds; None for none.
 
     Returns:
         One result per property, and whether the run was interrupted.
@@ -46,6 +46,6 @@ def check_in_order(
 
 
 def deadline_of(started: float, max_time: float | None) -> float | None:
-    """The deadline of a run, on the clock of `time.monotonic`."""
+    """The deadline of a run, in terms of `time.monotonic`."""
     seconds = seconds_from(started, max_time)
     return None if seconds is None else started + seconds

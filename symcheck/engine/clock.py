@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-_latest: float | None = None  # end of every run of this process, on the clock of `time.monotonic`
+_latest: float | None = None  # common deadline of all runs of this process, in terms of `time.monotonic`
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time budget is spent; ends the current work as Ctrl-C does."""
+    """The time budget is spent; ends the current work like Ctrl-C."""
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def not_after(end: float) -> Iterator[None]:
     """Make every run that begins in this block end by a given time, even if its own limit is later.
 
     Args:
-        end: on the clock of `time.monotonic`.
+        end: the time, in terms of `time.monotonic`.
     """
     global _latest
     before, _latest = _latest, end
@@ -102,6 +102,6 @@ class Clock:
 
     def stop(self, reason: BaseException) -> None:
         """Record what ended the gathering of evidence: the time limit, the user, or an error in the code under test."""
-        # Time that is up is known by itself, and judges what there is like any end of a budget.
+        # The end of the time budget is known without a record; the evidence so far is judged.
         self.interrupted = self.interrupted or not isinstance(reason, TimeUp)
         self.refusal = reason if isinstance(reason, Exception) else self.refusal

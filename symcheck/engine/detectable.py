@@ -1,10 +1,11 @@
 """The smallest change of a mean that a test finds with 90% power, for the distribution at hand.
 
-A shift of every value is found by ranks at least as easily as the normal approximation says (Chernoff and Savage 1958).
-A change of the odds, such as a reward paid once in 300 steps instead of once in 500, is harder to find at the same
-change of the mean. So the samples are tilted: values x far from the mean become more frequent by a factor proportional
-to exp(theta x), as in the distribution of a given mean that is closest to the original. Theta is increased until 92%
-of the simulated tests reject. Values near the mean keep their odds, because ranks would see their change first.
+A rank test detects a shift of all values with at least the power of the normal approximation (Chernoff and Savage
+1958). A change of the odds, such as a reward paid once in 300 steps instead of once in 500, is harder to find at the
+same change of the mean. So the samples are tilted: values x far from the mean become more frequent by a factor
+proportional to exp(theta x), as in the distribution of a given mean that is closest to the original. Theta is increased
+until 92% of the simulated tests reject. Values near the mean keep their odds, because ranks would see their change
+first.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from symcheck.engine.features import normal_quantile
 from symcheck.spaces.coordinates import finite
 
 NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for power
-_POWER = 0.92  # of simulated tests: a margin of one standard error of their share
+_POWER = 0.92  # power required in simulation: 90% plus one standard error of the simulated fraction
 _RUNS, _FEWEST_RUNS = 300, 100
-_MOST_DRAWN = 1_000_000  # pairs drawn for all of them
-_MOST_OUTCOMES = 8  # of which tilts are computed: those with the heaviest tails
-_CELLS, _EXTREMES = 128, 16  # values told apart, and those at each end that are told apart one by one
-_NEAR = 0.75  # standard deviations: two equally frequent values lie one from their mean
-_TILTS = np.geomspace(1e-3, 30.0, 240)  # theta, per standard deviation: neighbours differ by 4%
-_BEFORE, _AFTER = 12, 60  # tilts simulated around the one that the normal approximation names: half to 13 times theta
+_MOST_DRAWN = 1_000_000  # pairs drawn for all simulated tests
+_MOST_OUTCOMES = 8  # number of outcomes for which tilts are computed: those with the heaviest tails
+_CELLS, _EXTREMES = 128, 16  # number of distinct values, and of extreme values at each end that are kept separate
+_NEAR = 0.75  # largest shift, in standard deviations: two equally frequent values are one from their mean
+_TILTS = np.geomspace(1e-3, 30.0, 240)  # theta, per standard deviation; adjacent values differ by 4%
+_BEFORE, _AFTER = 12, 60  # tilts simulated around the normal approximation's: half to 13 times its theta
 
 
 class Detectable(NamedTuple):
-    """The changes of a mean that are found with 90% power, in standard deviations; 0 if none can be found.
+    """The changes of a mean that are detected with 90% power, in standard deviations; 0 if none can be detected.
 
     Attributes:
-        change: whatever form it has.
-        shift: if every outcome shifts by the same amount.
+        change: for any form of change.
+        shift: for the same shift of every outcome.
     """
 
     change: float
@@ -45,7 +46,7 @@ class Detectable(NamedTuple):
 def detectable_change(
     values: Floats, ranks: Floats, differences: Floats, totals: Floats, *, critical: float, rng: np.random.Generator
 ) -> Detectable:
-    """The change of a mean that a test finds with 90% power, in the outcome in which it is hardest to find.
+    """The change of a mean that a test detects with 90% power, in the outcome in which detection is hardest.
 
     Args:
         values: outcomes of all steps of both sides, shape (steps, dim).
@@ -58,8 +59,8 @@ def detectable_change(
         rng: draws the simulated tests.
 
     Returns:
-        The changes; 0 if the two sides never differed. If no change of the odds is found with this power, the largest
-        possible one.
+        The changes; 0 if the two sides never differed. If no change of the odds is detected with this power, the
+        largest possible one.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -87,7 +88,7 @@ def detectable_change(
         for j in live[np.argsort(-tails, kind="stable")[:_MOST_OUTCOMES]]
         for sign in (1.0, -1.0)
     ]
-    # The normal approximation says which outcome and direction is the hardest; that one is simulated.
+    # Simulate only the outcome and direction that are hardest by the normal approximation.
     hardest = max(tilted, key=lambda each: each.size_at(each.approximate(critical)))
     return Detectable(max(shift, hardest.size_at(hardest.simulate(critical, rng))), shift)
 
@@ -96,15 +97,15 @@ class _Tilted:
     """One outcome, tilted in one direction by every amount on the grid; see `detectable_change` for shapes.
 
     Args:
-        values: of the outcome.
-        ranks: of the outcome.
-        differences: of the outcome.
-        totals: of the outcome.
+        values: the values of the outcome.
+        ranks: the ranks of the outcome.
+        differences: the differences of the outcome.
+        totals: the totals of the outcome.
         sign: 1 if large values become more frequent, -1 if small ones do.
     """
 
     def __init__(self, values: Floats, ranks: Floats, differences: Floats, totals: Floats, sign: float) -> None:
-        self._steps = len(values) / len(totals)  # of one member of a pair
+        self._steps = len(values) / len(totals)  # variance of one member of a pair
         cells, weights = _values_by_rank(values, ranks)
         centred = cells - weights @ cells
         spread = math.sqrt(weights @ centred**2) or 1.0
@@ -120,17 +121,17 @@ class _Tilted:
         deviations = np.sqrt(_mean_and_variance(np.broadcast_to(weights, scores.shape), scores)[1])
         before = math.sqrt(float(_mean_and_variance(weights[None], _middle_scores(weights[None]))[1][0]))
         self._differences, self._scale = differences, deviations / (before or 1.0)
-        # What a step gains in score where its outcome becomes another one, and by how much its variance grows.
+        # The gain in score of a step whose outcome changes, and the growth of its variance.
         self._moved = np.clip(np.abs(change).sum(axis=1) / 2, 1e-300, 1.0)
         self._gain = (change * scores).sum(axis=1) / self._moved
         self._growth = _mean_and_variance(tilted, scores)[1] - deviations**2
 
     def size_at(self, index: int) -> float:
-        """The change of the mean at one tilt; the largest possible beyond the last."""
+        """The change of the mean at one tilt; beyond the last tilt, the largest possible change."""
         return float(self._sizes[index]) if index < len(_TILTS) else float(self._sizes.max())
 
     def approximate(self, critical: float) -> int:
-        """The first tilt that is found with 90% power if sums are normal."""
+        """The first tilt that is detected with 90% power if sums are normal."""
         pairs = len(self._differences)
         if critical**2 >= pairs:  # the statistic of n pairs never exceeds sqrt(n)
             return len(_TILTS)
@@ -149,18 +150,19 @@ class _Tilted:
             return near
         share, gain, growth = self._moved[some], self._gain[some], self._growth[some]
         runs = min(_RUNS, max(_FEWEST_RUNS, _MOST_DRAWN // pairs))
-        # Pairs in either order: what chance alone does, shape (runs, pairs).
+        # Pairs in random order: the null distribution, shape (runs, pairs).
         both = np.concatenate([self._differences, -self._differences])
         drawn = both[rng.integers(0, 2 * pairs, (runs, pairs), dtype=np.int32)]
         scale = self._scale[some]
         sums, squares = drawn.sum(axis=1)[:, None] * scale, np.einsum("ij,ij->i", drawn, drawn)[:, None] * scale**2
-        # Shape (runs, tilts): the steps with another outcome. Their number is as random as the growth of the variance.
+        # Shape (runs, tilts): the steps with a changed outcome. Their number varies according to the growth of the
+        # variance.
         steps = round(pairs * self._steps)
         moved = rng.binomial(steps, share, (runs, len(share)))
         counted = np.maximum(share * gain**2, 1e-300)
         added = gain * steps * share + gain * (moved - steps * share) * np.sqrt(np.clip(growth / counted, 0, 1))
         added += np.sqrt(steps * np.maximum(growth - counted, 0)) * rng.normal(size=(runs, 1))
-        # Sum of (d + g)^2: what the pairs had, what grew, and the square of what all of them gained.
+        # Sum of (d + g)^2: the original squares, their growth, and the square of the common gain.
         squares = squares + growth * moved / share + added**2 / pairs + 2 * added * sums / pairs
         rejected = (np.abs(sums + added) > critical * np.sqrt(np.maximum(squares, 0))).mean(axis=0)
         first = _first_enough(rejected >= _POWER)
@@ -168,16 +170,16 @@ class _Tilted:
 
 
 def _first_enough(enough: npt.NDArray[np.bool_]) -> int:
-    """The first index from which on there is enough; their number if there is none."""
+    """The first index from which on all values suffice; the number of values if there is none."""
     return int(np.argmax(enough)) if enough.any() else len(enough)
 
 
 def _values_by_rank(values: Floats, ranks: Floats) -> tuple[Floats, Floats]:
-    """At most about 128 values in the order of their ranks, with their frequencies; extreme ones stay by themselves."""
+    """At most about 128 values in rank order, with their frequencies; extreme values are kept separate."""
     levels, owner, count = np.unique(ranks, return_inverse=True, return_counts=True)
     means = np.bincount(owner, weights=finite(values)) / count
     if len(levels) > _CELLS:
-        # A level opens a new cell when the share below it passes the next 1 / 96; so do the extreme ones.
+        # A value starts a new cell if the fraction below it passes the next multiple of 1 / 96; so do extreme values.
         shares = (np.cumsum(count) - count / 2) / len(values)
         inner = np.floor(shares * (_CELLS - 2 * _EXTREMES)).astype(np.int64)
         opens = np.diff(inner, prepend=-1) > 0

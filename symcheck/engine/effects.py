@@ -42,7 +42,7 @@ class Effect:
 
     @property
     def digits(self) -> int:
-        """Significant digits with which both sides are printed apart; three at least."""
+        """The number of significant digits at which both sides differ in print; at least three."""
         apart = (k for k in range(3, 17) if f"{self.expected:.{k}g}" != f"{self.actual:.{k}g}")
         return next(apart, 3)
 

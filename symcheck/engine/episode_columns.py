@@ -40,7 +40,7 @@ from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
 
 _MOST_COVARIATES = 400
-_MOST_LEARNED = 800  # columns of the learned feature's regression
+_MOST_LEARNED = 800  # maximum number of columns of the learned feature's regression
 
 
 def action_columns(codec: SpaceCodec, actions: Sequence[object]) -> tuple[Floats, list[str]]:
@@ -83,8 +83,8 @@ class _Given(NamedTuple):
 
     Attributes:
         covariates: shape (transitions, columns).
-        names: of these.
-        drawn: how many of the first are actions.
+        names: the names of these columns.
+        drawn: the number of leading columns that are actions.
         starts: row at which each episode begins.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
@@ -142,11 +142,12 @@ class EpisodeColumns:
         targets, target_names, epsilon = self._targets(part, episodes)
         scores = score_outcomes(rank_outcomes(targets, epsilon, coarse), coarse)
         sides = self._sides(given, joint=len(target_names) == 1)
-        deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
+        deep = part == "transition"  # for the others, a rejection may be a consequence: use only safe features
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         ranked = rank_outcomes(targets, epsilon, fine)
         if fine.design.shape[1] > coarse.design.shape[1]:
-            # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
+            # The residual of a nonlinear fit is far smaller, but the fit may also absorb a fault in states that only
+            # one side visits.
             sharp = score_outcomes(ranked, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
@@ -166,7 +167,7 @@ class EpisodeColumns:
         return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
 
     def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
-        """How much a named feature differs between episodes and their images, as fields of statements.
+        """The size of a named feature's difference between episodes and their images, as fields of statements.
 
         Returns:
             `size`, the difference of the means of a step, `deviations`, both standard deviations, or neither.
@@ -190,21 +191,24 @@ class EpisodeColumns:
         return {}
 
     def _sides(self, given: _Given, *, joint: bool) -> Sides:
-        """The subsets of steps by which features are told apart; of one outcome also by two coordinates jointly."""
+        """The subsets of steps in which features are computed.
+
+        For a single outcome, also by two coordinates jointly.
+        """
         covariates, names, drawn = given.covariates, given.names, given.drawn
         columns = [
             (region_of(name).text, (column > 0).astype(np.float64))
             for name, column in zip(names, covariates.T, strict=True)
         ]
         numbered = step_sides(step_numbers(given.starts, len(covariates)))
-        # The coordinates of a next state would multiply them.
+        # With the coordinates of a next state there would be too many.
         pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
         return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
 
     def _share_fits(self, episodes: list[Transitions]) -> _Given:
-        """What all parts of the same episodes share."""
+        """The data that all parts of the same episodes share."""
         known, given = self._latest or ([], None)
-        # The episodes are kept, so that no other ones have their addresses.
+        # Keep a reference to the episodes, so that their ids stay unique.
         if given is None or [*map(id, known)] != [*map(id, episodes)]:
             covariates, names, drawn = self._covariates(episodes)
             fits = Fit(polynomial(covariates)), Fit(smooth_terms(covariates))
@@ -215,7 +219,7 @@ class EpisodeColumns:
     def _rare_events(
         self, part: Part, episodes: list[Transitions], ranked: RankedOutcomes, names: list[str]
     ) -> tuple[Floats, list[str]]:
-        """Columns of what happens in few steps, shape (transitions, some), and their names."""
+        """Columns for rare events, shape (transitions, some), and their names."""
         if part == "termination":
             following, shown, _ = self._targets("transition", episodes)
             ended = what_followed(part, episodes)[:, 0]
@@ -230,7 +234,7 @@ class EpisodeColumns:
         covariates = features.covariates
         actions, _ = action_columns(self._actions, [a for episode in features.episodes for a in episode.actions])
         actions = standardise(actions)
-        # Columns left out evenly keep the fit affordable; what is left out cannot be found.
+        # Omit columns at even spacing to keep the fit affordable; effects on omitted columns cannot be detected.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
         steps = step_columns(step_numbers(features.starts, len(kept)))
@@ -238,14 +242,14 @@ class EpisodeColumns:
         return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
 
     def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
-        """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
+        """(s, a) of all transitions, (transitions, columns), the columns' names, and the number of action columns."""
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self._actions, [a for episode in episodes for a in episode.actions])
         coordinates, (states,) = self._view.coordinates.unrolled([states])
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
         names = [*action_names, *state_names]
         columns = standardise(np.concatenate([actions, states], axis=1))
-        # A column that never varies explains nothing, and would make the fit singular.
+        # A constant column explains nothing, and would make the fit singular.
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
         drawn = sum(j < len(action_names) for j in kept)
@@ -265,5 +269,5 @@ class EpisodeColumns:
         kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         units = np.minimum(coordinates.epsilon, self._coarsest)
         own = np.where(units > 0, np.maximum(units, given), 0.0)
-        epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are whole
+        epsilon = np.concatenate([own, np.zeros(len(columns) - coordinates.dim)])  # indicators are integers
         return following[:, kept], [names[j] for j in kept], epsilon[kept]

@@ -17,19 +17,22 @@ from symcheck.engine.regression import Fit
 from symcheck.engine.scales import FLOAT64_EPSILON, Bulk, bulk
 from symcheck.spaces.coordinates import finite
 
-_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
-_MOST_JOINED = 8  # coordinates whose 28 pairs are sides of one outcome
-_MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
-_WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
-_SINGLE_STEPS = 50  # of an episode that are told apart one by one
-_LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
-_OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
-_USUAL, _FEWEST_OTHERS = 0.5, 40  # share of the transitions of a usual value, and others that are worth ranking apart
-_ATOM, _MOST_ATOMS, _VARYING = 0.01, 4, 20  # share of a value that repeats, how many do, and others that vary
+_EXPLAINED = 1e-5  # relative to a normal score: the residual of an exact fit with a ridge of 1e-9
+_TIE = 64  # in rounding units: outcomes that differ by a few units due to rounding count as equal
+_MOST_JOINED = 8  # maximum number of coordinates; their 28 pairs define subsets for one outcome
+_MOST_FEATURES = 2000  # maximum number of (coordinate, side) pairs of each moment
+_WIDEST_TAILS = 64  # maximum number of coordinates for which skews and tails are features
+_SINGLE_STEPS = 50  # number of steps of an episode that have separate indicators
+_LEARNED_RIDGE = 0.1  # relative to the mean squared column: weights of rare (s, a) stay near zero
+_OFTEN = 0.05  # smallest fraction of the transitions in which a repeated value occurs
+# fraction of the transitions with a usual value, and number of others that are ranked separately
+_USUAL, _FEWEST_OTHERS = 0.5, 40
+# fraction of a repeated value, number of such values, and number of varying others
+_ATOM, _MOST_ATOMS, _VARYING = 0.01, 4, 20
 _ROWS_PER_TERM = 20
-_TIME_POWERS, _MOST_TIMED = 4, 200  # powers of time, from 0, and columns of products with them
-_LEFT_BY_TIME = 0.5  # of the standard deviation: what depends on time leaves less once time is fitted
+# number of powers of time, from 0, and maximum number of columns of products with them
+_TIME_POWERS, _MOST_TIMED = 4, 200
+_LEFT_BY_TIME = 0.5  # relative to the standard deviation: a fit with time must reduce the residual below this
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
         epsilon: rounding unit of each column.
         fit: on terms of (s, a).
     """
-    # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
+    # NaN, infinities and outliers keep their ranks: no fit explains them.
     known, tie = _same_values(targets, epsilon)
     residual = known.without(fit.of(known.filled, np.isfinite(targets) & ~known.far))
     repeating = repeating_columns(targets)
@@ -144,8 +147,8 @@ def _same_values(targets: Floats, epsilon: Floats) -> tuple[Bulk, Floats]:
     """The outliers of outcomes, and the difference up to which neighbouring values are the same, shape (n, targets)."""
     epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
     known = bulk(targets, epsilon)
-    # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
-    # value that repeats is another float of the same value.
+    # 1e-9 of the values' scale: the rounding of the fit is not a difference. Neither are a few units of the dtype: the
+    # image of a repeated value may be a neighbouring float.
     return known, known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
 
 
@@ -161,7 +164,7 @@ def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
     """
     scores, repeating = ranked.scores.copy(), ranked.repeating
     if repeating.any():
-        # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+        # Fit the scores, not the values, because the ranks of ties would depend on the fit.
         rest = scores[:, repeating] - fit.of(scores[:, repeating])
         scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
     return scores
@@ -171,7 +174,7 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) 
     """Normal scores of all values other than the frequent ones, 0 elsewhere, and of where the frequent ones occur.
 
     A reward given only at the end of an episode is 0 in most steps, and its order would be lost among the zeros. A
-    penalty, or NaN, in place of the lowest of many values would have the ranks of these.
+    penalty, or NaN, that replaces the lowest of many values would get their ranks.
 
     Args:
         targets: outcomes, shape (transitions, targets).
@@ -212,7 +215,7 @@ def _frequent_values(column: Floats, ranks: Floats) -> tuple[Floats, Bools, Floa
     if 0 < len(often) <= min(_MOST_ATOMS, len(count) - _VARYING):
         return column[first[often]], ~np.isin(place, often), (place[:, None] == often).astype(np.float64)
     most = int(count.argmax())
-    # Of two values the rarer one has no order.
+    # If there are only two values, the rarer one has no order.
     others = (place != most) & (len(count) > 2 and count[most] >= _USUAL * len(column))
     return column[first[[most]]], others, np.zeros((len(column), 0))
 
@@ -244,13 +247,13 @@ def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, e
 
     Args:
         coarse: constant, linear and quadratic terms of (s, a), shape (transitions, columns).
-        numbers: of the steps, shape (transitions,).
+        numbers: the numbers of the steps, shape (transitions,).
         targets: outcomes, shape (transitions, targets).
         epsilon: rounding unit of each column.
-        rest: the part of them that (s, a) alone does not explain.
+        rest: the part of the outcomes that (s, a) alone does not explain.
 
     Returns:
-        Shape (transitions, columns); no column if time halves no outcome's rest.
+        Shape (transitions, columns); no column if time does not halve the rest of any outcome.
     """
     none = np.zeros((len(targets), 0))
     known = bulk(targets, np.maximum(epsilon, FLOAT64_EPSILON)).filled
@@ -290,7 +293,7 @@ def step_columns(numbers: npt.NDArray[np.intp]) -> Floats:
 
 @dataclass(frozen=True)
 class Sides:
-    """Subsets of the transitions in which features are computed separately: named 0/1 indicators, shape (n,).
+    """Subsets of the transitions for which features are computed separately: named 0/1 indicators, shape (n,).
 
     Attributes:
         drawn: those that depend only on the uniform policy and the step number.
@@ -330,7 +333,7 @@ def named_features(
         described += known
         picked = sides.drawn + (sides.visited if plain or deep else [])
         for text, side in picked[: max(1, _MOST_FEATURES // len(known))]:
-            # Centred, so that a mean that differs everywhere does not count again here.
+            # Centred, so that a global difference of the mean does not count again here.
             blocks.append(totals(kept * (side - side.mean())[:, None], starts))
             described += [f"{name} {text}" for name in known]
         means = len(described) if plain else means
@@ -357,11 +360,11 @@ def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp]
     lengths = np.diff([*starts, len(scores)])
     episode = np.repeat(np.arange(2 * pairs), lengths)
     half = pairs // 2
-    # Both members of a pair teach or are tested together: swaps move whole pairs.
+    # Both members of a pair are in the same half, because swaps act on whole pairs.
     teaching = (episode % pairs) < half
     sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
     gram = design[teaching].T @ design[teaching]
-    # A ridge in units of the mean squared column: independent of how many transitions there are.
+    # A ridge in units of the mean squared column, so that it does not depend on the number of transitions.
     ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
     summed = totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)

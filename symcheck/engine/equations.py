@@ -22,7 +22,7 @@ class Equation:
         meaning: the same in words.
         unit: norm and place of its residuals.
         noun: what is compared, in the singular.
-        tolerance: where the tolerance of its residuals comes from, as a code of `notes.toml`; "" if none applies.
+        tolerance: the origin of the tolerance of its residuals, as a code of `notes.toml`; "" if none applies.
     """
 
     name: str

@@ -14,10 +14,11 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 
-WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
-_WIDEST_TAILS = 512  # coordinates up to which skews and tails are features: above, means and spreads alone
-_MOST_WEIGHTED = 2000  # features that are averaged by region: 10,000 pairs of them fill 160 MB
-WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
+WIDEST_PRODUCTS = 12  # maximum number of coordinates for which every pairwise product is a feature
+# maximum number of coordinates for which skews and tails are features; beyond it, only means and spreads
+_WIDEST_TAILS = 512
+_MOST_WEIGHTED = 2000  # maximum number of features that are averaged by region: for 10,000 pairs they take 160 MB
+WIDEST_TIE = 16.0  # largest range of ties, in multiples of the tie width
 _MOMENTS = ("mean", "spread", "skew", "tails")
 
 
@@ -40,7 +41,7 @@ class Feature(NamedTuple):
 
 
 def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
-    """Ranks of each column as normal quantiles; ties share the average, NaN is an atom below all numbers.
+    """Ranks of each column as normal quantiles; ties share the average, NaN is a tie below all numbers.
 
     Args:
         pooled: shape (n, dim).
@@ -57,7 +58,7 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
         order = np.argsort(column, kind="stable")
         ordered = column[order]
         with np.errstate(invalid="ignore"):
-            gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
+            gaps = np.diff(ordered)  # inf - inf is NaN, which is not a gap
         new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
         counts = np.bincount(new)
         # Ranks start at 1: the average rank of each group of ties.
@@ -67,7 +68,7 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
 
 
 def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
-    """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
+    """The index of the group of ties of each ordered value, counted from 0; see `normal_scores`."""
     apart = gaps > np.maximum(tie[1:], tie[:-1])
     new = np.concatenate([[0], np.cumsum(apart)])
     first = np.flatnonzero(np.diff(new, prepend=-1))
@@ -114,7 +115,7 @@ def hermite_features(
         512 coordinates, only means and spreads.
     """
     dim = scores.shape[1]
-    # Orthonormal under the normal distribution: every feature has variance 1 where scores are normal.
+    # Orthonormal under the normal distribution: every feature has variance 1 if scores are normal.
     columns = [scores, spreads(scores)]
     if dim <= _WIDEST_TAILS:
         columns.append((scores**3 - 3 * scores) / math.sqrt(6))
@@ -142,12 +143,12 @@ def products_of(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feat
 
 
 class Region(NamedTuple):
-    """Pairs that are compared with the others, in words.
+    """A subset of pairs and its complement, in words.
 
     Attributes:
-        text: both, as the name of a feature ends.
-        inside: where the first are.
-        outside: where the others are.
+        text: the suffix of a feature's name, for both.
+        inside: the subset.
+        outside: the complement.
     """
 
     text: str

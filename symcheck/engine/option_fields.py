@@ -57,7 +57,7 @@ class OptionField:
     def from_text(self, text: str) -> Any:
         """Parse the option from a command line read by `symcheck.api.commands`; a flag has no text."""
         if self.kind is bool:
-            return True  # a flag stands on the command line or it does not
+            return True  # a flag is either present or absent on the command line
         return self.read(text) if self.read is not None else self.kind(text)
 
 
@@ -137,7 +137,7 @@ def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> 
     for name in given:
         if name not in known:
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}. {suggestion(name, known)}")
-    # None stands for the default, unless the default is None: then it is a value like any other.
+    # None means the default, unless None is itself a valid value.
     return kind(**{name: value for name, value in given.items() if value is not None or known[name].default is None})
 
 

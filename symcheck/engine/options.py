@@ -13,7 +13,7 @@ from symcheck.errors import OptionError, suggestion
 Method = Literal["auto", "exact", "paired", "distribution", "trajectory"]
 METHODS: tuple[str, ...] = get_args(Method)
 DEFAULT_SAMPLES = 10_000
-MOST_SAMPLES = 100_000_000  # some 50 GB of pairs
+MOST_SAMPLES = 100_000_000  # maximum number of samples: some 50 GB of pairs
 BUDGET, REPORTS = "Budget", "Reports"
 """Headings of `--help`."""
 
@@ -40,7 +40,7 @@ class RunOptions:
 class EnvOptions(RunOptions):
     """How much evidence to gather on an environment, and how.
 
-    Each pair costs two steps of the environment. Fewer are checked where observations are so large (images) that the
+    Each pair costs two steps of the environment. Fewer pairs are checked if observations are so large (images) that the
     pairs would not fit into memory.
 
     Raises:
@@ -157,7 +157,7 @@ def check_limits(max_time: object, alpha: object) -> None:
 
 
 def check_whole(value: object, where: str, least: int) -> None:
-    """Reject anything but a whole number of at least `least`.
+    """Reject anything but an integer of at least `least`.
 
     Raises:
         OptionError: an option is invalid; the message names it and its value.
@@ -165,7 +165,7 @@ def check_whole(value: object, where: str, least: int) -> None:
     Example:
         >>> check_whole(3, "--seed", 0)
     """
-    # True and False are ints in Python: as a seed they are a mistake.
+    # In Python True and False are ints, but not valid seeds.
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
     if value >= 2**64:

@@ -1,6 +1,6 @@
-"""Whether a comparison could have found anything: numbers to compare, and values that vary.
+"""Determines whether a comparison could have found a difference: numbers to compare, and values that vary.
 
-Every method determines this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
+Every method tests this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Outcomes(NamedTuple):
 
     Attributes:
         finite: whether anything was compared: not every coordinate was always NaN, or always the same infinity.
-        stuck: if nothing was compared, the value that stood there: "NaN" or "infinite".
+        stuck: if nothing was compared, its value: "NaN" or "infinite".
         constant: the value that never varied, as text; None if it varied, or if nothing was compared.
     """
 
@@ -46,7 +46,7 @@ def outcomes_of(*sides: Floats) -> Outcomes:
     if not values.size:
         return Outcomes(True, "", None)
     first = values[0]
-    # A coordinate that is one and the same NaN or infinity throughout compares nothing.
+    # A coordinate that is always NaN, or always the same infinity, compares nothing.
     fixed = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
     if (fixed & ~np.isfinite(first)).all():
         return Outcomes(False, "NaN" if np.isnan(first).any() else "infinite", None)

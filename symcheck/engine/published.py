@@ -1,4 +1,4 @@
-"""Reading published JSON: the supported schemas, and the upgrade of older reports.
+"""Reads published JSON: the supported schemas, and the upgrade of older reports.
 
 All commands that read a report (`symcheck replay`, `symcheck report`) use this module, so the rest of the program
 handles only the current schema. `symcheck/1` stored as prose what `symcheck/2` stores as data. The data of such a file
@@ -16,9 +16,9 @@ from symcheck.statements.statement import free
 from symcheck.verdict import AcceptedBy
 
 READABLE = ("symcheck/1", SCHEMA)
-"""The schemas that are understood, the current one last."""
+"""The supported schemas, the current one last."""
 
-# Options that accept violations, by the name that a result gives them.
+# Options that accept violations, by their names in results.
 _ACCEPTING: dict[AcceptedBy, str] = {"baseline": "--baseline", "accept_gap": "--accept-gap"}
 
 
@@ -42,7 +42,8 @@ def upgrade(report: Mapping[str, Any]) -> dict[str, Any]:
     if upgraded.get("schema") != READABLE[0]:
         return upgraded
     upgraded["schema"] = SCHEMA
-    for holder in ("reports", "candidates", "rotations"):  # of several runs, and of a search
+    # keys of the runs in a report of several runs, and in a search
+    for holder in ("reports", "candidates", "rotations"):
         if isinstance(items := upgraded.get(holder), list):
             upgraded[holder] = [_with_upgraded_report(item) for item in items]
     if isinstance(upgraded.get("properties"), list):

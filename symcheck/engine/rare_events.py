@@ -1,7 +1,7 @@
-"""Features of what happens in few steps of whole episodes: outcomes far off every fit, ends beside a threshold, cuts.
+"""Features of rare events in whole episodes: outliers of every fit, terminations near a threshold, and truncations.
 
-Totals of ranks hardly see one step in a thousand. Here all other steps count as 0. Which steps count is decided from
-both sides together, so swaps of whole episodes do not change it.
+Totals of ranks are insensitive to one step in a thousand. Here all other steps count as 0. Which steps count is decided
+from both sides together, so swaps of whole episodes do not change it.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.features import normal_scores
 from symcheck.spaces.coordinates import finite
 
-_QUANTILE, _FAR = 0.95, 8.0  # an outcome is far off at so many times this quantile of the distances from the fit
-FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05  # steps worth a feature, and the share of all steps that is still rare
-_CUT = 0.5  # how `Transitions.ended` says that the environment itself truncated an episode
-_MOST_COORDINATES = 16  # of which thresholds are looked for
+_QUANTILE, _FAR = 0.95, 8.0  # an outlier exceeds this multiple of this quantile of the distances from the fit
+# minimum number of steps of a feature, and largest fraction of all steps that is still rare
+FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05
+_CUT = 0.5  # value of `Transitions.ended` if the environment itself truncated the episode
+_MOST_COORDINATES = 16  # number of coordinates in which thresholds are searched for
 
 
 def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]:
     """The sign of each residual that is an outlier, 0 elsewhere.
 
-    A small region in which another reward is paid leaves such residuals, if rewards are smooth elsewhere.
+    A small region with a different reward gives such residuals, if rewards are smooth elsewhere.
 
     Args:
-        residual: what (s, a) does not explain, shape (steps, targets).
-        names: of the targets.
+        residual: the part that (s, a) does not explain, shape (steps, targets).
+        names: the names of the targets.
 
     Returns:
-        Shape (steps, some), and their names; no column if no outcome is far off.
+        Shape (steps, some), and their names; no column if there are no outliers.
 
     Example:
         >>> rest = np.linspace(-1e-3, 1e-3, 1000)[:, None]
@@ -45,14 +46,14 @@ def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]
 
 
 def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple[Floats, list[str]]:
-    """Ends and goings-on at values of a coordinate at which both occur, against their share there; 0 elsewhere.
+    """Termination at coordinate values at which steps both end and continue, minus its frequency there; 0 elsewhere.
 
-    If episodes end below -1.97 on one side and below -2 on the other, the steps between the two tell the sides apart.
+    If episodes end below -1.97 on one side and below -2 on the other, the steps in between distinguish the sides.
 
     Args:
         ended: 1 where an episode ended, shape (steps,).
-        following: observations after the steps, shape (steps, dim); the first coordinates are looked at.
-        names: of the coordinates.
+        following: observations after the steps, shape (steps, dim); only the first coordinates are used.
+        names: the names of the coordinates.
 
     Returns:
         Shape (steps, some), and their names; no column if no threshold is narrow.
@@ -82,10 +83,10 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
 
     Args:
         ended: 0.5 where the environment truncated an episode, shape (steps,).
-        numbers: of the steps within their episodes, shape (steps,).
+        numbers: the numbers of the steps within their episodes, shape (steps,).
 
     Returns:
-        Shape (steps, 1) and its name; no column if all are truncated after equally many steps.
+        Shape (steps, 1) and its name; no column if all are truncated after the same number of steps.
 
     Example:
         >>> ended = np.tile([0, 0.5], 20)
@@ -101,7 +102,7 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
 
 
 def _between(values: Floats, over: Bools) -> Bools:
-    """The steps in the upper half that lie below the highest going-on and above the lowest end there."""
+    """The steps in the upper half between the lowest terminating and the highest continuing value there."""
     upper = values > np.median(finite(values))
     if not (upper & over).any() or not (upper & ~over).any():
         return np.zeros_like(over)

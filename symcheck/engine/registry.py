@@ -29,7 +29,7 @@ class Property:
         order: properties of a kind run in ascending order.
         claim: the equation that it checks, for readers.
         meaning: the claim in words; "" if none was given.
-        check: from the runner's context to the verdict.
+        check: maps the runner's context to the verdict.
         applies: maps the same context to whether there is anything to check; a property that does not apply is left out
             of the run.
     """
@@ -123,7 +123,7 @@ def undecided_result(entry: Property, facts: Facts) -> PropertyResult:
 
     Args:
         entry: the property.
-        facts: why not; must not contain a comparison.
+        facts: the reason; must not contain a comparison.
 
     Example:
         >>> nothing = Property("x", "env", 1, "x = x", "", lambda context: None, lambda context: True)

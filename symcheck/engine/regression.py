@@ -12,14 +12,14 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
-_MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
-_RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
-_REFINED = 3  # times the ridge's bias is taken out: a hundred units are left of a part in 1e9
-_HIGHEST = 5  # degree of the polynomials that take out smooth dynamics
+_MOST_VALUES = 64  # maximum number of values of an integer coordinate with separate indicators
+_RIDGE = 1e-9  # relative to the squared largest singular value: covariates may be dependent
+_REFINED = 3  # number of refinements of the ridge's bias, which leave a hundred units of 1 part in 1e9
+_HIGHEST = 5  # degree of the polynomials that remove smooth dynamics
 _MOST_TERMS = 400
-_MOST_PRODUCTS = 200  # beside hundreds of other columns; a fit costs their square
+_MOST_PRODUCTS = 200  # in addition to hundreds of other columns; a fit costs their square
 _ROWS_PER_TERM = 20
-_MOST_MASKS = 8  # sets of rows in which columns are known: each one costs a fit
+_MOST_MASKS = 8  # maximum number of different sets of known rows: each one costs a fit
 
 
 def standardise(columns: Floats) -> Floats:
@@ -41,8 +41,8 @@ def polynomial(covariates: Floats) -> Floats:
 def second_order(covariates: Floats) -> Floats:
     """Squares and products of the first covariates, as many as the number of rows supports.
 
-    A dependence on two coordinates jointly may be invisible in each alone, for instance a distance after one position
-    is negated.
+    A joint dependence on two coordinates, for instance on a distance after one position is negated, may be invisible in
+    each alone.
 
     Args:
         covariates: standardised, shape (n, k).
@@ -110,14 +110,14 @@ class Fit:
 
         Args:
             targets: shape (n, dim).
-            known: False where a value says nothing of the others (NaN, far off), shape (n, dim): a column is fitted to
-                the rows that are left, unless more than a few columns miss different ones.
+            known: False for values that must not influence the fit (NaN, outliers), shape (n, dim). A column is fitted
+                to its known rows, unless more than a few columns have different sets of known rows.
         """
         # A NaN target would make every weight NaN.
         numbers = finite(targets)
         means = numbers.mean(axis=0)
         rest = numbers - means
-        # Each round fits what the last one left: the ridge bends only directions that hardly vary.
+        # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
         for _ in range(_REFINED):
             rest = rest - self.design @ np.linalg.solve(self._gram, self.design.T @ rest)
         explained = np.asarray(numbers - rest, dtype=np.float64)
@@ -137,12 +137,12 @@ class Fit:
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:
-    """Add an indicator for each value of whole-number columns with few values, because their order may be meaningless.
+    """Add an indicator for each value of integer columns with few values, because their order may be meaningless.
 
     Args:
         columns: shape (n, count).
         names: the names of the columns.
-        whole: shape (count,): True for columns of whole numbers.
+        whole: shape (count,): True for columns of integers.
 
     Returns:
         The columns followed by the indicators, with names.

@@ -206,14 +206,14 @@ class RunResult:
         return plain
 
 
-# The published order: what was decided and why, then what was measured, then what else a report shows.
+# The published order: the decision and its reason, then the measurements, then other data for reports.
 _PUBLISHED = (
     "name", "verdict", "reason", "approximate", "accepted_by", "method", "checked", "violations", "max_residual",
     "tolerance", "unit", "bound", "counterexample", "causes", "detail", "notes", "equation", "meaning", "location",
     "p_value", "per_coordinate",
 )  # fmt: skip
 _FOR_PAGES = ("pictures", "undrawn")
-# Fields of a run that some kinds have and others do not.
+# Fields that only some kinds of runs have.
 _ONLY_OF_KINDS: dict[str, tuple[Kind, ...]] = {
     "columns": ("mirror",),
     "differences": ("mirror",),
@@ -235,7 +235,7 @@ def _property_to_dict(result: PropertyResult) -> dict[str, Any]:
 def _plain_example(example: Counterexample) -> dict[str, Any]:
     names = (field.name for field in dataclasses.fields(Counterexample) if field.name not in _FOR_PAGES)
     plain = {name: getattr(example, name) for name in names}
-    # A word in the generators' names; elements of continuous groups have parameters beside it.
+    # A word in generator names; elements of continuous groups also have parameters.
     element = example.group_element
     amounts = list(getattr(element, "parameters", ()))
     plain["group_element"] = {"word": getattr(element, "word", element), "parameters": amounts}
@@ -280,7 +280,7 @@ def to_json_value(value: Any) -> Any:
         return to_json_value(value.to_dict())
     if isinstance(value, dict):
         return {name: part for key, item in value.items() for name, part in _json_entries(str(key), item)}
-    # Arrays, NumPy scalars and tensors alike; a scalar comes back as a number.
+    # Arrays, NumPy scalars and tensors; a scalar becomes a number.
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, Sequence):

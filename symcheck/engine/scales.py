@@ -2,7 +2,7 @@
 
 A range sensor that reads 1e6 if nothing is near, a penalty of -1e15 or a diverged simulation would dominate every mean.
 Therefore sizes are low quantiles of distinct values, and spreads are those of the densest tenth of them, so up to nine
-in ten values may be outliers. Outliers are still compared, among themselves.
+in ten values may be outliers. Outliers are still compared with each other.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from symcheck.spaces.coordinates import Coordinates, finite
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
-_ROWS = 2000  # of the values that are looked at: quantiles need no more
-_LOW, _OFTEN = 0.25, 0.75  # quantiles: of the distinct sizes, and of sizes as often as they occur
-_ORDINARY = 100.0  # sizes that are beside rounded zeros in float32; larger ones may stand for "nothing near"
-_LEAST = 0.01  # units in the last place of what a zero is the rounding of
-_DENSEST = 0.1  # share of the distinct values whose spread counts
-_STEPS = 8  # between distinct values at least, where there are so many
-_CELL = 8.0  # rounding units: values closer than this are one value
-_JITTER = 4  # cells: a coordinate that spreads no further varies by rounding only
-_RARE = 0.1  # share of the values on either side that do not count for how far they spread
-_NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, that a tolerance may not reach
-# A tenth of the cases may sit at jumps without loosening everybody's tolerance; and what nine tenths do not exceed is
-# typical only near what half of them do not exceed: chaos in some states is no reason to look away in the others.
+_ROWS = 2000  # number of values used: quantiles need no more
+_LOW, _OFTEN = 0.25, 0.75  # quantiles of the distinct sizes, and of all sizes
+_ORDINARY = 100.0  # largest size relative to which a float32 zero is rounded; larger ones may mean "nothing in range"
+_LEAST = 0.01  # rounding of a zero, in ulps of its summands
+_DENSEST = 0.1  # fraction of the distinct values that determines the spread
+_STEPS = 8  # minimum number of distinct values for a spread, if there are enough
+_CELL = 8.0  # in rounding units: values closer than this count as equal
+_JITTER = 4  # cells: a coordinate with a smaller spread varies only by rounding
+_RARE = 0.1  # fraction of values at either end that is ignored for the spread
+_NOTICEABLE = 0.1  # fraction of that spread, or of a distance from its middle, that a tolerance must not reach
+# A tenth of the cases may lie at discontinuities without loosening the tolerance of all others. The 90% quantile is
+# typical only if it is close to the median: chaos in some states must not loosen the tolerance in others.
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
-_MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
-_SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
-COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3  # rounding units above float32's, and what they may hide of a spread
-_FAR = 30.0  # times the range of the values within, without a value: what follows is far off
+_MOST_MOVED = 1e-6  # relative effect on a value of one ulp of a float32 state: eight such units
+_SAME_SIZE = 1e3  # cancellation of three digits is common; values with a larger loss are judged by their own nudge
+# larger rounding units than float32's, and the fraction of a spread that they may hide
+COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3
+_FAR = 30.0  # a gap of this multiple of the inner range separates outliers
 
 
 def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
@@ -54,10 +55,11 @@ def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
     often = _low_quantile(sizes, _OFTEN)
     repeated = np.zeros(sizes.shape, dtype=np.bool_)
     repeated[1:] = sizes[1:] == sizes[:-1]
-    # Zeros are exact, and one value that returns is one value: neither says how large the others are.
+    # Exact zeros, and repetitions of one value, carry no information about the size of the others.
     distinct = np.sort(np.where(repeated, np.inf, sizes), axis=0)
     low = _low_quantile(distinct, _LOW)
-    # The cosine of a right angle is 6e-17, rounding of 1 and no size; 1e-39 of a largest float is no rounding of it.
+    # The computed cosine of a right angle, 6e-17, is the rounding of 1 and not a size; 1e-39 of the largest float is
+    # not rounding.
     unit = np.where(often <= _ORDINARY, np.maximum(epsilon, FLOAT64_EPSILON), FLOAT64_EPSILON)
     is_zero = (low <= _CELL * unit * often) & (low >= _LEAST * FLOAT64_EPSILON * often)
     above = np.sort(np.where(distinct > _CELL * unit * often, distinct, np.inf), axis=0)
@@ -120,7 +122,7 @@ def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
             last = first + steps
             above = np.flatnonzero(gaps[last:] > _FAR * (distinct[last:-1] - distinct[first]))
             below = np.flatnonzero(gaps[:first] > _FAR * (distinct[last] - distinct[1 : first + 1]))
-        # One cell beyond, as distinct values are rounded ones.
+        # Extend by one cell, because distinct values are rounded.
         if len(above):
             highest[j] = distinct[last + above[0]] + _CELL * epsilon[j] * abs(distinct[last + above[0]])
         if len(below):
@@ -163,7 +165,7 @@ def swamped_rows(
         low, middle, high = np.quantile(numbers, (_RARE, 0.5, 1 - _RARE))
         with np.errstate(over="ignore", invalid="ignore"):
             spread = high - low
-            # A value that is far off may be so with a tolerance to match: its distance is what counts.
+            # An outlier may have a correspondingly large tolerance: compare with its distance.
             distance = np.fmax(np.abs(expected[:, j] - middle), np.abs(actual[:, j] - middle))
         if spread > _JITTER * _CELL * epsilon[j] * abs(middle):
             swamped |= limits[:, j] > share * np.fmax(spread, distance)
@@ -179,14 +181,14 @@ class TypicalMovement:
 
     Args:
         sizes: the sizes of the cases' outcomes, shape (cases, dim).
-        moved: by a nudge, shape (cases, dim).
+        moved: the changes due to a nudge, shape (cases, dim).
     """
 
     def __init__(self, sizes: Floats, moved: Floats) -> None:
         order = np.argsort(finite(sizes), axis=0)
         self._sizes = np.take_along_axis(finite(sizes), order, axis=0)
         moved = np.take_along_axis(moved, order, axis=0)
-        # Row k is about the k smallest cases.
+        # Row k covers the k smallest cases.
         quantiles = [np.quantile(moved[:k], (0.5, _TYPICAL_QUANTILE), axis=0) for k in range(1, len(moved) + 1)]
         self._typical = np.array([0 * moved[0], *(np.minimum(most, _MOST_TYPICAL * half) for half, most in quantiles)])
 
@@ -221,7 +223,7 @@ class Bulk:
     def tie(self, epsilon: Floats, units: float) -> Floats:
         """The given number of rounding units of each value, or of a typical one if that is larger, shape (n, dim).
 
-        Dtypes as coarse as float16 use fewer units: 64 of them would be a part of the spread that faults fit into.
+        Dtypes as coarse as float16 use fewer units, because 64 of them would hide faults.
         """
         sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
         tie = units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
@@ -264,9 +266,9 @@ def in_float32(values: Floats) -> bool:
 
 
 def coarsest_unit(*parts: Coordinates) -> float:
-    """The largest rounding unit of some coordinates; 0 where all are whole numbers.
+    """The largest rounding unit of some coordinates; 0 if all are integers.
 
-    Images are rounded once more than the original values, so after an exact fit on both only this difference is left.
+    Images are rounded once more than the original values, so an exact fit on both leaves only this difference.
     """
     return max(float(part.epsilon.max(initial=0.0)) for part in parts)
 

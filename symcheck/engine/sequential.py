@@ -1,7 +1,8 @@
 """Interim looks at the data, without exceeding the level.
 
-A test looks at 1/8, 1/4 and 1/2 of its samples and at all of them. Each look k has a weight w_k, fixed before any data
-is seen; the weights sum to 1. With p-values p_k, each valid by itself, the smallest p_k / w_k is valid too:
+A test is evaluated at 1/8, 1/4 and 1/2 of its samples and at all of them. Each analysis ("look") k has a weight w_k,
+fixed before any data is seen; the weights sum to 1. With p-values p_k, each valid by itself, the smallest p_k / w_k is
+valid too:
 
     P(min_k p_k / w_k <= alpha) <= sum_k P(p_k <= w_k alpha) <= alpha,
 
@@ -10,7 +11,7 @@ minimum. So a run may stop at any look and for any reason, and Holm's procedure 
 other p-value.
 
 Early looks are meant for clear violations. They get a small part of the level and draw no swaps; their p-values are
-Hoeffding bounds. Nearly all of the level is left for the last look, which is the test on all samples.
+Hoeffding bounds. Nearly the whole level is reserved for the last look, which is the test on all samples.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-_EARLY = ((1 / 8, 0.03), (1 / 4, 0.03), (1 / 2, 0.04))  # (share of the samples, weight), chosen in docs/statistics.md
-_FEWEST = 50  # pairs; at fewer Hoeffding's bound rejects nothing but point masses
+# (fraction of the samples, weight); the choice is explained in docs/statistics.md
+_EARLY = ((1 / 8, 0.03), (1 / 4, 0.03), (1 / 2, 0.04))
+_FEWEST = 50  # minimum number of pairs; with fewer, Hoeffding's bound rejects only point masses
 
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the data.
+    """One interim analysis of the data.
 
     Attributes:
         share: the fraction of the samples available when it is taken.
@@ -55,7 +57,7 @@ def looks(planned: int) -> tuple[Look, ...]:
     Source: group-sequential division of a level over planned looks, Pocock (1977), Biometrika 64, 191-199; here by
         Bonferroni's inequality with unequal weights, which needs no assumption on how the looks depend on each other.
     """
-    # Which looks there are depends on the plan alone, never on data: the weights stay fixed in advance.
+    # The looks depend only on the plan, never on data, so the weights are fixed in advance.
     early = [Look(share, weight, last=False) for share, weight in _EARLY if share * planned >= _FEWEST]
     return (*early, Look(1.0, 1.0 - sum(look.weight for look in early), last=True))
 
@@ -67,7 +69,7 @@ def combine_p_values(taken: Sequence[tuple[float, Look]]) -> float:
         taken: the p-value of each look, valid on its own, with the look.
 
     Returns:
-        A p-value that is valid whatever determined the number of looks.
+        A p-value that is valid for any stopping rule.
 
     Example:
         >>> first, *_, last = looks(1000)

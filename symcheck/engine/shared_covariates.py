@@ -1,4 +1,4 @@
-"""The swap test for pairs with shared covariates, such as the state and action that both members were stepped from.
+"""The swap test for pairs with shared covariates, such as the state and action from which both members were stepped.
 
 The part that the covariates explain is removed by one regression, fitted to the mean of both members, which swaps do
 not change. If the members differ with opposite signs in two regions, means cancel. Therefore every covariate also
@@ -18,8 +18,8 @@ from symcheck.engine.regression import Fit, polynomial
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.statistics import SwapTest, swap_test
 
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
-_MOST_SIDES = 128  # covariates by which pairs are told apart
+_TIE = 64  # in rounding units: outcomes that differ by a few units due to rounding count as equal
+_MOST_SIDES = 128  # maximum number of covariates that divide the pairs
 _FEWEST_ON_A_SIDE = 20
 
 
@@ -35,15 +35,15 @@ def swap_test_given(
     rng: np.random.Generator,
     sampled: bool = True,
 ) -> SwapTest:
-    """Do the members of pairs have the same distribution, given their shared covariates?
+    """Test whether the members of pairs have the same distribution, given their shared covariates.
 
     Args:
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
         names: the names of the coordinates.
-        epsilon: rounding units, shape (dim,); 0 for whole numbers.
+        epsilon: rounding units, shape (dim,); 0 for integers.
         covariates: shared by both members, shape (n, columns).
-        weights: of the pairs; see `side_weights`.
+        weights: the weights of the pairs; see `side_weights`.
         level: the level at which the test will be used.
         rng: draws the swaps.
         sampled: whether swaps are drawn; see `swap_test`.
@@ -56,10 +56,10 @@ def swap_test_given(
     design = polynomial(covariates)
     common = Fit(design).of((known.filled[:half] + known.filled[half:]) / 2)
     centred = np.split(known.without(np.concatenate([common, common])), 2)
-    # Subtracting what is common rounds as well, by units of it.
+    # Subtracting the common part rounds too, by units of that part.
     rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
     tie = known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded
-    # 1 - x in float32 rounds to one side: among residuals as dense as that, ranks would tell the members apart.
+    # 1 - x in float32 has one-sided rounding: among residuals of this density, ranks would distinguish the members.
     centred = _join_ties(centred[0], centred[1], np.maximum(tie[:half], tie[half:]))
     test = swap_test(
         centred[0],
@@ -87,7 +87,7 @@ def _join_ties(first: Floats, second: Floats, tie: Floats) -> list[Floats]:
 
 
 def side_weights(sides: Floats, names: list[str]) -> list[tuple[Region, Floats]]:
-    """High against low values of each covariate, centred, between which the members may differ with opposite signs."""
+    """High against low values of each covariate, centred; the members may differ with opposite signs in the two."""
     weights = []
     for name, column in zip(names[:_MOST_SIDES], sides.T, strict=False):
         middle = float(np.median(column))
@@ -100,7 +100,7 @@ def side_weights(sides: Floats, names: list[str]) -> list[tuple[Region, Floats]]
 
 
 def region_of(name: str) -> Region:
-    """Where a covariate is high; of an indicator of an action, where that action is taken."""
+    """The region in which a covariate is high; for the indicator of an action, the steps with that action."""
     if name.startswith("action "):  # an indicator of one action
         return Region(f"under {name} compared with other actions", f"under {name}", "under other actions")
     if "=" in name:

@@ -1,8 +1,8 @@
 """Exact tests and bounds: the conclusions that a given number of samples supports at a given level.
 
-Everything here holds at every sample size. The two-sample test is a permutation test whose null distribution comes from
-swapping the members of pairs (x_i, y_i), which is valid whenever each pair is exchangeable under the claim, also with
-ties and atoms, and it names the coordinate and the moment that differ.
+All results are valid at every sample size. The two-sample test is a permutation test whose null distribution comes from
+swapping the members of pairs (x_i, y_i), which is valid if each pair is exchangeable under the claim, even with ties
+and atoms. The result names the coordinate and the moment that differ.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from symcheck.engine.features import (
 )
 
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
-_CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
-_LEARNED_RIDGE = 0.01  # of the mean squared column of the design
+_CHUNK = 4_000_000  # number of signs in memory: 16 MB of float32
+_LEARNED_RIDGE = 0.01  # relative to the mean squared column of the design
 
 
 def largest_fraction(violations: int, samples: int, alpha: float) -> float:
@@ -59,7 +59,7 @@ def largest_fraction(violations: int, samples: int, alpha: float) -> float:
     low, high = 0.0, 1.0
     coefficients = _log_coefficients(violations, samples)
     # The tail P(X <= violations) falls as the fraction grows: its root at alpha is the bound.
-    while (middle := (low + high) / 2) not in (low, high):  # neighbouring floats have no number between them
+    while (middle := (low + high) / 2) not in (low, high):  # stop at neighbouring floats
         if _binomial_tail(coefficients, samples, middle) > alpha:
             low = middle
         else:
@@ -90,7 +90,7 @@ def holm(p_values: Sequence[float], alpha: float) -> list[float]:
         alpha: probability of a false rejection among all of them.
 
     Returns:
-        k levels, in the order of the p-values: a test rejects where its p-value is at most its level.
+        k levels, in the order of the p-values: a test rejects if its p-value is at most its level.
 
     Example:
         >>> holm([0.04, 0.001, 0.015], 0.03)
@@ -132,7 +132,7 @@ class SignFlipTest:
 def sign_flip_test(
     differences: Floats, *, level: float, rng: np.random.Generator, sampled: bool = True
 ) -> SignFlipTest:
-    """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
+    """Test exactly whether the rows are symmetric about zero, by flipping the signs of whole rows.
 
     Args:
         differences: shape (n, features); under the claim, a row and its negative have the same distribution.
@@ -158,9 +158,9 @@ def sign_flip_test(
     standard = differences[:, live] / root[live]
     statistics = np.zeros(differences.shape[1])
     statistics[live] = np.abs(standard.sum(axis=0))
-    # The smallest p-value is 1 / (flips + 1): four times as many as the level needs.
+    # The smallest p-value is 1 / (flips + 1): use four times the number that the level needs.
     flips = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
-    if not sampled or level * (flips + 1) < 1:  # so strict a level is out of reach of sampled flips
+    if not sampled or level * (flips + 1) < 1:  # sampled flips cannot reach such a strict level
         p_value, critical = _hoeffding(float(statistics.max()), standard.shape[1], level)
     else:
         p_value, critical = _permutation(standard, float(statistics.max()), level, flips, rng)
@@ -213,14 +213,14 @@ class SwapTest:
     compared: tuple[Floats, Floats] = (np.zeros((0, 1)), np.zeros((0, 1)))
 
     def detectable(self, rng: np.random.Generator) -> Detectable:
-        """The changes of a mean, in standard deviations, that are found with 90% power at the level given.
+        """The changes of a mean, in standard deviations, that are detected with 90% power at the given level.
 
         Args:
             rng: draws the simulated tests.
         """
         values, scores = self.compared
         differences = scores[self.pairs :] - scores[: self.pairs]
-        # Of the named features: the learned one, a single one on half of the pairs, promises nothing about a change.
+        # For the named features only: the learned one uses half of the pairs and gives no guarantee.
         return detectable_change(values, scores, differences, values, critical=self.critical, rng=rng)
 
 
@@ -237,7 +237,7 @@ def swap_test(
     sampled: bool = True,
     widest: int = WIDEST_PRODUCTS,
 ) -> SwapTest:
-    """Do x_i (expected) and y_i (actual) have the same distribution? Exact, by swapping the members of pairs.
+    """Test exactly whether x_i (expected) and y_i (actual) have the same distribution, by swapping members of pairs.
 
     Features of the pooled normal scores of each coordinate (Hermite polynomials 1 to 4, and products of two
     coordinates) are averaged over pairs with a sign; the statistic is the largest standardised average. Under the
@@ -273,7 +273,7 @@ def swap_test(
     """
     n, dim = expected.shape
     scores = normal_scores(np.concatenate([expected, actual]), tie)
-    # Shape (2n, features): the pooled ranks know nothing of which side a row is on.
+    # Shape (2n, features): the pooled ranks do not depend on the side of a row.
     features, described = hermite_features(scores, names, widest=widest)
     differences = features[n:] - features[:n]
     weighed, by_region = weigh_features(differences, described, weights)
@@ -315,16 +315,16 @@ def swap_test(
 def _learn_feature(
     differences: Floats, design: Floats, level: float, rng: np.random.Generator, *, sampled: bool
 ) -> tuple[SignFlipTest, int]:
-    """One feature on every second pair, learned from the others; and the column that contributes most.
+    """One feature on every second pair, learned from the others, and the column that contributes most.
 
-    Swaps of one half are independent of the other, so the test keeps its level whatever was learned.
+    Swaps of one half are independent of the other, so the test keeps its level for any learned feature.
     """
-    # Every second one: both halves see early and late pairs alike.
+    # Every second pair, so that both halves contain early and late pairs.
     teaching, judging = slice(0, None, 2), slice(1, None, 2)
     gram = design[teaching].T @ design[teaching]
     ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ differences[teaching])
-    # Shape (pairs, columns): the sum over columns is the learned feature, each column its share.
+    # Shape (pairs, columns): the sum over columns is the learned feature; each column is a contribution.
     parts = differences[judging] * (design[judging] @ weights)
     test = sign_flip_test(parts.sum(axis=1, keepdims=True), level=level, rng=rng, sampled=sampled)
     return test, int(np.argmax(np.abs(parts.sum(axis=0))))
@@ -338,7 +338,7 @@ def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float,
     return SwapTest(p_value, pairs, name, coordinate, "law", statistic, shift, critical, needed, (coordinate,))
 
 
-_SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate is a multiple of the other
+_SAME_STATISTIC = 1e-3  # features this close are equivalent: one coordinate is a multiple of the other
 
 
 def _named_feature(statistics: Floats, described: Sequence[Feature], shifts: Floats) -> int:

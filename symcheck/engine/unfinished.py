@@ -1,4 +1,4 @@
-"""The state of a run before anything is checked, and when it ends early.
+"""The state of a run before anything is checked, and if it ends early.
 
 Runners emit it at the start, so that listeners can report the finished part however the run ends.
 """
@@ -24,8 +24,8 @@ def run_started(
         kind: the kind of subject.
         target: its name in reports.
         symmetry: the claim's name.
-        group: the group of the claim; a mapping of "name" and "order" where it is not known yet.
-        properties: in the order of the report.
+        group: the group of the claim; a mapping of "name" and "order" if it is not known yet.
+        properties: the properties, in the order of the report.
         options: the options of the run: `alpha` and `seed`.
         command: the command line that repeats it, or "".
     """

@@ -1,4 +1,4 @@
-"""The versions under which a run was made, for its report."""
+"""The versions used in a run, for its report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def versions_of(*packages: str) -> dict[str, str]:
     """The version of Python and of each package that is installed.
 
     Args:
-        packages: names of distributions; one that is not installed is left out.
+        packages: names of distributions; packages that are not installed are omitted.
 
     Example:
         >>> list(versions_of("numpy", "no-such-package"))

@@ -1,6 +1,6 @@
 """Parse the entry that a user writes for one generator into one of five forms.
 
-An entry says how one generator acts on an observation, an action or a state, before any space is known:
+An entry defines how one generator acts on an observation, an action or a state, independent of any space:
 
 * `AffineEntry`: x -> M x + offset on the flattened vector; signed permutations M are recognised;
 * `SpatialEntry`: a named operator on the last two axes of an image;
@@ -32,7 +32,7 @@ SPATIAL_OPERATORS: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
     "flip_lr": lambda x: x[..., ::-1],
     "transpose": lambda x: np.swapaxes(x, -2, -1),
 }
-_SIGNED_IMAGE = re.compile(r"[+-]?\d{1,18}")  # more digits are no index that a machine counts to
+_SIGNED_IMAGE = re.compile(r"[+-]?\d{1,18}")  # indices with more digits exceed any possible size
 _FORMS = (
     "a square matrix, a list of signs (+1 or -1), a permutation of 0..n-1, signed one-based images as strings "
     '(["-1", "+3", "+2"]), {"matrix" or "signs": ..., "offset": ...}, a named spatial operator, '
@@ -46,11 +46,11 @@ class AffineEntry:
     """x -> M x + offset on the flattened vector of length `dim`.
 
     Attributes:
-        matrix: M, shape (dim, dim), float64; None if `index` and `sign` hold it exactly.
+        matrix: M, shape (dim, dim), float64; None if `index` and `sign` represent it exactly.
         index: signed permutations: component j moves to index[j]; shape (dim,).
         sign: signed permutations: component j is multiplied by sign[j], +1 or -1; shape (dim,).
         offset: shape (dim,), float64; None if it is zero.
-        as_signs: whether it was written as a list of signs, which permutes no values of a Discrete space.
+        as_signs: whether it was given as a list of signs, which does not permute values of a Discrete space.
     """
 
     matrix: Floats | None = None
@@ -71,7 +71,7 @@ class AffineEntry:
         return self.index is not None and self.offset is None
 
     def permutation(self) -> Ints | None:
-        """The permutation p with value a -> p[a], or None if the entry is anything else."""
+        """The permutation p with value a -> p[a], or None if the entry has another form."""
         if self.index is None or self.sign is None or self.offset is not None or (self.sign < 0).any():
             return None
         if self.as_signs:
@@ -97,31 +97,33 @@ class AffineEntry:
         return matrix
 
     def apply(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Apply to stacked vectors, shape (..., dim); floats keep their dtype, integers too where M and offset are.
+        """Apply to stacked vectors, shape (..., dim).
+
+        Floats keep their dtype; so do integers if M and offset are integral.
 
         Computed in float64 and rounded once to the dtype given; signed permutations involve no rounding at all.
         """
         if self.is_signed_permutation:
-            # Exact for every dtype, also where float64 would round large integers.
+            # Exact for every dtype, even if float64 would round large integers.
             return self._permute(vectors)
         exact = vectors.astype(np.float64)
         image = self._permute(exact) if self.index is not None else exact @ self.dense().T
         image = image if self.offset is None else image + self.offset
-        # Rounded once, at the end; integers stay integers only where no image leaves their range.
+        # Round once, at the end; integers stay integers only if no image leaves their range.
         if np.issubdtype(vectors.dtype, np.floating) or self._stays_integer(image, vectors.dtype):
             return image.astype(vectors.dtype)
         return image
 
     def _permute(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         moved, sign = np.empty_like(vectors), cast("Ints", self.sign)
-        # Without negative signs no multiplication: it would fail for booleans and unsigned integers.
+        # Without negative signs do not multiply, because that would fail for booleans and unsigned integers.
         moved[..., self.index] = vectors if (sign > 0).all() else vectors * sign.astype(vectors.dtype)
         return moved
 
     def _stays_integer(self, image: Floats, dtype: np.dtype[Any]) -> bool:
-        """Whether whole numbers have images of the same dtype."""
+        """Whether images of integers have the same dtype."""
         parts = [part for part in (self.matrix, self.offset) if part is not None]
-        # Whole numbers stay whole under a matrix and an offset of whole numbers only.
+        # Integers stay integers only under an integral matrix and offset.
         if not np.issubdtype(dtype, np.integer) or not all(np.equal(part, np.rint(part)).all() for part in parts):
             return False
         limits = np.iinfo(dtype)
@@ -134,8 +136,8 @@ class SpatialEntry:
 
     Attributes:
         operator: its name.
-        channels_last: whether rows and columns are the axes before the last one, True or False if the axes were
-            written; None if they were not: then they are the last two.
+        channels_last: whether rows and columns are the axes before the last one, True or False if the axes were given;
+            None if not, in which case they are the last two.
     """
 
     operator: str
@@ -189,7 +191,7 @@ def parse_entry(written: Any, where: str) -> Entry:
         >>> parse_entry(["-1", "+3", "+2"], "observation[0]").apply(np.array([1.0, 2.0, 3.0]))
         array([-1.,  3.,  2.])
     """
-    # Entries may be parsed twice: a parsed one is kept.
+    # Entries may be parsed twice: return a parsed one unchanged.
     if isinstance(written, AffineEntry | SpatialEntry | FunctionEntry | TreeEntry | IdentityEntry):
         return written
     if isinstance(written, str):
@@ -220,7 +222,7 @@ def _parse_name(name: str, where: str) -> Entry:
 
 
 def _from_mapping(written: Mapping[Any, Any], where: str) -> Entry:
-    # Keys of a Dict space may be called "matrix" too: only these keys and no others make an affine map.
+    # A Dict space may also have a key "matrix": an affine map has exactly these keys and no others.
     if ("matrix" in written or "signs" in written) and set(written) <= {"matrix", "signs", "offset"}:
         return _affine(written, where)
     if set(written) == {"spatial", "axes"}:
@@ -241,7 +243,7 @@ def _affine(written: Mapping[Any, Any], where: str) -> AffineEntry:
             f"got shape {offset.shape}.",
             where=where,
         )
-    # An offset of zeros is none: the map stays exact.
+    # A zero offset counts as none, so that the map stays exact.
     return AffineEntry(linear.matrix, linear.index, linear.sign, offset if offset.any() else None)
 
 
@@ -267,12 +269,12 @@ def _is_tree_tuple(written: Any) -> bool:
 
 
 def _is_ragged(written: Any) -> bool:
-    """Whether a list holds entries of different kinds or lengths: how data files write those of a Tuple space."""
+    """Whether a list contains entries of different kinds or lengths, as data files do for a Tuple space."""
     if not isinstance(written, list) or not all(isinstance(item, list | str | dict) for item in written):
         return False
     if all(isinstance(item, str) for item in written):
         return bool(written) and not _are_signed_images(written)
-    # Lists of one length are rows of a matrix; -1 stands for items that are no lists.
+    # Lists of equal length are rows of a matrix; -1 stands for items that are not lists.
     kinds = {len(item) if isinstance(item, list) else -1 for item in written}
     return len(kinds) > 1 or kinds == {-1}
 
@@ -323,7 +325,7 @@ def _signed_images(images: list[int], where: str) -> AffineEntry:
 def _matrix(matrix: Floats, where: str) -> AffineEntry:
     if matrix.shape[0] != matrix.shape[1]:
         raise SpecError(f"expected a square matrix, got shape {matrix.shape}.", where=where)
-    # A signed permutation in matrix form is kept as integers: exact, and products need no rounding.
+    # A signed permutation in matrix form is stored as integers: exact, and products do not round.
     nonzero = matrix != 0
     if (np.abs(matrix[nonzero]) == 1).all() and (nonzero.sum(0) == 1).all() and (nonzero.sum(1) == 1).all():
         # Column j has its entry in the row that component j moves to.
@@ -368,6 +370,6 @@ def _map_nested(value: Any, convert: Callable[[Any], float]) -> Any:
 def _short(value: Any) -> str:
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or endless nesting
+    except (ValueError, RecursionError):  # an integer with thousands of digits, or excessive nesting
         text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,13 +1,13 @@
 """Parse the entry that a user writes for one Lie generator into one of four forms.
 
-* `LieEntry`: x -> exp(t A) x + ..., from planes that rotate, a shift, or the matrix A with an optional shift;
+* `LieEntry`: x -> exp(t A) x + ..., from rotating planes, a shift, or the matrix A with an optional shift;
 * `LieFunctionEntry`: a user's callable f(value, t), or f(action, observation, t) for actions;
 * `TreeEntry`: one entry per sub-space;
 * `IdentityEntry`: the identity.
 
-    { rotate = [[0, 1], [2, 3]], frequency = [1, 2] }     e_0 turns towards e_1 by t, e_2 towards e_3 by 2 t
-    { shift = [1, 0] }                                    component 0 moves by t
-    { algebra = [[0, -1], [1, 0]], shift = [0, 1] }       d/dt x = A x + shift
+    { rotate = [[0, 1], [2, 3]], frequency = [1, 2] }     e_0 rotates towards e_1 by t, e_2 towards e_3 by 2 t { shift =
+    [1, 0] }                                    component 0 moves by t { algebra = [[0, -1], [1, 0]], shift = [0, 1] }
+    d/dt x = A x + shift
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FORMS = (
     '"identity", or a mapping of these for Dict and Tuple spaces'
 )
 _LARGEST = 4096
-"""Components of a vector that a Lie generator acts on."""
+"""Maximum number of components on which a Lie generator may act."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class LieEntry:
 
     Attributes:
         planes: (i, j, frequency): e_i rotates towards e_j by frequency * t; components that are not named are fixed.
-        matrix: A where it was written out, (dim, dim); None otherwise.
+        matrix: A if it was given as a matrix, (dim, dim); None otherwise.
         shift: b, (dim,); None for none.
 
     Example:
@@ -66,11 +66,11 @@ class LieEntry:
 
     @property
     def least(self) -> int:
-        """The fewest components that it can act on."""
+        """The smallest number of components on which it can act."""
         return self.size if self.size is not None else 1 + max(max(i, j) for i, j, _ in self.planes)
 
     def generator(self, dim: int) -> tuple[Floats, Floats]:
-        """(A, b) on so many components."""
+        """(A, b) on the given number of components."""
         matrix = np.zeros((dim, dim)) if self.matrix is None else self.matrix
         if self.planes:
             matrix = matrix.copy()
@@ -95,7 +95,7 @@ class LieEntry:
         if turning is not None and self.shift is None:
             whole = np.eye(dim + 1)
             for i, j, frequency in turning:
-                # By sine and cosine: exact to the last place.
+                # Computed by sine and cosine: exact to the last place.
                 cos, sin = math.cos(frequency * t), math.sin(frequency * t)
                 whole[i, i] = whole[j, j] = cos
                 whole[j, i], whole[i, j] = sin, -sin
@@ -108,7 +108,7 @@ class LieEntry:
 
     @cached_property
     def _turning(self) -> tuple[tuple[int, int, float], ...] | None:
-        """The planes that turn where no two of them share a component; None of other matrices."""
+        """The rotating planes if no two of them share a component; None for other matrices."""
         planes = self.planes
         if self.matrix is not None:
             matrix = self.matrix
@@ -133,7 +133,7 @@ class LieEntry:
 
 
 class _Spectrum:
-    """Exponentials of one generator, by its eigenvectors where they are well conditioned: runs take thousands."""
+    """Exponentials of one generator, by its eigenvectors if they are well conditioned; a run needs thousands."""
 
     def __init__(self, entry: LieEntry) -> None:
         self._entry = entry
@@ -154,7 +154,7 @@ class _Spectrum:
     def _decompose(self, dim: int) -> tuple[Complexes, Complexes, Complexes] | None:
         generator = self._entry.homogeneous_generator(dim)
         values, vectors = np.linalg.eig(generator.astype(np.complex128))
-        # Eigenvectors of a shear are parallel; a condition of 1e3 costs three digits of sixteen.
+        # Eigenvectors of a shear are parallel; a condition number of 1e3 costs three of sixteen digits.
         if np.linalg.cond(vectors) > 1e3:
             return None
         inverse = np.linalg.inv(vectors)
@@ -188,7 +188,7 @@ class ElementEntry:
 
     @property
     def least(self) -> int:
-        """The fewest components that it can act on."""
+        """The smallest number of components on which it can act."""
         return max(lie.least for lie, _ in self.factors)
 
     def sized(self, dim: int) -> AffineEntry:

@@ -31,7 +31,7 @@ def number(written: Any, where: str) -> float:
         Its value as a float.
 
     Raises:
-        SpecError: the string is anything else.
+        SpecError: the string has another form.
 
     Example:
         >>> number("-pi/3", "offset")
@@ -40,7 +40,7 @@ def number(written: Any, where: str) -> float:
     if not isinstance(written, str):
         return float(written)
     try:
-        # Only the syntax tree is read: nothing in the text is ever executed.
+        # Only the syntax tree is read; the text is never executed.
         return float(_evaluate(ast.parse(written, mode="eval").body))
     except (
         SyntaxError,

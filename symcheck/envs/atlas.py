@@ -54,7 +54,7 @@ _OPTIONAL = (
     "symmetry",
 )
 KINDS = ("exact", "approximate", "partial", "apparent")
-_EXTRAS = {"mujoco": "mujoco", "box2d": "Box2D", "minigrid": "minigrid"}  # extra: module that it installs
+_EXTRAS = {"mujoco": "mujoco", "box2d": "Box2D", "minigrid": "minigrid"}  # extra: a module that it installs
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class AtlasEntry:
         """The symmetry, built anew."""
         if not self.reference:
             return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
-        # A reference names a factory, so that every call gives a symmetry of its own.
+        # A reference names a factory, so that every call returns a new symmetry.
         made = load_attribute(self.reference, where=f"atlas entry {self.name}")()
         if not isinstance(made, Symmetry):
             raise SpecError(f"{self.reference} made no Symmetry.", where=f"atlas entry {self.name}")
@@ -181,7 +181,7 @@ def entries_for(env_id: str) -> tuple[AtlasEntry, ...]:
 
 
 def select_entries(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
-    """The entries that a user named, by environment id or by entry name; all of them for no name.
+    """The entries with the given environment ids or entry names; all entries if no name is given.
 
     Args:
         names: for instance ("CartPole-v1", "ant/mirror").
@@ -217,11 +217,11 @@ def read_entry(path: Path) -> AtlasEntry:
     """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     where = f"atlas file {path.name}"
-    # `name` belongs to the SPEC fields as well, so it is checked here and left in `data`.
+    # `name` is a SPEC field as well, so it is checked here and kept in `data`.
     missing = [key for key in ("name", *_REQUIRED) if key not in data]
     if missing:
         raise SpecError(f"is missing {', '.join(missing)}.", where=where)
-    # The atlas's own fields are taken out: what stays must be a SPEC file.
+    # Remove the atlas's own fields: the remaining fields must form a SPEC file.
     own = {key: data.pop(key) for key in (*_REQUIRED, *_OPTIONAL) if key in data}
     _check(own, where)
     return AtlasEntry(
@@ -259,7 +259,7 @@ def _check(own: Mapping[str, Any], where: str) -> None:
         raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
     if verdict == "failed" and not own.get("fails"):
         raise SpecError("has the verdict failed, but names no property that fails.", where=where)
-    # An exact symmetry cannot fail with another seed.
+    # An exact symmetry cannot fail for a different seed.
     if holds and own.get("sometimes") and kind != "approximate":
         raise SpecError(f"is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where)
     unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]

@@ -12,7 +12,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 def reacher_quarter_turn() -> Symmetry:
-    """Reacher turned by a quarter about its root: joint0 advances by pi/2, the target turns, torques stay.
+    """Reacher rotated by a quarter turn about its root: joint0 advances by pi/2, the target rotates, torques are fixed.
 
     Returns:
         The symmetry, under C4.
@@ -21,7 +21,7 @@ def reacher_quarter_turn() -> Symmetry:
         >>> reacher_quarter_turn().group.name
         'C4'
     """
-    # cos goes to the place of sin, sin to that of -cos; the second joint stays; target and fingertip turn.
+    # cos maps to the position of sin, sin to that of -cos; the second joint is fixed; target and fingertip rotate.
     images = ["+3", "+2", "-1", "+4", "+6", "-5", "+7", "+8", "+10", "-9"]
     return Symmetry(
         "reacher/quarter-turn",
@@ -33,7 +33,7 @@ def reacher_quarter_turn() -> Symmetry:
 
 
 def reacher_turn() -> Symmetry:
-    """Reacher turned about its root by any angle: joint0 advances, target and fingertip turn, torques stay.
+    """Reacher rotated about its root by any angle: joint0 advances, target and fingertip rotate, torques are fixed.
 
     Returns:
         The symmetry, under SO(2).
@@ -42,7 +42,7 @@ def reacher_turn() -> Symmetry:
         >>> reacher_turn().group.name
         'SO(2)'
     """
-    # (cos, sin) of joint0 turn as the target and the vector to the fingertip do; joint1 and velocities stay.
+    # (cos, sin) of joint0 rotate like the target and the vector to the fingertip; joint1 and velocities are fixed.
     return Symmetry(
         "reacher/turn",
         continuous.so(2),
@@ -53,7 +53,10 @@ def reacher_turn() -> Symmetry:
 
 
 def _turn(state: Any, t: float) -> Any:
-    """(joint0, joint1, target x, target y and their velocities), turned by t; joint0 stays within its full turn."""
+    """The state (joint0, joint1, target x, target y and their velocities) rotated by t.
+
+    Joint0 stays in the same full turn.
+    """
     image = np.array(state, dtype=np.float64)
     full = 2 * math.pi
     turns = math.floor((image[0] + math.pi) / full)
@@ -65,9 +68,11 @@ def _turn(state: Any, t: float) -> Any:
 
 
 def _quarter_turn(state: Any) -> Any:
-    """(joint0, joint1, target x, target y and their velocities) -> turned; four quarters return every angle exactly.
+    """The state (joint0, joint1, target x, target y and velocities) after a quarter turn.
 
-    Angles within a full turn are moved on cyclically, so that the map is of order 4 on the real line too.
+    Four turns are exactly the identity.
+
+    Angles move cyclically within a full turn, so that the map has order 4 on the real line too.
     """
     image = np.array(state, dtype=np.float64)
     # floor, not rounding: the angles of one full turn share one value, -pi included.
@@ -75,7 +80,7 @@ def _quarter_turn(state: Any) -> Any:
     turns = math.floor((image[0] + math.pi) / full)
     within = image[0] + math.pi - full * turns
     image[0] = full * turns - math.pi + (within + math.pi / 2) % full
-    # Places of (x, y): the target's position and its velocity; both turn by 90 degrees, (x, y) -> (-y, x).
+    # Indices of (x, y) of the target's position and velocity; both rotate by 90 degrees, (x, y) -> (-y, x).
     for x, y in ((2, 3), (6, 7)):
         image[x], image[y] = -state[y], state[x]
     return image

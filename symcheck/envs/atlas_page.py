@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from symcheck.envs.atlas import AtlasEntry
 
-# Heading, and how its environments' ids begin. MuJoCo is recognised by the extra, so it has no beginnings.
+# Heading, and prefixes of its environments' ids. MuJoCo is recognised by its extra and needs none.
 _FAMILIES = (
     ("Classic control", ("CartPole", "MountainCar", "Pendulum", "Acrobot")),
     ("Toy text", ("FrozenLake", "CliffWalking", "Taxi", "Blackjack")),
@@ -55,7 +55,7 @@ def render_page(entries: Iterable[AtlasEntry]) -> str:
     table = [
         "| symmetry | environment | group | holds | size | claim |",
         "|---|---|---|---|---|---|",
-        # Family by family, so that the table has the order of the sections.
+        # Sort by family, so that the table has the order of the sections.
         *(_table_row(entry) for _, members in families for entry in members),
     ]
     sections = [_section(title, members) for title, members in families if members]
@@ -87,7 +87,7 @@ def _table_row(entry: AtlasEntry) -> str:
         ", ".join(entry.environments),
         short_group(entry.group),
         _KINDS[entry.kind],
-        # The largest of all properties: the table has one column for sizes.
+        # The largest size over all properties: the table has one column for sizes.
         f"{max(entry.size.values()):.0e}" if entry.size else "",
         "yes" if entry.claim else "",
     )

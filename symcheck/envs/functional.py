@@ -61,7 +61,7 @@ class FunctionalEnv(gym.Env[Any, Any]):
         reward = self.func_env.reward(state, action, following, rng)
         terminated = self.func_env.terminal(following, rng)
         self.state = following
-        # Truncation is the business of wrappers; functional environments have none.
+        # Functional environments have no truncation; wrappers provide it.
         return observation, float(reward), bool(terminated), False, {}
 
 
@@ -72,7 +72,7 @@ def is_functional(value: Any) -> bool:
         >>> is_functional(3)
         False
     """
-    # By name along the method resolution order: the experimental module is not imported only to ask.
+    # By name along the method resolution order, to avoid importing the experimental module.
     return any(
         f"{base.__module__}:{base.__name__}" == "gymnasium.experimental.functional:FuncEnv"
         for base in type(value).__mro__

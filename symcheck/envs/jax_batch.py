@@ -126,11 +126,11 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
         )
 
     def _shows_what_it_says(self, observe: Callable[[Any], Any]) -> bool:
-        """Whether the observation of fresh states is the one that their reset shows."""
+        """Whether the observation computed from a fresh state equals the one that `reset` returned."""
         seen, _ = self.reset()
         try:
             return np.array_equal(np.asarray(observe(self.state)), seen, equal_nan=True)
-        except Exception:  # what needs more than the state, for instance a key, cannot be asked of it
+        except Exception:  # an observation that needs more than the state, for instance a key, cannot be computed
             return False
 
     def _step_rows(self, states: Floats, actions: Any) -> Transitions:
@@ -157,7 +157,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
         return (np.asarray(self._observe(self.state)),)
 
     def _as_numbers(self, part: Any) -> Any:
-        """An array of JAX as one of NumPy; random keys of the newer type as the numbers that they are."""
+        """Convert a JAX array to NumPy; random keys of the newer type become their numbers."""
         return np.asarray(self._jax.random.key_data(part) if _is_key(part) else part)
 
     def _like(self, part: Any, values: Any) -> Any:
@@ -165,7 +165,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
 
 
 def _cut(size: int, *arrays: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Pieces of one size, so that nothing is compiled twice; the last one is filled with its last row."""
+    """Chunks of equal size, so that nothing is compiled twice; the last chunk is padded with its last row."""
     for start in range(0, len(arrays[0]), size):
         pieces = [array[start : start + size] for array in arrays]
         count = len(pieces[0])

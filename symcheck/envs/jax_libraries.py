@@ -47,7 +47,7 @@ class PureEnvironment:
 
 @dataclass(frozen=True)
 class _Library:
-    """How a library's environments are known, made by name, and read."""
+    """How a library's environments are recognised, created by name, and converted."""
 
     tells: Callable[[Any], bool]
     make: Callable[[Any, str], Any]
@@ -113,7 +113,7 @@ def _has(value: Any, *functions: str) -> bool:
 
 
 def _is_jumanji(value: Any) -> bool:
-    # dm_env's environments have specs as well, and take no key.
+    # dm_env's environments have specs too, but take no key.
     return (
         _has(value, "reset", "step")
         and hasattr(value, "observation_spec")
@@ -131,7 +131,7 @@ def _read_gymnax(env: Any) -> PureEnvironment:
         return observation, after, reward, ended, cut
 
     space = _space_of(env.observation_space(params))
-    # Every environment has its own: what is not a function of the state alone is left out.
+    # Environments differ here: observations that depend on more than the state are omitted.
     takes = set(inspect.signature(env.get_obs).parameters) if _has(env, "get_obs") else {"none"}
     shows = takes <= {"state", "params", "key"} and isinstance(space, spaces.Box)
     given = {"params": params} if "params" in takes else {}
@@ -155,7 +155,7 @@ def _read_brax(env: Any) -> PureEnvironment:
         return after.obs, after, after.reward, (after.done > 0.5) & ~_as_array(cut, after.done), cut
 
     def put(state: Any, parts: Sequence[Any]) -> Any:
-        # What is not a generalised coordinate follows from them; the end of the step before is not kept.
+        # All other arrays follow from the generalised coordinates; the done flag of the previous step is dropped.
         placed = env.pipeline_init(*parts)
         return state.replace(pipeline_state=placed, done=state.done * 0)
 
@@ -172,7 +172,7 @@ def _read_brax(env: Any) -> PureEnvironment:
 
 
 def _as_array(value: Any, like: Any) -> Any:
-    """A flag in the form that `~` negates, whether it was traced or is Python's."""
+    """A flag, traced or a Python bool, in a form that `~` negates."""
     return (like * 0 + value) > 0.5
 
 
@@ -184,7 +184,7 @@ def _read_jumanji(env: Any) -> PureEnvironment:
     def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
         after, seen = env.step(state, action)
         last = seen.step_type == _LAST
-        # A limit leaves the discount at 1.
+        # At a time limit, the discount is 1.
         return _by_name(seen.observation), after, seen.reward, last & (seen.discount == 0), last & (seen.discount != 0)
 
     def reset(key: Any) -> tuple[Any, Any]:
@@ -222,7 +222,7 @@ def _read_pgx(env: Any) -> PureEnvironment:
 
 
 def _by_name(observation: Any) -> Any:
-    """Named tuples as dictionaries, as a Dict space has them."""
+    """Convert named tuples to dictionaries, as a Dict space requires."""
     if not hasattr(observation, "_asdict"):
         return observation
     return {name: _by_name(value) for name, value in observation._asdict().items()}
@@ -274,4 +274,4 @@ _LIBRARIES = {
         _read_pgx,
     ),
 }
-"""By the name that stands before a colon; `jax` is the extra of all of them."""
+"""Libraries by the prefix before a colon; the extra of all of them is `jax`."""

@@ -41,11 +41,11 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         )
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=reset_seed(seed))
-    # Copied: environments may return one buffer again and again.
+    # Copied, because environments may reuse one buffer.
     observations = [np.array(observation)]
     while len(observations) < count:
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        # Only the first reset is seeded; later ones go on with the same generator.
+        # Only the first reset is seeded; later resets continue with the same generator.
         if terminated or truncated:
             observation, _ = env.reset()
         observations.append(np.array(observation))

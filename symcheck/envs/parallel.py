@@ -90,7 +90,7 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         acting = set(self.parallel.agents)
         return {
             a: {
-                # An agent shows a last observation at the step that ends it, which is moved as any other.
+                # The last observation of an agent, at the step that ends it, is transformed like any other.
                 "alive": _flag(1.0 if name in acting else _LAST if name in self._seen else 0.0),
                 "observation": self._seen[name] if name in self._seen else blank(self.observation_spaces[a]),
                 "watched": _flag(float(a == self.watched)),
@@ -176,7 +176,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
 
 
 def blank(space: spaces.Space[Any]) -> Any:
-    """Zeros, in place of the observation of an agent that is gone.
+    """Zeros in place of the observation of an agent that has left.
 
     Example:
         >>> blank(spaces.Box(-1, 1, (2,))).tolist(), blank(spaces.Discrete(3))
@@ -192,7 +192,7 @@ def blank(space: spaces.Space[Any]) -> Any:
 
 
 def _of_those_there(seen: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Observations of the agents that are there: some environments give None for the others, some leave them out."""
+    """Observations of the present agents; for others, environments give None or omit them."""
     return {name: view for name, view in seen.items() if view is not None}
 
 

@@ -34,7 +34,8 @@ STEP_REWARD = -0.1
 EPISODE_LIMIT = 100
 # Stay, down, right, up, left: (row, column).
 MOVES: npt.NDArray[np.int64] = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
-# Prey and predator: each is a fixed point of D4, so that a turned image is the image of the turned state.
+# Shapes of prey and predator: each is invariant under D4, so that rotating an image gives the image of the rotated
+# state.
 _PLUS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
 _CROSS = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], dtype=np.uint8)
 
@@ -53,7 +54,7 @@ def wrap(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def draw(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """The image of one displacement, shape (1, 21, 21), zeros and ones."""
     image = np.zeros((1, PIXELS, PIXELS), dtype=np.uint8)
-    # The predator is drawn last and in the centre; where it caught the prey it covers it.
+    # The predator is drawn last, in the centre; it covers a caught prey.
     for (row, column), shape in ((displacement + REACH, _PLUS), ((REACH, REACH), _CROSS)):
         image[0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = shape
     return image
@@ -96,13 +97,13 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         return draw(self._displacement), {}
 
     def step(self, action: np.int64) -> tuple[npt.NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        """Move the agent, then perhaps the prey."""
+        """Move the agent, then possibly the prey."""
         moved = self._displacement + MOVES[int(action)]
         if self.np_random.random() < PREY_MOVES:
-            # One of the four moves that are no stay; the displacement is agent minus prey, hence the minus.
+            # One of the four moves other than staying. The displacement is agent minus prey, hence the minus sign.
             moved = moved - MOVES[1 + int(self.np_random.integers(4))]
         self._displacement = wrap(moved)
-        # Displacement zero: both on one cell.
+        # Displacement zero: both are on the same cell.
         caught = not self._displacement.any()
         return draw(self._displacement), CATCH_REWARD if caught else STEP_REWARD, caught, False, {}
 
@@ -115,7 +116,7 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         self._displacement = wrap(np.rint(np.asarray(state)).astype(np.int64))
 
     def render(self) -> npt.NDArray[np.uint8]:
-        """The image in grey, eight screen pixels for each of its own, shape (168, 168, 3)."""
+        """The image in grey, with eight screen pixels per image pixel, shape (168, 168, 3)."""
         # `kron` with ones repeats every pixel in both directions.
         grey = np.kron(draw(self._displacement)[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
         return np.repeat(grey[..., None], 3, axis=-1)

@@ -27,9 +27,9 @@ from symcheck.array_types import Bools, Floats
 DT = 0.02
 GRAVITY, MASS, DRAG = 9.81, 1.0, 0.1
 INERTIA: Floats = np.array([0.02, 0.02, 0.035])
-TORQUE: Floats = np.array([0.2, 0.2, 0.1])  # newton metres of a full action
+TORQUE: Floats = np.array([0.2, 0.2, 0.1])  # torques of a full action, in newton metres
 DAMPING = 0.02
-REACH = 4.0  # metres from the target at which an episode ends
+REACH = 4.0  # distance from the target, in metres, at which an episode terminates
 EPISODE_LIMIT = 250
 SIZE = 18
 # Position, velocity, then the body axes b1, b2, b3, then the angular velocity.
@@ -168,7 +168,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
         """Start all of them."""
-        # One stream for all: the first seed of a list.
+        # One stream for all quadrotors: use the first seed of a list.
         super().reset(seed=next((s for s in seed if s is not None), None) if isinstance(seed, list) else seed)
         self._states = start_many(self.np_random, self.num_envs)
         self._ages[:], self._over[:] = 0, False

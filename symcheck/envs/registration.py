@@ -16,7 +16,7 @@ from typing import Any
 
 _IMAGES = "symcheck.envs.atari.images:AtariImageEnv"
 
-# id: how it is made; the modules named are imported when an environment is
+# id: entry points; modules are imported when an environment is made
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "symcheck/PredatorPrey-v0": {
         "entry_point": "symcheck.envs.predator_prey:PredatorPreyEnv",
@@ -50,23 +50,23 @@ def register() -> None:
 
 
 def register_with_gymnasium() -> None:
-    """Register now if Gymnasium is imported, otherwise when it is."""
+    """Register now if Gymnasium is imported, otherwise on its import."""
     if "gymnasium" in sys.modules:
         register()
     elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
-        # In front, so that it is asked before the finders that would load the module.
+        # At the front, so that it is queried before the finders that load the module.
         sys.meta_path.insert(0, _AfterGymnasium())
 
 
 class _AfterGymnasium(MetaPathFinder):
-    """Finds Gymnasium as everybody would, once, and registers when it has been executed."""
+    """An import finder that finds Gymnasium in the usual way, once, and registers after its import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != "gymnasium":
             return None
-        # Taken out before looking further: the search below would find it again.
+        # Remove it first, otherwise the search below would find it again.
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is None or spec.loader is None:
@@ -75,7 +75,7 @@ class _AfterGymnasium(MetaPathFinder):
         execute = loader.exec_module
 
         def execute_and_register(module: ModuleType) -> None:
-            del loader.exec_module  # the loader is as it was
+            del loader.exec_module  # restore the loader
             execute(module)
             register()
 

@@ -13,7 +13,7 @@ from symcheck.array_types import Floats
 from symcheck.groups.element import Word
 from symcheck.symmetry.bound import BoundSymmetry
 
-LONGEST = 40  # actions of a state: each is played again for every pair
+LONGEST = 40  # maximum number of actions of a state; each is replayed for every pair
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class History:
     seen: tuple[Any, ...] = ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> History:
-        """Itself: a history never changes."""
+        """The history itself, because it is immutable."""
         return self
 
     def tolist(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Starts:
 
 def start_key(flat: Floats) -> bytes:
     """The key of a start: its observation, rounded to float32."""
-    return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
+    return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # turns minus zero into zero
 
 
 class ReplayedEnv(gym.Env[Any, Any]):
@@ -74,7 +74,7 @@ class ReplayedEnv(gym.Env[Any, Any]):
         self.shown: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin at one of the starts."""
+        """Begin at one of the start states."""
         super().reset(seed=seed)
         keys = list(self._starts.copies)
         self._begin(keys[int(self._rng.integers(len(keys)))])
@@ -87,7 +87,7 @@ class ReplayedEnv(gym.Env[Any, Any]):
         self.history = History(self._flatten(self.shown))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the copy; an episode is truncated when replaying it would become slow."""
+        """Step the copy; an episode is truncated when its replay would become slow."""
         past = self.history
         self.history = History(past.start, (*past.actions, copy.deepcopy(action)), (*past.seen, self.shown))
         obs, reward, terminated, truncated, info = self._inner.step(action)
@@ -114,7 +114,7 @@ class ReplayedEnv(gym.Env[Any, Any]):
 
 
 class ReplayedSymmetry:
-    """A bound symmetry that maps histories: the start and each action go to their images.
+    """A bound symmetry that maps histories: the start and each action are replaced by their images.
 
     Args:
         bound: the user's symmetry.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_RESETS = 2  # a stream of its own; zero would not be: NumPy pads entropy with zeros, so [seed, 0] is seed
+_RESETS = 2  # a separate stream; 0 would not be one: NumPy pads entropy with zeros, so [seed, 0] equals seed
 
 
 def reset_seed(seed: int) -> int:
@@ -23,5 +23,5 @@ def reset_seed(seed: int) -> int:
         >>> reset_seed(0) == 0, reset_seed(0) == reset_seed(1)
         (False, False)
     """
-    # Halved, to below 2^31: some simulators take signed 32-bit seeds only.
+    # Halved to below 2^31: some simulators accept only signed 32-bit seeds.
     return int(np.random.SeedSequence([seed, _RESETS]).generate_state(1)[0]) // 2

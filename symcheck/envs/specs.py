@@ -69,7 +69,7 @@ def _from_atlas(name: str, where: str) -> Symmetry:
 
 
 def _about_group(name: str) -> str:
-    """The remedy for the name of a group, which alone does not say how it acts; "" for other names."""
+    """The remedy if only the name of a group was given, which does not define an action; "" for other names."""
     try:
         group = spec_files.parse_group(name, "group").name
     except SymcheckError:
@@ -84,7 +84,7 @@ def _about_group(name: str) -> str:
 
 def _from_reference(reference: str, where: str) -> Symmetry:
     value = load_attribute(reference, where=where)
-    # A factory: whatever can be called and is no Symmetry itself.
+    # A factory: any callable that is not itself a Symmetry.
     if not isinstance(value, Symmetry) and callable(value):
         value = _call_factory(value, reference, where)
     if not isinstance(value, Symmetry):

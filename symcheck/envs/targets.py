@@ -32,14 +32,14 @@ from symcheck.envs.vec_env import VecEnvBatch, is_vec_env
 from symcheck.errors import MissingExtraError, TargetError, described
 from symcheck.loading import is_reference, load_attribute, look_in
 
-# A single environment, or a batch of one kind: what is given is what is verified.
+# A single environment or a vector environment: the given object itself is verified.
 AnyEnv = gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]
-# A namespace may carry a module in front: "package:Namespace/Id-v0".
+# A namespace may be prefixed by a module: "package:Namespace/Id-v0".
 _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 
-# Packages register their ids when they are imported: which to import for an id, and the extra that installs it.
+# Packages register ids on import: the package to import for a prefix, and the extra that installs it.
 _PACKAGES = {"ALE/": ("ale_py", None), "MiniGrid-": ("minigrid", "minigrid"), "BabyAI-": ("minigrid", "minigrid")}
-# Gymnasium's own, which need a package: the extra that installs it.
+# Gymnasium's own environments that need a package, with the extra that installs it.
 _EXTRA_OF = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
 _REMEDY_OF_BUILDING = "It must work without arguments, or with those of --env-kwargs."
 _OLD_ATARI = re.compile(r"^\w+(?:NoFrameskip|Deterministic)?-v[04]$")
@@ -62,7 +62,7 @@ class EnvTarget:
     several: ParallelEnvironment | None = None
 
     def single(self) -> gym.Env[Any, Any]:
-        """Build it where a single environment is required.
+        """Build the environment, which must be a single one.
 
         Raises:
             TargetError: it is a vector environment.
@@ -142,18 +142,18 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     registration.register()
-    if ":" in env_id:  # the module that registers it may lie in the current folder, as that of module:factory
+    if ":" in env_id:  # the module that registers it may be in the current folder, as for module:factory
         look_in(str(Path.cwd()))
     _import_package_of(env_id)
 
     def make() -> AnyEnv:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # out-of-date versions and the like: the user asked for this id
+            warnings.simplefilter("ignore")  # suppress warnings about outdated versions: the user requested this id
             made = gym.make(env_id, disable_env_checker=True, **arguments)
             return as_one(made) if is_parallel(made) else made
 
     try:
-        # Built once here: what fails must fail before the first property runs.
+        # Build it once here, so that errors occur before the first property runs.
         env = make()
         env.close()
     except (gym.error.NameNotFound, gym.error.VersionNotFound, gym.error.NamespaceNotFound) as error:
@@ -165,15 +165,15 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
         raise TargetError(f"{env_id} needs a package that is not installed: {error}", where=where) from error
     except Exception as error:
         raise _build_failure(env_id, error, where) from error
-    # The id without the module in front, as the atlas and reports name it.
+    # The id without the module prefix, as in the atlas and in reports.
     return EnvTarget(env_id, make, env_id.rpartition(":")[2], env if isinstance(env, ParallelEnvironment) else None)
 
 
 def _import_package_of(env_id: str) -> None:
-    """Import the package that registers an id, where the id says which one and it is not registered yet."""
+    """Import the package that registers an id, if the id determines the package and is not registered yet."""
     if env_id in gym.registry or ":" in env_id:
         return
-    # The first prefix that fits; the values are (package, extra).
+    # The first matching prefix; values are (package, extra).
     package, extra = next((known for prefix, known in _PACKAGES.items() if env_id.startswith(prefix)), (None, None))
     if package is None and _OLD_ATARI.match(env_id):
         package = "ale_py"
@@ -187,7 +187,7 @@ def _import_package_of(env_id: str) -> None:
 
 
 def _unknown_id(text: str, where: str) -> TargetError:
-    # The ids of a package are registered without its name.
+    # A package registers its ids without the package's name.
     package, colon, name = text.rpartition(":")
     near = difflib.get_close_matches(name, list(gym.registry), n=1)
     shown = f"Did you mean '{package}{colon}{near[0]}'? " if near else ""
@@ -213,14 +213,17 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
             return env
         try:
             return copy.deepcopy(env)
-        except Exception:  # anything may be inside; the instance itself is then what is stepped
+        except Exception:  # an instance may contain anything; if it cannot be copied, it is stepped itself
             return env
 
     return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)
 
 
 def _holds_functions_of_itself(env: AnyEnv) -> bool:
-    """Whether an instance holds functions that name it, as `env.get_state = lambda: env.x`: copies would share them."""
+    """Whether an instance has functions that refer to it, such as `env.get_state = lambda: env.x`.
+
+    Copies would share them.
+    """
     layers: list[Any] = [env]
     while (inner := getattr(layers[-1], "env", None)) is not None and not any(inner is layer for layer in layers):
         layers.append(inner)
@@ -230,10 +233,10 @@ def _holds_functions_of_itself(env: AnyEnv) -> bool:
 
 
 def _values_named(function: FunctionType) -> list[Any]:
-    """What a function refers to: its globals, the variables around it and its defaults."""
+    """The objects to which a function refers: its globals, closure variables and defaults."""
     try:
         names = inspect.getclosurevars(function)
-    except ValueError:  # a variable around it that has no value yet
+    except ValueError:  # a closure variable without a value
         return []
     return [*names.globals.values(), *names.nonlocals.values(), *(function.__defaults__ or ())]
 
@@ -282,7 +285,7 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
 
 
 def _check_spaces(env: AnyEnv, label: str, where: str) -> None:
-    """Refuse an environment that does not say what it takes and returns."""
+    """Reject an environment without observation or action space."""
     prefix = "single_" if isinstance(env, gym.vector.VectorEnv) else ""
     names = (f"{prefix}observation_space", f"{prefix}action_space")
     missing = [name for name in names if not isinstance(getattr(env, name, None), gym.Space)]

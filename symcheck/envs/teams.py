@@ -31,17 +31,17 @@ def is_team(value: Any) -> bool:
 
 
 def _gives_rewards(env: gym.Env[Any, Any], count: int) -> bool:
-    """Whether one step gives as many rewards; taken with a copy, where there can be one."""
+    """Whether a step of a copy, if it can be copied, returns that number of rewards."""
     try:
         probe = copy.deepcopy(env)
-    except Exception:  # anything may be inside
+    except Exception:  # an environment may contain anything
         probe = env
     try:
         probe.reset(seed=0)
         probe.action_space.seed(0)
         rewards: Any = probe.step(probe.action_space.sample())[1]
         return bool(np.shape(rewards) == (count,))
-    except Exception:  # who runs it says what is wrong with it
+    except Exception:  # the run will report the error
         return False
 
 
@@ -67,11 +67,11 @@ class Team:
         self._acted = dict(zip(self.possible_agents, acted.spaces, strict=True))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Of one agent."""
+        """The space of one agent."""
         return self._observed[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Of one agent."""
+        """The space of one agent."""
         return self._acted[agent]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ class Team:
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         """Observations, rewards and terminations by agent."""
         acting = [actions[agent] for agent in self.possible_agents]
-        rewards: Any  # one for each agent, where Gymnasium has a number
+        rewards: Any  # one reward per agent instead of a single number
         observations, rewards, ended, truncated, _ = self.env.step(tuple(acting))
         ends = [bool(np.all(end)) for end in (ended, truncated)]
         if any(ends):

@@ -10,12 +10,12 @@ from typing import Any
 
 import gymnasium as gym
 
-# Observations, actions, rewards and ends of every step pass through unchanged.
+# Observations, actions, rewards and terminations pass through unchanged.
 KEEPS_STEPS = frozenset(
     f"gymnasium.wrappers.common:{name}"
     for name in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
 )
-# The distribution of a step that is taken passes through; the step after an end may be a reset.
+# The distribution of a step passes through unchanged; the step after the end of an episode may be a reset.
 KEEPS_LAWS = KEEPS_STEPS | {"gymnasium.wrappers.common:Autoreset", "gymnasium.wrappers.rendering:RecordVideo"}
 
 

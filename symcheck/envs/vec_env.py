@@ -68,7 +68,7 @@ class VecEnvBatch(VectorEnv[Any, Any, Any]):
 
 
 def _copy_layers(venv: Any) -> Any:
-    """A copy of a stack, from the innermost layer on: `VecNormalize` copies all of itself but what it wraps."""
+    """Copy a stack, innermost layer first, because `VecNormalize` does not copy the environment that it wraps."""
     inner = vars(venv).get("venv")
     if inner is None:
         return copy.deepcopy(venv)

@@ -1,1 +1,1 @@
-"""Board games behind one interface: legal moves, next states, outcomes, and the images that a function claims."""
+"""Board games with a common interface: legal moves, next states, outcomes, and the images claimed by a function."""

@@ -62,7 +62,7 @@ class AlphaZeroGame:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise TargetError(f"expected getActionSize to return a whole number above 0, got {size!r}.", where="TARGET")
         self.actions = int(size)
-        # Of other boards nobody knows that what is compared is all there is.
+        # For other boards it is unknown whether the compared data is complete.
         self._first = self.start()
         self.is_whole = is_plain(self._first)
         self._refuse_encoded_images()
@@ -99,7 +99,7 @@ class AlphaZeroGame:
             raise TargetError(
                 f"expected getNextState to return (board, player), got {type(given).__name__}.", where="TARGET"
             ) from error
-        # A copy: the game may play its next move on the same array.
+        # A copy, because the game may make its next move on the same array.
         return copy_of(board), functools.partial(self._canonical, player=player)
 
     def _canonical(self, board: Any, player: Any) -> Any:
@@ -140,7 +140,7 @@ class AlphaZeroGame:
         return board_key(call("stringRepresentation", text, copy_of(board)))
 
     def _refuse_encoded_images(self) -> None:
-        """Images that are all of another size than boards are inputs of a network, not boards."""
+        """Reject images whose size always differs from that of boards: they are network inputs, not boards."""
         board = numbers(self._first)
         if board is None:
             return

@@ -79,22 +79,22 @@ def _move_all(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[I
 
 
 def _planes_of(board: Array, entries: int) -> tuple[list[Array], int | None]:
-    """The grids that a board has, and the axis along which they lie; None if it is one grid."""
+    """The grids of a board, and the axis along which they are stacked; None if it is a single grid."""
     if board.ndim == 2:
         return [board], None
     if board.ndim != 3:
         raise TargetError(f"expected a grid, or planes of one, got shape {board.shape}.", where="board")
-    # Rows and columns are as many on most boards; else planes come first where there are fewer of them.
+    # Most boards have equal numbers of rows and columns; otherwise planes come first if there are fewer of them.
     first = board.shape[1] == board.shape[2] or (board.shape[0] != board.shape[1] and board.shape[0] <= board.shape[2])
     axes = (0, 2) if first else (2, 0)
-    # Where one way does not go with the policy and the other does, it is the other.
+    # If only one interpretation fits the policy, use that one.
     fitting = (axis for axis in axes if _goes_with_policy(entries, tuple(np.delete(board.shape, axis))))
     axis = next(fitting, axes[0])
     return list(np.moveaxis(board, axis, 0)), axis
 
 
 def _goes_with_policy(entries: int, shape: tuple[int, ...]) -> bool:
-    """Whether a policy has an entry a cell, with a pass or without, or an entry a column."""
+    """Whether a policy has one entry per cell, with or without a pass, or one entry per column."""
     rows, columns = shape
     return entries in (rows * columns, rows * columns + 1, columns)
 
@@ -108,7 +108,7 @@ def _move_policy(pi: Sequence[float], shape: tuple[int, ...], move: _Move) -> li
     entries = np.asarray(pi, dtype=np.float64)
     cells = rows * columns
     if len(entries) == columns != cells:
-        # A column moves as the cells of any row do.
+        # Columns are permuted like the cells of any row.
         return [float(entry) for entry in move(np.tile(entries, (rows, 1)))[0]]
     if len(entries) not in (cells, cells + 1):
         raise TargetError(

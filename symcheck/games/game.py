@@ -20,7 +20,7 @@ from symcheck.errors import TargetError, described
 
 Outcome = tuple[float, ...]
 Symmetries = Callable[[Any, Any], Iterable[tuple[Any, Any]]]
-_EXACT = 2**53  # whole numbers up to here have a float64 of their own
+_EXACT = 2**53  # integers up to this have distinct float64 representations
 
 
 class Game(Protocol):
@@ -45,10 +45,10 @@ class Game(Protocol):
         """Which actions are legal, (actions,)."""
 
     def step(self, state: Any, action: int) -> Any:
-        """The next state, seen by the player who is to move in it."""
+        """The next state, from the view of the player to move in it."""
 
     def outcome(self, state: Any) -> Outcome | None:
-        """The result, seen by the player who is to move; None while the game continues."""
+        """The result, from the view of the player to move; None while the game continues."""
 
     def board(self, state: Any) -> Any:
         """The board of a state."""
@@ -94,7 +94,7 @@ def board_key(board: Any) -> bytes:
         >>> board_key({"a": 1, "b": 0}) == board_key({"b": 0.0, "a": True})
         True
     """
-    # As Python compares them: equal numbers have one key, whatever their types.
+    # As in Python's comparisons: equal numbers have the same key, whatever their types.
     if isinstance(board, int | np.integer | np.bool_):
         return b"%d" % int(board)
     if isinstance(board, float | np.floating):
@@ -119,7 +119,7 @@ def board_key(board: Any) -> bytes:
 
 
 def is_plain(board: Any) -> bool:
-    """Whether a board is numbers and text in containers, all of which its key holds.
+    """Whether a board consists of numbers and text in containers, all of which are part of its key.
 
     Example:
         >>> is_plain(({"a": [[0, 1]]}, 3)), is_plain(object())
@@ -133,9 +133,9 @@ def is_plain(board: Any) -> bool:
 
 
 def _entries(array: Array) -> bytes:
-    """The numbers as bytes; zeros that a canonical form negated are zeros."""
+    """The numbers as bytes; negated zeros become zeros."""
     if array.dtype.kind == "O" or (array.dtype.kind in "iu" and array.itemsize == 8 and _exceeds_doubles(array)):
-        return repr(array.ravel().tolist()).encode()  # bit boards: float64 would merge them
+        return repr(array.ravel().tolist()).encode()  # bit boards, which float64 would merge
     return (array.astype(np.float64) + 0.0).tobytes()
 
 
@@ -144,7 +144,7 @@ def _exceeds_doubles(array: Array) -> bool:
 
 
 def in_form_of(board: Any, image: Any) -> Any:
-    """An image in the container and dtype of a board, for games that call their methods, if that changes no number.
+    """An image in the container and dtype of a board, for games that call the board's methods, if no number changes.
 
     Example:
         >>> in_form_of(np.zeros((1, 2), dtype=np.int8), [[0.0, 1.0]])
@@ -172,7 +172,7 @@ def _nest(values: Any, board: Any) -> Any:
 
 
 def copy_of(board: Any) -> Any:
-    """A copy of a board, which may be changed."""
+    """A copy of a board that may be modified."""
     return board.copy() if isinstance(board, np.ndarray) else copy.deepcopy(board)
 
 
@@ -202,7 +202,7 @@ def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) 
     """
 
     def ask(pi: Any) -> list[tuple[Any, Floats]]:
-        # Copies: the function may write its next images into the same arrays.
+        # Copies, because the function may write its next images into the same arrays.
         return [
             (copy_of(image), np.array(moved, dtype=np.float64).ravel()) for image, moved in function(copy_of(board), pi)
         ]

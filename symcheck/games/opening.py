@@ -1,4 +1,4 @@
-"""Opening the game that a user names: a class, a factory, an instance, or the name of a library's game."""
+"""Opens the game that a user names: a class, a factory, an instance, or the name of a library's game."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symcheck.loading import is_reference, load_attribute
 Adapter = Literal["alphazero", "openspiel", "pgx", "pettingzoo"]
 ADAPTERS: tuple[str, ...] = get_args(Adapter)
 _TELLING = {"alphazero": "getNextState", "openspiel": "new_initial_state", "pgx": "init", "pettingzoo": "agent_iter"}
-"""By adapter, a function that identifies its games; the module of each library in this package has the same name."""
+"""For each adapter, a function that identifies its games; the library's module in this package has the same name."""
 
 
 def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries | str | None = None) -> Game:
@@ -56,9 +56,9 @@ def is_game(target: str) -> bool:
         return False
     try:
         value = load_attribute(target, where="TARGET")
-    except SymcheckError:  # whoever opens it says what is wrong, or knows it as an environment's name
+    except SymcheckError:  # opening it will report the error, or it names an environment
         return False
-    # Environments of Pgx are told by `init`, which is no game's name alone.
+    # Environments of Pgx are recognised by several functions, because `init` alone is too common.
     return any(hasattr(value, function) for name, function in _TELLING.items() if name != "pgx")
 
 
@@ -85,7 +85,7 @@ def _load_target(target: Any, adapter: str | None) -> Any:
             )
         return importlib.import_module(f"symcheck.games.{adapter or 'openspiel'}").load(target)
     value = load_attribute(target, where="TARGET") if isinstance(target, str) else target
-    # A class has the functions of its instances: it is called first.
+    # A class has the functions of its instances, so instantiate it first.
     is_game = not isinstance(value, type) and any(hasattr(value, function) for function in _TELLING.values())
     if is_game or not callable(value):
         return value

@@ -25,7 +25,7 @@ def load(name: str) -> Any:
         raise MissingExtraError("games", needed_for=f"the OpenSpiel game {name!r}") from error
     try:
         return pyspiel.load_game(name)
-    except Exception as error:  # of pyspiel's own, and RuntimeError in older versions
+    except Exception as error:  # pyspiel's own exception, or RuntimeError in older versions
         text = described(error)
         raise TargetError(
             f"OpenSpiel has no game {name!r}: {text[:200]}.",
@@ -63,7 +63,7 @@ def rules_of(game: Any, label: str) -> LibraryRules:
         return mask
 
     def board(state: Any) -> Any:
-        # Once the game is over nobody is to move: the first player's.
+        # After the end of the game there is no player to move: use the first player's observation.
         tensor = state.observation_tensor(max(0, state.current_player()))
         return np.asarray(tensor, dtype=np.float64).reshape(shape)
 

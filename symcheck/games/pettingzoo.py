@@ -1,4 +1,4 @@
-"""Board games of PettingZoo, one agent after the other: legal moves in `action_mask`, observations as boards."""
+"""Board games of PettingZoo (AEC): legal moves in `action_mask`, observations as boards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from symcheck.games.game import Outcome, call
 from symcheck.games.played import LibraryRules
 
 _SEEDS = (0, 1)
-_MOVES = 60  # of the game that is played twice to see chance
+_MOVES = 60  # moves of the game that is played twice to detect randomness
 
 
 def load(name: str) -> Any:
@@ -54,7 +54,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
     actions = int(_look(first, "action_mask", label).size)
     rng = np.random.default_rng(_SEEDS[0])
     for _ in range(_MOVES):
-        # A deck that is shuffled by the seed shows itself in what is seen, at the latest when it is dealt.
+        # A deck shuffled by the seed shows in the observations, at the latest when it is dealt.
         if not all(np.array_equal(_look(first, key, label), _look(second, key, label)) for key in _KEYS):
             raise TargetError(
                 f"expected a game without chance, but {label} continues differently under another seed.", where="TARGET"
@@ -63,7 +63,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
         if _rewards_at_end(first) is not None or not len(moves):
             break
         action = int(rng.choice(moves))
-        # One is copied at every move and the other is not: a copy that forgets shows itself as well.
+        # One game is copied at every move and the other is not, so that incomplete copies are detected too.
         first = _play_on(first, action)
         call("step", second.step, action)
     start = _begin(env, _SEEDS[0])
@@ -91,14 +91,14 @@ def _begin(env: Any, seed: int) -> Any:
 
 
 def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
-    """A copy as it stands: many of these environments are built again by `copy.deepcopy`, and forget their moves."""
+    """A copy with its state: `copy.deepcopy` rebuilds many of these environments, which then lose their moves."""
     memo = {} if memo is None else memo
     twin = memo[id(env)] = object.__new__(type(env))
     try:
         for name, value in vars(env).items():
             # Wrappers keep the environment that they wrap under this name.
             vars(twin)[name] = _copy_env(value, memo) if name == "env" else copy.deepcopy(value, memo)
-    except Exception as error:  # anything may be inside, for instance a window
+    except Exception as error:  # an environment may contain anything, for instance a window
         raise TargetError(
             f"copying the environment raised {described(error)}; positions are copies of it.",
             where="TARGET",

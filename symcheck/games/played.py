@@ -1,4 +1,4 @@
-"""Games of libraries, whose boards cannot be set: images are reached by playing the images of the moves."""
+"""Library games, whose boards cannot be set: images are reached by playing the images of the moves."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class PlayedGame:
         self.board = rules.board
 
     def state_of(self, board: Any) -> Any:
-        """None: an observation is not a state."""
+        """Always None: an observation is not a state."""
         return None
 
     def before_canonical(self, state: Any, action: int) -> tuple[Any, Callable[[Any], Any]] | None:
-        """None: the libraries have no canonical form."""
+        """Always None: the libraries have no canonical form."""
         return None
 
     def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:

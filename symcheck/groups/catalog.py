@@ -57,7 +57,7 @@ def _check_size(n: int, least: int, function: str, most: int = COMPONENTS_LIMIT)
 
 
 def trivial() -> Group:
-    """The group of one element, with the identity as its one generator.
+    """The group with one element; its only generator is the identity.
 
     Returns:
         A group of order 1.
@@ -111,7 +111,7 @@ def dihedral(n: int) -> Group:
         ['e', 'r', 's', 'r^2', 'r s', 's r', 'r^3', 'r^2 s']
     """
     _check_size(n, 1, "dihedral", POINTS_LIMIT)
-    if n <= 2:  # the polygon's corners do not tell r from s: add two points that s swaps
+    if n <= 2:  # the polygon's corners do not distinguish r and s: add two points that s swaps
         r = Element((*range(1, n), 0, n, n + 1))
         s = Element((*range(n), n + 1, n))
     else:
@@ -217,9 +217,9 @@ def hyperoctahedral(n: int) -> Group:
     """
     _check_size(n, 1, "hyperoctahedral")
     t, c = (1, 0, *range(2, n)) if n > 1 else (0,), (*range(1, n), 0)
-    # A permutation moves both signs of a component alike: point i (+) and point n + i (-).
+    # A permutation moves both signs of a component together: point i (+) and point n + i (-).
     doubled = [Element((*p, *(n + i for i in p))) for p in (t, c)]
-    # The sign of component 0 exchanges its two points, 0 and n; all others stay.
+    # The sign of component 0 exchanges its two points, 0 and n; all others are fixed.
     sign = Element((n, *range(1, n), 0, *range(n + 1, 2 * n)))
     return Group(
         [*doubled, sign],
@@ -246,7 +246,7 @@ def klein_four() -> Group:
 
 
 def quaternion() -> Group:
-    """The quaternion group Q8 = <i, j | i^4, i^2 j^2, i j i j^-1>: not a group of rotations of the plane.
+    """The quaternion group Q8 = <i, j | i^4, i^2 j^2, i j i j^-1>, which is not a group of rotations of the plane.
 
     Returns:
         A group of order 8, acting on itself; i^2 = j^2 = -1 is its only element of order 2.
@@ -288,7 +288,7 @@ def product(*groups: Group) -> Group:
     degree = sum(group.degree for group in groups)
     generators: list[Element] = []
     names: list[str] = []
-    # The first point of the factor at hand: factors act on disjoint ranges of points.
+    # The first point of the current factor: factors act on disjoint ranges of points.
     start = 0
     every = [name for group in groups for name in group.generator_names]
     for number, group in enumerate(groups, 1):
@@ -369,8 +369,8 @@ def from_matrices(
         The group as permutations of that orbit.
 
     Raises:
-        GroupError: the matrices are not square, differ in size, are not finite, are singular, or generate no finite
-            group within the limit.
+        GroupError: the matrices are not square, differ in size, are not finite, are singular, or do not generate a
+            finite group within the limit.
 
     Example:
         >>> from_matrices([[[0, -1], [1, 0]]]).order

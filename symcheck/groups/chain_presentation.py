@@ -1,4 +1,4 @@
-"""A presentation of a group too large to list, read off a stabilizer chain.
+"""A presentation, from a stabilizer chain, of a group that is too large to list.
 
 A base b_1, b_2, ... gives subgroups G = G_1 > G_2 > ... where G_i fixes the base points before b_i, and G_i acts on the
 orbit of b_i with stabilizer G_(i+1). Let the letters S_i generate G_i and include S_(i+1), and let the word u_p take
@@ -25,11 +25,11 @@ from symcheck.errors import GroupError
 from symcheck.groups.element import Element, Word
 
 FIRST_WORDS = 20_000
-"""Shortest words tried as coset representatives before products of representatives are."""
+"""Number of shortest words tried as coset representatives before products of representatives."""
 ROUNDS = 40
-"""Rounds of products of representatives after which missing ones are given up."""
+"""Number of rounds of products of representatives before giving up on missing ones."""
 LARGEST = 2_000_000
-"""Letters of all relators together beyond which a presentation is of no use."""
+"""Maximum total number of letters of all relators in a usable presentation."""
 Signed = tuple[int, ...]
 """A word with inverses: letter k is k + 1, its inverse -(k + 1)."""
 
@@ -97,7 +97,7 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
 
 
 def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None:
-    """Finds coset representatives with short words: of the shortest words first, then of products of what was found."""
+    """Finds coset representatives with short words, first among the shortest words, then among products."""
     # Shortest words first; breadth first, so that representatives get short words.
     for g, word in _shortest(generators):
         _place(levels, g, word)
@@ -139,23 +139,23 @@ def _shortest(generators: Sequence[Element]) -> Iterator[tuple[Element, Signed]]
 
 
 def _place(levels: list[Level], g: Element, word: Signed) -> None:
-    """Sifts an element down the chain and leaves it where a representative is missing or has a longer word."""
+    """Sifts an element down the chain; stores it where a representative is missing or has a longer word."""
     for level in levels:
-        # The orbit point that g sends the base to names its coset.
+        # The image of the base under g determines its coset.
         point = g.images[level.base]
         held = level.table.get(point)
-        # A shorter word replaces the one held; the longer one is sifted on as an element of the next level.
+        # A shorter word replaces the stored one; the longer one is sifted further as an element of the next level.
         if held is None or len(word) < len(held[1]):
             level.table[point] = (g, word)
             if held is None:
                 return
             g, word, held = held[0], held[1], (g, word)
-        # The quotient of two representatives of one coset fixes the base: it belongs one level further down.
+        # The quotient of two representatives of the same coset fixes the base, so it belongs to the next level.
         g, word = ~held[0] * g, _reduce_word((*_inverse(held[1]), *word))
 
 
 class _Letters:
-    """The generators, and elements that had to be added so that every level has letters of its own.
+    """The generators, with additional elements so that the letters of every level generate its group.
 
     Args:
         generators: elements on the same points.
@@ -168,15 +168,15 @@ class _Letters:
         self._orders = [g.order for g in generators]
 
     def of_level(self, levels: Sequence[Level], depth: int) -> list[int]:
-        """Letters that generate a level's group: those that fix the base before it, and representatives that miss."""
+        """Letters that generate a level's group: those that fix earlier base points, and missing representatives."""
         # Elements of this level fix all base points before its own.
         before = [level.base for level in levels[:depth]]
         own = [k for k, g in enumerate(self.elements) if all(g.images[b] == b for b in before)]
         level = levels[depth]
-        # Shortest words first, so that added letters stay short in the generators given.
+        # Shortest words first, so that added letters are short words in the given generators.
         missing = sorted(level.table.items(), key=lambda item: (len(item[1][1]), item[0]))
         for point, (g, word) in missing:
-            # A point out of reach needs its representative as a further letter.
+            # For a point that the letters do not reach, add its representative as a letter.
             if point not in self.tree(level.base, own):
                 self.elements.append(g)
                 self._spelled.append(word)
@@ -184,7 +184,7 @@ class _Letters:
         return own
 
     def tree(self, start: int, own: Sequence[int]) -> dict[int, Signed]:
-        """Per point that the letters reach, a word that takes the start there, breadth first."""
+        """For each point that the letters reach, a word that maps the start to it, breadth first."""
         words: dict[int, Signed] = {start: ()}
         frontier = [start]
         while frontier:
@@ -205,7 +205,7 @@ class _Letters:
         return result
 
     def positive(self, word: Signed) -> Word:
-        """The word in the generators given, with positive powers only; their own powers stay whole."""
+        """The word in the given generators, with positive powers only; full powers of generators are kept."""
         # A full power of a generator is the relator itself; reducing it modulo the order would erase it.
         if len(set(word)) == 1 and 0 < word[0] <= self._given:
             return (word[0] - 1,) * len(word)
@@ -228,13 +228,14 @@ class _Letters:
 def _edge_relators(
     levels: Sequence[Level], depth: int, own: list[int], letters: _Letters, known: Sequence[Signed]
 ) -> list[Signed]:
-    """Relators for the edges of a level's orbit that do not follow from those known and from each other."""
+    """Relators for the edges of a level's orbit that do not follow from known relators or from each other."""
     level = levels[depth]
     words = letters.tree(level.base, own)
     points = sorted(words)
     place = {point: k for k, point in enumerate(points)}
     column = {k: i for i, k in enumerate(own)}
-    # The Schreier graph: rows are orbit points, columns letters; entry (v, i) is where letter i takes point v.
+    # The Schreier graph: rows are orbit points, columns are letters; entry (v, i) is the image of point v under letter
+    # i.
     moves = np.array([[place[letters.elements[k].images[p]] for k in own] for p in points])
     done = np.zeros(moves.shape, dtype=bool)
     # Edges of the spanning tree are trivial by the choice of representatives.
@@ -246,12 +247,13 @@ def _edge_relators(
     usable = [word for word in known if all(abs(letter) - 1 in column for letter in word)]
     new_relators: list[Signed] = []
     _close(done, [*usable, *new_relators], moves, column)
-    # Edges near the base first: their loops are shorter, and close edges further out.
+    # Edges near the base first: their loops are shorter, and determine edges further out.
     for v, i in sorted(np.argwhere(~done).tolist(), key=lambda edge: len(words[points[edge[0]]])):
         if done[v, i]:
             continue
         image = points[moves[v, i]]
-        # The loop: out to v, over the edge, back along the tree. It fixes the base, so it lies one level deeper.
+        # The loop: along the tree to v, over the edge, and back along the tree. It fixes the base, so it belongs to the
+        # next level.
         loop = _reduce_word((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
         rest = _sift_element(levels, depth + 1, letters, letters.evaluate(loop))
         done[v, i] = True
@@ -266,7 +268,7 @@ def _edge_relators(
 def _sift_element(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
     """An element of a deeper level as a word in that level's letters."""
     word: Signed = ()
-    # At each level one representative is split off until nothing but the identity is left.
+    # Split off one representative at each level until only the identity is left.
     for d in range(depth, len(levels)):
         before = [level.base for level in levels[:d]]
         own = [k for k, h in enumerate(letters.elements) if all(h.images[b] == b for b in before)]
@@ -280,7 +282,7 @@ def _close(
     done: npt.NDArray[np.bool_], relators: Sequence[Signed], moves: npt.NDArray[np.int64], column: dict[int, int]
 ) -> None:
     """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
-    # back[:, i] inverts column i: where letter i comes from.
+    # back[:, i] is the inverse of column i: the preimage under letter i.
     back = np.empty_like(moves)
     for i in range(moves.shape[1]):
         back[moves[:, i], i] = np.arange(len(moves))
@@ -300,7 +302,7 @@ def _close(
                 edges[step] = vertices if letter > 0 else ends
                 vertices = ends
             unknown = ~done[edges, columns[:, None]]
-            # Where a single edge of a loop is unknown it follows from the others.
+            # If a single edge of a loop is unknown, it follows from the others.
             for start in np.flatnonzero(unknown.sum(axis=0) == 1):
                 step = int(unknown[:, start].argmax())
                 if not done[edges[step, start], columns[step]]:
@@ -312,7 +314,7 @@ def _inverse(word: Signed) -> Signed:
 
 
 def _reduce_word(word: Sequence[int]) -> Signed:
-    """The word with neighbours that cancel taken out."""
+    """The freely reduced word."""
     stack: list[int] = []
     for letter in word:
         if stack and stack[-1] == -letter:
@@ -324,7 +326,7 @@ def _reduce_word(word: Sequence[int]) -> Signed:
 
 def _reduce_cyclically(word: Signed) -> Signed:
     word = _reduce_word(word)
-    # A relator and its conjugates say the same: the shared ends are cut.
+    # A relator and its conjugates are equivalent: cut the shared ends.
     while len(word) > 1 and word[0] == -word[-1]:
         word = word[1:-1]
     return word

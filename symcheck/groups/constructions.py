@@ -77,7 +77,7 @@ def _automorphism(group: Group, images: Sequence[Element]) -> npt.NDArray[np.int
             result = result * images[letter]
         return result
 
-    # Von Dyck: the images extend to a homomorphism exactly when every relator stays trivial.
+    # Von Dyck: the images extend to a homomorphism if and only if every relator maps to the identity.
     broken = [word for word in group.relators if not image(word).is_identity]
     # Entry k is the position of the image of element k; equal positions mean that the map is not injective.
     positions = [position[image(group.word(g))] for g in group.elements()]
@@ -96,7 +96,7 @@ def subgroup(group: Group, generators: Sequence[Element], *, name: str | None = 
         name: the subgroup's name.
 
     Returns:
-        A group on the same points whose generators are those given.
+        A group on the same points, with the given generators.
 
     Raises:
         GroupError: a generator is not in G.

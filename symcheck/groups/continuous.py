@@ -2,12 +2,10 @@
 
 | function | Lie generators, in order | discrete generators |
 |---|---|---|
-| `so(n)` | the turn; about x, y, z; in the planes (0, 1), (0, 2), ..., (1, 2), ... | none |
-| `o(n)` | those of `so(n)` | the reflection of the first axis (n even), the inversion (n odd) |
-| `translations(n)` | one per axis | none |
-| `se(n)` | translations, then turns | none |
-| `e(n)` | translations, then turns | the reflection of the first axis |
-| `product(*groups)` | all Lie generators, factor by factor | all discrete generators, factor by factor |
+| `so(n)` | the rotation; about x, y, z; in the planes (0, 1), (0, 2), ..., (1, 2), ... | none | | `o(n)` | those of
+`so(n)` | the reflection of the first axis (n even), the inversion (n odd) | | `translations(n)` | one per axis | none |
+| `se(n)` | translations, then rotations | none | | `e(n)` | translations, then rotations | the reflection of the first
+axis | | `product(*groups)` | all Lie generators, factor by factor | all discrete generators, factor by factor |
 
 A `ContinuousGroup` has two lists, `algebra` (names of the one-parameter groups) and `generators` (discrete ones). "One
 entry per generator" means the first list, then the second.
@@ -69,7 +67,7 @@ class ContinuousGroup(Group):
 
     @property
     def degree(self) -> int:
-        """0: a continuous group does not act on a finite set of points."""
+        """Always 0: a continuous group does not act on a finite set of points."""
         return 0
 
     @property
@@ -79,12 +77,12 @@ class ContinuousGroup(Group):
 
     @property
     def order(self) -> Any:
-        """`math.inf`."""
+        """The order, `math.inf`."""
         return math.inf
 
     @property
     def compact(self) -> bool:
-        """Whether no factor translates."""
+        """Whether no factor contains translations."""
         return not any(factor.translates for factor in self.factors)
 
     @property
@@ -145,12 +143,12 @@ class ContinuousGroup(Group):
         return tuple((k, i) for k, factor in enumerate(self.factors) for i in range(len(factor.discrete)))
 
     def turns(self, i: int) -> bool:
-        """Whether Lie generator i is a rotation, which returns after 2 pi, rather than a translation."""
+        """Whether Lie generator i is a rotation, with period 2 pi, rather than a translation."""
         k, local = self.lie_places[i]
         return local >= self.factors[k].shifts
 
     def exp(self, i: int, t: float) -> LieElement:
-        """The element of one-parameter group i at t: radians for turns, lengths for translations.
+        """The element of one-parameter group i at t, in radians for rotations and in units of length for translations.
 
         Args:
             i: number of the Lie generator, as in `algebra`.
@@ -234,7 +232,7 @@ class ContinuousGroup(Group):
         return tuple(made)
 
     def adjoint(self, h: int) -> Floats:
-        """Row i holds c with h A_i h^-1 = sum of c_k A_k, for discrete generator h; shape (Lie, Lie)."""
+        """Row i contains c with h A_i h^-1 = sum of c_k A_k, for discrete generator h; shape (Lie, Lie)."""
         k, local = self.discrete_places[h]
         factor, result = self.factors[k], np.eye(len(self.algebra))
         if factor.finite is None:

@@ -9,14 +9,14 @@ import numpy as np
 from symcheck.errors import GroupError
 
 Word = tuple[int, ...]
-"""Generator indices, of which the last acts first."""
+"""Generator indices; the last one acts first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
     """An element of a group, represented by the image of each point.
 
-    `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as matrices do.
+    `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as for matrices.
 
     Attributes:
         images: tuple of length n, a rearrangement of 0..n-1; point i goes to images[i].
@@ -69,7 +69,7 @@ class Element:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every point stays where it is."""
+        """Whether every point is fixed."""
         return all(point == image for point, image in enumerate(self.images))
 
     @property

@@ -1,13 +1,13 @@
 """Finite groups as permutation groups with named generators and a presentation.
 
-Every finite group acts faithfully on some set of points, so an `Element` is the rearrangement of those points and two
-elements multiply by composing: `g * h` applies `h` first. A `Group` keeps the generators it was given, in order,
-identities included, because everything else ("one matrix per generator") follows that order.
+Every finite group acts faithfully on some set of points. So an `Element` is a permutation of points, and the product of
+two elements is the composition: `g * h` applies `h` first. A `Group` keeps its given generators in order, identities
+included, because all other data ("one matrix per generator") follows that order.
 
-A list of matrices, one per generator, is a representation exactly when every *relator* maps to the identity matrix.
+A list of matrices, one per generator, is a representation if and only if every *relator* maps to the identity matrix.
 Relators are words that equal the identity and together present the group; catalogue groups carry textbook ones, and
-`symcheck.groups.presentation` derives them from the Cayley graph for the others. Nothing here enumerates a group
-unless it is asked to: S_30 has 2.7e32 elements and two generators.
+`symcheck.groups.presentation` derives them from the Cayley graph for the others. No function here enumerates a group
+implicitly: S_30 has 2.7e32 elements and two generators.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from symcheck.groups import chain_presentation, large, presentation
 from symcheck.groups.element import Element, Word
 
 LISTING_LIMIT = 100_000
-"""Largest order whose elements are listed; beyond it only generators, words and the order are available."""
+"""Largest order for which elements are listed; for larger groups only generators, words and the order are available."""
 LISTING_ENTRIES = 50_000_000
 """Largest order times number of points for which elements are listed: half a minute of work."""
 
@@ -32,8 +32,8 @@ LISTING_ENTRIES = 50_000_000
 class Group:
     """A finite group: generators in the order given, an order, and a presentation.
 
-    Two groups are equal when their generators are, by value and in order: then "one entry per generator" means the
-    same thing for both.
+    Two groups are equal if their generators are equal, by value and in order. Then "one entry per generator" has the
+    same meaning for both.
 
     Args:
         generators: at least one element, all on the same points; identities and repetitions are kept.
@@ -159,7 +159,7 @@ class Group:
             g: an element of the group.
 
         Returns:
-            Generator indices; () for the identity. Shortest where the group is small enough to list.
+            Generator indices; () for the identity. The word is shortest if the group is small enough to list.
 
         Raises:
             GroupError: g is not in the group.
@@ -167,7 +167,7 @@ class Group:
         if not isinstance(g, Element):
             raise GroupError(f"expected an element of {self.name}, got {g!r} ({type(g).__name__}).", where="g")
         if self.is_listable:
-            # Which method is affordable depends on the size: a list, a closed form, or a stabilizer chain.
+            # The method depends on the size: a list, a closed form, or a stabilizer chain.
             letters = self._words.get(g)
         elif g.is_identity and g.degree == self.degree:
             letters = ()
@@ -180,9 +180,9 @@ class Group:
         return letters
 
     def _polygon_word(self, g: Element) -> Word | None:
-        """r^k or r^k s, from where g sends the first corner, for groups with more corners than are listed."""
+        """The word r^k or r^k s, from the image of the first corner, for groups that are too large to list."""
         turns = g.images[0] if g.images else 0
-        # A cyclic group has one generator and no second candidate.
+        # A cyclic group has one generator, hence no second candidate.
         candidates = [(0,) * turns, (*(0,) * turns, 1)][: len(self.generators)]
         return next((word for word in candidates if self.evaluate(word) == g), None)
 
@@ -196,9 +196,9 @@ class Group:
         return True
 
     def evaluate(self, word: Sequence[int]) -> Element:
-        """The element that a word spells, `gens[w[0]] * gens[w[1]] * ...`."""
+        """The element given by a word, `gens[w[0]] * gens[w[1]] * ...`."""
         result = self.identity
-        # Runs of one letter as a power: r^1000 takes ten products.
+        # Treat repetitions of a letter as a power: r^1000 takes ten products.
         for letter, run in itertools.groupby(word):
             result = result * self.generators[letter] ** len(list(run))
         return result
@@ -207,7 +207,7 @@ class Group:
     def relators(self) -> tuple[Word, ...]:
         """Words equal to the identity that together present the group (von Dyck).
 
-        A map of the generators extends to a homomorphism exactly when it sends every relator to the identity.
+        A map of the generators extends to a homomorphism if and only if it maps every relator to the identity.
 
         Raises:
             GroupError: no presentation is known, and the derived one is too long to be useful.
@@ -242,7 +242,7 @@ class Group:
         classes = []
         for g in self.elements():
             if g not in classified:
-                # Classes are disjoint: an element already met belongs to a class that is complete.
+                # Classes are disjoint: an element that was already found belongs to a complete class.
                 conjugates = _conjugates(g, self.generators)
                 classified.update(conjugates)
                 classes.append(conjugates)
@@ -258,7 +258,7 @@ class Group:
         return self.word_name(self.word(g))
 
     def __eq__(self, other: object) -> bool:
-        # Names do not count: the same generators make the same group whatever they are called.
+        # Names are ignored: groups with the same generators are equal.
         return self is other or (isinstance(other, Group) and self.generators == other.generators)
 
     def __hash__(self) -> int:
@@ -273,7 +273,7 @@ def _default_names(count: int) -> list[str]:
 
 
 def _breadth_first(generators: Sequence[Element], identity: Element) -> Iterator[tuple[Element, Word]]:
-    """Elements with a shortest word each, identity first; endless work for endless groups is the caller's."""
+    """Elements with a shortest word each, identity first; the caller must ensure that the group is finite."""
     words: dict[Element, Word] = {identity: ()}
     frontier = [identity]
     yield identity, ()

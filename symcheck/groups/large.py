@@ -1,7 +1,7 @@
 """Orders, membership and words of groups too large to list, through sympy's Schreier-Sims.
 
 A base and strong generating set describes S_30 in a few hundred permutations. sympy multiplies left to right, so its
-words are reversed before they are returned. The module is loaded only when a group needs it.
+words are reversed before they are returned. sympy is loaded only when a group needs it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def order(generators: Sequence[Element]) -> int:
 def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
     """The order of <(g_i, h_i)> acting on both point sets at once.
 
-    It equals |<g_i>| exactly when g_i -> h_i extends to a homomorphism: the kernel of the projection onto the first
+    It equals |<g_i>| if and only if g_i -> h_i extends to a homomorphism: the kernel of the projection onto the first
     factor is then trivial.
 
     Args:
         first: elements g_i.
-        second: their claimed images h_i, as many.
+        second: their claimed images h_i, the same number.
 
     Returns:
         The exact order.
@@ -54,7 +54,7 @@ def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
         >>> joint_order([quarter], [third])
         12
     """
-    # h_i acts on points of its own, after those of g_i.
+    # h_i acts on separate points, after those of g_i.
     joined = [Element(g.images + tuple(g.degree + i for i in h.images)) for g, h in zip(first, second, strict=True)]
     return order(joined)
 
@@ -75,11 +75,11 @@ def word(generators: Sequence[Element], g: Element) -> Word | None:
     target = Permutation(list(g.images))
     if g.degree != generators[0].degree or not group.contains(target):
         return None
-    # Reversed, so that of equal generators the first one is named.
+    # Reversed, so that among equal generators the first one is used.
     index = {s: i for i, s in reversed(list(enumerate(generators)))}
     letters: list[int] = []
     for factor in group.generator_product(target, original=True):
-        # sympy factors from left to right as we do here: its first factor becomes the first letter.
+        # sympy's factors are in left-to-right order: its first factor becomes the first letter.
         element = Element(tuple(factor.array_form))
         if element in index:
             letters.append(index[element])
@@ -114,8 +114,8 @@ def chain(generators: Sequence[Element]) -> tuple[list[int], list[int]]:
         generators: elements on the same points.
 
     Returns:
-        Points that only the identity fixes all at once, and for each point the size of its orbit under the elements
-        that fix the points before it.
+        Points whose pointwise stabilizer is trivial, and for each point the size of its orbit under the elements that
+        fix the points before it.
 
     Example:
         >>> chain([Element((1, 0, 2, 3)), Element((1, 2, 3, 0))])

@@ -16,7 +16,8 @@ from symcheck.groups.element import Element
 
 Component = Floats | Element
 SAME = 1e-9
-"""Largest difference of entries of two matrices of one element: products of a few hundred factors round by less."""
+"""Largest difference of the entries of equal elements: products of a few hundred factors have a smaller rounding
+error."""
 
 
 class LieElement(Element):
@@ -35,7 +36,7 @@ class LieElement(Element):
     parts: tuple[Component, ...]
 
     def __init__(self, parts: Sequence[Component]) -> None:
-        super().__init__(())  # it moves no finite set of points
+        super().__init__(())  # it does not act on a finite set of points
         object.__setattr__(self, "parts", tuple(parts))
 
     def __mul__(self, other: Element) -> LieElement:
@@ -79,7 +80,7 @@ class LieElement(Element):
         )
 
     def __hash__(self) -> int:
-        # Equality allows for rounding, so that only finite components can tell elements apart.
+        # Equality allows for rounding, so the hash uses finite components only.
         return hash(tuple(part for part in self.parts if isinstance(part, Element)))
 
     def __repr__(self) -> str:

@@ -93,7 +93,7 @@ class Factor:
         elif self.n == 3:
             turns = [f"turn_{axis}" for axis in _AXES]
         else:
-            # Two-digit axes are told apart by a separator.
+            # A separator makes two-digit axes unambiguous.
             gap = "" if self.n <= 10 else "_"
             turns = [f"turn_{i}{gap}{j}" for i, j in self.planes]
         return (*(shifts if self.translates else []), *(turns if self.turns else []))
@@ -211,14 +211,14 @@ class Factor:
         return factors, word
 
     def _is_whole(self, component: Floats) -> bool:
-        """Whether the parts of a homogeneous matrix that never vary are as they must be."""
+        """Whether the constant parts of a homogeneous matrix have their required values."""
         if self.kind == "t" and np.abs(component[: self.n, : self.n] - np.eye(self.n)).max() > SAME:
             return False
         return not self.translates or bool(np.array_equal(component[self.n], np.eye(self.size)[self.n]))
 
 
 def haar(n: int, rng: np.random.Generator, *, special: bool) -> Floats:
-    """A uniformly distributed orthogonal matrix; a rotation where `special`.
+    """A uniformly distributed orthogonal matrix; a rotation if `special`.
 
     Source: F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): QR of a Gaussian
     matrix, with the signs of R's diagonal moved into Q.
@@ -250,7 +250,7 @@ def rotation_logarithm(rotation: Floats) -> Floats:
             generator[place + 1, place], generator[place, place + 1] = angle, -angle
             place += 2
             continue
-        # Real eigenvalues are 1 and -1; those that are -1 come in pairs, each a half turn.
+        # Real eigenvalues are 1 and -1; eigenvalues -1 come in pairs, each a half turn.
         halves += [place] if blocks[place, place] < 0 else []
         place += 1
     for i, j in zip(halves[::2], halves[1::2], strict=True):

@@ -1,8 +1,8 @@
 """From matrices to permutations: the orbit of the standard basis vectors.
 
-Matrices g_1, ..., g_k generate a finite group exactly when the vectors e_1, ..., e_n have a finite orbit. These vectors
-span the space, so an element is determined by the way it permutes that orbit. The orbit is usually far smaller than the
-group: 2n vectors for the 2^n n! signed permutations.
+Matrices g_1, ..., g_k generate a finite group if and only if the vectors e_1, ..., e_n have a finite orbit. These
+vectors span the space, so an element is determined by the way it permutes that orbit. The orbit is usually far smaller
+than the group: 2n vectors for the 2^n n! signed permutations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
         [[1, 0]]
     """
     matrices = arrays.entries(matrices, where="from_matrices", error=GroupError)
-    # The dtype as given decides the tolerance; the checks below convert to float64.
+    # The given dtype determines the tolerance; the checks below convert to float64.
     read = [arrays.to_numpy(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
     checked = _check_matrices(read)
     tolerance = max(_merge_tolerance(m) for m in read)
@@ -45,7 +45,7 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
         return _orbit(checked, tolerance, limit)
     except GroupError:
         balanced = _balance_matrices(checked)
-        # Nothing was gained by another basis, and the first error stands.
+        # Another basis did not help: raise the first error.
         if balanced is checked:
             raise
         return _orbit(balanced, tolerance, limit)
@@ -56,7 +56,7 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
     images: list[list[int]] = [[] for _ in matrices]
     done = 0
     while done < len(vectors):
-        # Only vectors of the last round are mapped: all others have their images already.
+        # Map only the vectors of the last round; all others already have their images.
         frontier, done = vectors[done:], len(vectors)
         for k, matrix in enumerate(matrices):
             places, vectors = _place(frontier @ matrix.T, vectors, tolerance)
@@ -68,7 +68,7 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
                     where="from_matrices",
                     remedy="Check the entries (a rotation must be by 2 pi / n), or increase limit=.",
                 )
-    # Two vectors with one image: the tolerance merged what the matrix keeps apart.
+    # Two vectors have the same image: the tolerance merged vectors that the matrix distinguishes.
     if any(len(set(row)) < len(row) for row in images):
         raise GroupError(
             "the matrices are too ill-conditioned to tell which vectors of the orbit are the same.",
@@ -79,7 +79,7 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
 
 
 def _merge_tolerance(matrix: npt.NDArray[np.generic]) -> float:
-    """Vectors closer than this, relative to the orbit's size, are one.
+    """Vectors closer than this, relative to the orbit's size, count as equal.
 
     Rounding grows with the word length and the square of the entries' size: 1e-6 allows for entries up to 1e4 in
     float64, 1e-5 for orthogonal matrices in float32. Orbits of up to 5,000 vectors in the plane lie 1e-3 apart, and
@@ -101,14 +101,15 @@ def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Floats]:
 
 
 def _balance_matrices(matrices: list[Floats]) -> list[Floats]:
-    """The matrices in a basis in which they are nearly orthogonal, where the group is finite.
+    """The matrices in a basis in which they are nearly orthogonal, if the group is finite.
 
-    The averages of g^T M g over many powers of one generator after the other, round and round, tend to an inner product
-    M = C^T C that all of them keep; C g C^-1 is then orthogonal. Tried where the given basis fails: far from orthogonal
-    matrices round away what tells the vectors of the orbit apart. The orbit is larger in a basis of no meaning.
+    Averaging g^T M g over many powers of each generator in turn, repeatedly, converges to an inner product M = C^T C
+    that all generators preserve; C g C^-1 is then orthogonal. This is tried if the given basis fails: with strongly
+    non-orthogonal matrices, rounding can hide the difference between vectors of the orbit. The orbit is larger in an
+    arbitrary basis.
     """
     identity = np.eye(len(matrices[0]))
-    # 1e-6: matrices this close to orthogonal round no more in another basis.
+    # 1e-6: for matrices this close to orthogonal, another basis does not reduce rounding.
     if all(np.abs(m.T @ m - identity).max() < 1e-6 for m in matrices):
         return matrices
     inner = identity
@@ -131,11 +132,12 @@ def _balance_matrices(matrices: list[Floats]) -> list[Floats]:
 
 
 def _check_unit_eigenvalues(matrix: Floats, k: int) -> None:
-    """A matrix of finite order has eigenvalues that are roots of unity."""
+    """Check that eigenvalues are roots of unity, as for every matrix of finite order."""
     eigenvalues = np.linalg.eigvals(matrix)
     modulus = np.abs(eigenvalues)
     worst = int(np.abs(modulus - 1).argmax())
-    # A defective or ill-conditioned matrix moves eigenvalues by the square root of its rounding: 1e-3 covers float32.
+    # Eigenvalues of a defective or ill-conditioned matrix have errors of the square root of rounding: 1e-3 covers
+    # float32.
     if not abs(modulus[worst] - 1) <= 1e-3:
         kind = "singular" if modulus[worst] < 1e-9 else "of no finite order"
         raise GroupError(
@@ -145,10 +147,10 @@ def _check_unit_eigenvalues(matrix: Floats, k: int) -> None:
 
 
 def _place(new: Floats, vectors: Floats, tolerance: float) -> tuple[list[int], Floats]:
-    """The positions of `new` among `vectors`, which grow by those not yet there."""
+    """The positions of `new` in `vectors`; missing vectors are appended."""
     places: list[int] = []
     for vector in new:
-        # The maximum norm, as the tolerance is per entry.
+        # The maximum norm, because the tolerance is per entry.
         distance = np.abs(vectors - vector).max(axis=1)
         nearest = int(distance.argmin())
         scale = max(1.0, float(np.abs(vector).max()))

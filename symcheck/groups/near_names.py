@@ -31,12 +31,12 @@ _IN_WORDS = {
     "dihedral": "dihedral(4)",
     "symmetric": "symmetric(3)",
 }
-# Names whose number is an angle, or that are spelled with another letter or number.
+# Common alternative names, with another letter or number.
 _SPELLED = {"rot90": "C4", "rot180": "C2", "u1": "SO(2)"}
 
 
 def near_name(text: str) -> str | None:
-    """The short name that a text probably means.
+    """The short name that the user probably intended.
 
     Example:
         >>> near_name("d4"), near_name("SO2"), near_name("Z/4Z"), near_name("dihedral 6"), near_name("mirror")
@@ -49,7 +49,7 @@ def near_name(text: str) -> str | None:
     letters = re.sub(r"[^a-z0-9]", "", text.lower())
     if letters in _SPELLED:
         return _SPELLED[letters]
-    if re.fullmatch(r"s0\(\d+\)?", text.strip().lower()):  # a zero typed for the letter
+    if re.fullmatch(r"s0\(\d+\)?", text.strip().lower()):  # the digit 0 instead of the letter O
         return f"SO({letters[2:]})"
     match = _WRITTEN.fullmatch(text.strip().lower())
     if match is None:

@@ -1,4 +1,4 @@
-"""A presentation read off the Cayley graph (Cannon's colouring).
+"""A presentation from the Cayley graph (Cannon's colouring).
 
 Take a spanning tree of the Cayley graph; its edges are known to be trivial. Add a relator for the first edge that is
 not yet known, trace every relator from every vertex, and mark an edge as known when it is the only unknown edge of a
@@ -49,7 +49,7 @@ def derive(generators: Sequence[Element], words: Mapping[Element, Word]) -> tupl
         _close(known, relators, table)
     # One candidate for each edge that is not known yet.
     loops = (_relator(int(v), int(i), paths, table, orders) for v, i in np.argwhere(~known))
-    # Short candidates first: they are easier to read, and close as many edges.
+    # Short candidates first: they are easier to read, and determine the same number of edges.
     candidates = sorted(loops, key=lambda candidate: len(candidate[1]))
     for (v, i), word in candidates:
         if not known[v, i]:
@@ -66,7 +66,7 @@ def _right_table(generators: Sequence[Element], elements: Iterable[Element]) -> 
 
 
 def _tree_edges(words: Sequence[Word], table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """(order, generators): whether the edge (v, i) is the one through which breadth-first search found its end."""
+    """(order, generators): whether the edge (v, i) belongs to the breadth-first spanning tree."""
     known = np.zeros(table.shape, dtype=bool)
     position = {word: v for v, word in enumerate(words)}
     # Breadth first: every word but the last letter is the word of its parent in the tree.
@@ -81,7 +81,7 @@ def _relator(
     """The loop: to v along the tree, over the edge i, back along the tree."""
     end = words[int(table[v, i])]
     outward = (*words[v], i)
-    while end and outward and end[0] == outward[0]:  # a shared first stretch cancels up to conjugation
+    while end and outward and end[0] == outward[0]:  # a common initial path cancels up to conjugation
         end, outward = end[1:], outward[1:]
     # Positive powers only: g^-1 is g^(order - 1).
     back = [letter for letter in reversed(end) for _ in range(orders[letter] - 1)]
@@ -89,7 +89,7 @@ def _relator(
 
 
 def _without_full_powers(word: Sequence[int], orders: Sequence[int]) -> Word:
-    """The word with runs reduced modulo the generators' orders."""
+    """The word with repeated letters reduced modulo the generators' orders."""
     stack: list[list[int]] = []
     for letter in word:
         if stack and stack[-1][0] == letter:

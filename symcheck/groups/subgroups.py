@@ -17,7 +17,7 @@ def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ..
         holds: whether one element satisfies the condition; called once per cyclic subgroup.
 
     Returns:
-        The elements, identity first; None if they are not a subgroup, which means that some answer was wrong.
+        The elements, identity first; None if they do not form a subgroup, so that `holds` was wrong for some element.
 
     Example:
         >>> from symcheck.groups import catalog
@@ -37,7 +37,7 @@ def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ..
 
 
 def _equivalent(group: Group, element: Element) -> list[Element]:
-    """The elements that generate the same cyclic subgroup: something holds under all of them or under none."""
+    """The elements that generate the same cyclic subgroup: a condition holds for all of them or for none."""
     powers = [element]
     while powers[-1] != group.identity:
         powers.append(powers[-1] * element)

@@ -2,7 +2,7 @@
 
 An intertwiner W from rho_in to rho_out satisfies rho_out(g) W = W rho_in(g) for every g: exactly the linear maps that
 an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, the `random` one everything:
-these two are the controls of the paper's experiments.
+these two are the control conditions in the paper's experiments.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Certificate:
             the largest entry of the representing matrices; 0 for exact ones.
         tolerance: the largest `residual` that rounding explains; 0 for exact bases.
         rank: the rank of the equivariant basis.
-        predicted_rank: the rank that character theory predicts; always equal to `rank`, because otherwise the basis
-            is refused. None for non-compact groups, for which there is no prediction.
+        predicted_rank: the rank that character theory predicts; always equal to `rank`, because otherwise the basis is
+            rejected. None for non-compact groups, for which there is no prediction.
         predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral); "orbits" (Burnside's count of the
             same number, if the group is too large to sum over); "trace" (of the averaging projector, if the group is
             too large and the matrices are not signed permutations); or "null space" if nothing predicts it.
@@ -125,7 +125,7 @@ class IntertwinerBasis(abc.ABC):
         Raises:
             SymcheckError: another shape.
         """
-        # A tensor gets a tensor back, of its own dtype and on its device.
+        # For a tensor, return a tensor of the same dtype and device.
         projected = self._project(weight)
         return weight.new_tensor(projected) if hasattr(weight, "new_tensor") else projected
 
@@ -137,7 +137,7 @@ class IntertwinerBasis(abc.ABC):
     def fingerprint(self) -> bytes:
         """Sixteen bytes that identify the content: with equal fingerprints, equal coefficients mean equal weights."""
         return arrays.content_hash(
-            # The version in the key: a change of how bases are ordered must change it.
+            # The version is part of the key and must change if the order of bases changes.
             f"symcheck basis 1 {self.kind} {self.shape} {self.rank}",
             np.frombuffer(self.rho_in.portable_content, dtype=np.uint8),
             np.frombuffer(self.rho_out.portable_content, dtype=np.uint8),
@@ -145,13 +145,13 @@ class IntertwinerBasis(abc.ABC):
         )
 
     def _arrangement(self) -> bytes:
-        """What the representations and shape do not tell, for instance the spatial operators."""
+        """Data that the representations and the shape do not determine, for instance the spatial operators."""
         return b""
 
     def _flat(self, weight: npt.ArrayLike) -> tuple[Floats, tuple[int, ...]]:
         """A weight as (..., size) in float64, with its leading axes."""
         array = arrays.to_numpy(weight, where="weight").astype(np.float64)
-        # Leading axes are free: a batch of weights is projected at once.
+        # Leading axes are arbitrary: a batch of weights is projected at once.
         if array.ndim < len(self.shape) or array.shape[array.ndim - len(self.shape) :] != self.shape:
             raise SymcheckError(
                 f"expected a weight of shape (..., {', '.join(map(str, self.shape))}), got {array.shape}.",
@@ -173,7 +173,7 @@ class IntertwinerBasis(abc.ABC):
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> IntertwinerBasis:
-        return self  # never changed after it is built: copies of a layer share it
+        return self  # immutable: copies of a layer share it
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))

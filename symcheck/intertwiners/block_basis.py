@@ -111,7 +111,7 @@ class BlockBasis(IntertwinerBasis):
         return joined.reshape(*lead, self.rank)
 
     def _project(self, weight: npt.ArrayLike) -> Floats:
-        """The mean over the group where that exists, else the orthogonal projection, block by block."""
+        """The mean over the group if it exists, otherwise the orthogonal projection, block by block."""
         flat, lead = self._flat(weight)
         whole = flat.reshape(-1, *self.shape)
         made = np.zeros_like(whole)

@@ -50,13 +50,14 @@ from symcheck.representations.representation import (
 )
 
 CACHED = 256
-"""How many bases are kept."""
+"""Maximum number of cached bases."""
 CACHED_ENTRIES = 4_000_000
-"""Bases with more entries than this are not kept."""
+"""Bases with more entries than this are not cached."""
 MISSING = 1e-6
-"""A direction that a basis lacks shows up with about its own size, rounding below 1e-12 times the condition number."""
+"""Threshold for a missing direction of a basis, which has a residual of order one; rounding is below 1e-12 times the
+condition number."""
 ROUNDING = 1e4 * float(np.finfo(np.float64).eps)
-"""What rounding may leave of a residual relative to the matrices' largest entry: sums of up to 1e4 rounded terms."""
+"""Largest residual due to rounding, relative to the matrices' largest entry: sums of up to 1e4 rounded terms."""
 _cache: OrderedDict[tuple[object, ...], IntertwinerBasis] = OrderedDict()
 
 
@@ -114,7 +115,7 @@ def conv_intertwiner_basis(
         kernel_size: the filter's height and width in pixels, one number for a square.
         spatial: one operator per generator: "rot90", "flip_ud", "flip_lr", "transpose", "rot180", "rot270",
             "anti_transpose", "identity".
-        kind: as `intertwiner_basis`.
+        kind: as for `intertwiner_basis`.
         seed: the seed of the random basis.
 
     Returns:
@@ -145,7 +146,7 @@ def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
     Raises:
         OptionError: not one or two positive integers.
     """
-    # One number stands for a square.
+    # A single number means a square.
     both: tuple[object, ...] = tuple(kernel_size) if isinstance(kernel_size, tuple | list) else (kernel_size,) * 2
     sizes = [int(n) for n in both if isinstance(n, int | np.integer) and n >= 1]
     if len(both) != 2 or len(sizes) != 2:
@@ -161,7 +162,7 @@ def _basis(
     kind: Kind,
     seed: int,
 ) -> IntertwinerBasis:
-    """The basis between rho_in, with a filter's pixels, and rho_out, from the cache where it is there."""
+    """The basis between rho_in, with a filter's pixels, and rho_out, from the cache if present."""
     if kind not in KINDS:
         raise OptionError(f"no kind of basis is called {kind!r}.", where="kind", remedy=suggestion(str(kind), KINDS))
     # The seed distinguishes `random` bases only.
@@ -171,19 +172,19 @@ def _basis(
         patch = rho_in if spatial is None else grids.with_grid(rho_in, shape[2], shape[3], spatial)
         built = _build(rho_in, rho_out, patch, shape, kind, seed)
         if built.size > CACHED_ENTRIES:
-            # Not kept: one such basis would push all others out.
+            # Not cached: one such basis would displace all others.
             return built
         _cache[key] = built
-        # The one used longest ago goes first.
+        # Remove the least recently used basis.
         while len(_cache) > CACHED:
             _cache.popitem(last=False)
-    # Marks it as used last.
+    # Mark it as most recently used.
     _cache.move_to_end(key)
     return _cache[key]
 
 
 def clear_cache() -> None:
-    """Forgets every basis built so far."""
+    """Clears the cache of bases."""
     _cache.clear()
 
 
@@ -196,7 +197,7 @@ def _build(
     seed: int,
 ) -> IntertwinerBasis:
     equivariant: OrbitBasis | DenseBasis | BlockBasis
-    # Both sides in integers: orbits, without rounding.
+    # Both representations are integer: use orbits, without rounding.
     if isinstance(patch, SignedPermutationRepresentation) and isinstance(rho_out, SignedPermutationRepresentation):
         equivariant = _orbit_basis(rho_in, rho_out, patch, shape)
         if kind == "nullspace":
@@ -234,7 +235,7 @@ def _orbit_basis(
 def _predicted_rank(
     patch: Representation, rho_out: Representation, counted: int
 ) -> tuple[int, Literal["characters", "orbits"]]:
-    # Up to 5,000 elements the sum over characters takes less time than the orbits.
+    # Up to 5,000 elements, the sum over characters is faster than the orbits.
     if characters.can_enumerate(patch, rho_out) and patch.group.order <= 5_000:
         return characters.intertwiner_dimension(patch, rho_out), "characters"
     return counted, "orbits"
@@ -290,17 +291,18 @@ def _dense_basis(
 def _in_given_coordinates(
     straight: Floats, patch: Representation, rho_out: Representation, average: Reynolds
 ) -> ProjectedRows:
-    """Rows between the orthogonal forms as rows between the given representations, with the projection onto them."""
+    """Convert rows from the orthogonal forms to the given representations, and give the projection onto them."""
     if average.root_in is None and average.root_out is None:
         return ProjectedRows(straight, average, 1.0, 1.0, ROUNDING)
     rows = _orthonormal(average.back(straight))
     if rows.shape[1] > SOLVED_LIMIT:
         norm = average.norm_bound
-        # What averaging rounds grows with the entries' size on both sides of the change of coordinates.
+        # The rounding of averages grows with the entries' size on both sides of the change of coordinates.
         growth = max(largest_entry(patch), largest_entry(rho_out)) ** 2
         return ProjectedRows(rows, SplitProjection(rows, average), norm, norm, min(ROUNDING * growth, 1e-3))
     solutions, condition = null_rows(patch, rho_out, len(rows))
-    # Of all bases of the solutions the one nearest to the averaged rows: coefficients keep their meaning.
+    # Among all bases of the solutions, take the one nearest to the averaged rows, so that coefficients keep their
+    # meaning.
     refined = _orthonormal((rows @ solutions.T) @ solutions)
     oblique = ObliqueProjection(refined, null_rows(patch, rho_out, len(rows), dual=True)[0])
     return ProjectedRows(refined, SplitProjection(refined, oblique), oblique.norm, condition, ROUNDING)
@@ -309,11 +311,14 @@ def _in_given_coordinates(
 def _dense_rank(
     patch: Representation, rho_out: Representation, average: Reynolds
 ) -> tuple[int, Literal["characters", "trace"]]:
-    """From characters; for groups too large to list the trace of the averaging projector, estimated on all units."""
+    """The rank from characters.
+
+    For groups too large to list, the trace of the averaging projector on all unit matrices.
+    """
     if characters.can_enumerate(patch, rho_out):
         return characters.intertwiner_dimension(patch, rho_out), "characters"
     size = patch.dim * rho_out.dim
-    # The trace of a projector is its rank; applied to all units it is the sum of the diagonal.
+    # The trace of a projector is its rank: the sum of the diagonal over all unit matrices.
     trace = float(np.trace(average(np.eye(size))))
     if abs(trace - round(trace)) > 1e-3:
         raise RepresentationError(
@@ -325,16 +330,16 @@ def _dense_rank(
 def _averaged_rows(average: Reynolds, rank: int) -> Floats:
     """Orthonormal rows (rank, size) that span the intertwiners of the orthogonal forms."""
     size = average.shape[0] * average.shape[1]
-    # Nothing to span: a Gaussian sample would leave rounding only.
+    # The space is zero: a Gaussian sample would consist of rounding only.
     if rank == 0:
         return np.zeros((0, size))
     # Fixed seeds: the same basis on every machine; a sample that is nearly dependent is replaced.
     for seed in range(8):
         averaged = average.straight(gaussian(rank, size, seed))
         spread = np.linalg.svd(averaged, compute_uv=False)
-        if spread[-1] > 1e-8 * spread[0]:  # rank Gaussian samples in rank dimensions: rarely below 1e-4
+        if spread[-1] > 1e-8 * spread[0]:  # for Gaussian samples in their own span, rarely below 1e-4
             break
-    # Averaged twice: the second average removes what orthonormalisation rounded out of the space.
+    # Average twice: the second average removes the rounding of the orthonormalisation.
     return orthonormal_rows(average.straight(orthonormal_rows(averaged)))
 
 
@@ -350,11 +355,11 @@ def _residual(rows: Floats, patch: Representation, rho_out: Representation) -> f
 
 
 def _missing(rows: Floats, average: Reynolds) -> float:
-    """What two fresh averaged samples have outside the span, relative to their own size: 0 up to rounding.
+    """The component of two new averaged samples outside the span, relative to their size: 0 up to rounding.
 
     Between the orthogonal forms, where nothing is amplified.
     """
-    # A seed of its own: the samples that the rows were built from would lie in their span.
+    # A separate seed: the samples from which the rows were built lie in their span.
     samples = gaussian(2, rows.shape[1], 1_000)
     averaged = average.straight(samples)
     outside = averaged - (averaged @ rows.T) @ rows
@@ -382,7 +387,7 @@ def _like(
     projector: Projector,
     note: str = "",
 ) -> DenseBasis:
-    # The fingerprint of the equivariant basis ties the derived one to it.
+    # The fingerprint of the equivariant basis identifies the derived one.
     arrangement = arrays.content_hash(note, np.frombuffer(basis.fingerprint, dtype=np.uint8))
     return DenseBasis(
         basis.rho_in, basis.rho_out, kind, basis.shape, rank, basis.certificate, build, projector, arrangement

@@ -36,7 +36,7 @@ class RandomRows:
 
     def __call__(self) -> Floats:
         """The rows, (size, size)."""
-        # Gaussian rows have no preferred direction: their orthonormal rows are Haar distributed.
+        # The distribution of Gaussian rows is rotation-invariant, so their orthonormal rows are Haar distributed.
         return orthonormal_rows(gaussian(self.size, self.size, 3_000 + self.seed))
 
 
@@ -53,7 +53,7 @@ class Complement:
     def __call__(self) -> Floats:
         """Orthonormal rows (size - rank, size) of the complement."""
         rank, size = self.rows.shape
-        # Projected twice: Gaussian samples lose digits in the first projection where the rank is high.
+        # Project twice: Gaussian samples lose digits in the first projection if the rank is high.
         once = orthonormal_rows(self.project(gaussian(size - rank, size, 2_000))) if rank < size else self.rows[:0]
         return orthonormal_rows(self.project(once)) if len(once) else once
 
@@ -109,7 +109,7 @@ class DenseBasis(IntertwinerBasis):
     def _project(self, weight: npt.ArrayLike) -> Floats:
         """The projection onto the span: the Reynolds operator for `equivariant` bases."""
         flat, lead = self._flat(weight)
-        # Leading axes are folded into rows, which is what projectors take.
+        # Projectors take rows, so flatten the leading axes.
         return self.projector(flat.reshape(-1, self.size)).reshape(*lead, *self.shape)
 
     def _arrangement(self) -> bytes:

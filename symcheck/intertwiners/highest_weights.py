@@ -1,8 +1,8 @@
 """Intertwiners of the connected compact part, from highest weights.
 
-Under SO(n_1) x SO(n_2) x ... a representation splits into irreducible ones, each of which holds exactly one vector, up
-to scale, that all raising operators annihilate. The highest-weight vectors of one weight are found within the space of
-that weight. The same lowering operators then generate an irreducible subspace of a and its counterpart in b, step by
+Under SO(n_1) x SO(n_2) x ... a representation splits into irreducible ones, each of which contains exactly one vector,
+up to scale, that all raising operators annihilate. The highest-weight vectors of one weight are found within the space
+of that weight. The same lowering operators then generate an irreducible subspace of a and its counterpart in b, step by
 step, and sum over p of |b, p><a, p| is an intertwiner. No equation is solved on all of Hom(a, b).
 """
 
@@ -21,7 +21,8 @@ from symcheck.representations.lie_characters import Weight, torus, weight_vector
 _ANNIHILATED = 1e-8
 """Singular values of raising operators are 0, or of the size of square roots of whole numbers: 1e-8 is rounding."""
 _DEPENDENT = 1e-6
-"""A lowered vector that lies in the span of others keeps rounding; one that does not keeps a part of its own size."""
+"""Threshold for new lowered vectors: a vector in the span of others leaves only rounding, any other a remainder of
+order one."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _of_one_weight(
     weight: Weight, tops_a: Complexes, tops_b: Complexes, first: _Ladder, second: _Ladder
 ) -> list[Complexes]:
     """Orthonormal complex intertwiners between the irreducible subspaces of one highest weight, flattened."""
-    # Per weight the orthonormal vectors found there: of all copies in a, and of all copies in b.
+    # For each weight, the orthonormal vectors found so far: of all copies in a, and of all copies in b.
     known: dict[Weight, list[tuple[Complexes, Complexes]]] = {weight: [(tops_a, tops_b)]}
     frontier = [(weight, tops_a, tops_b)]
     while frontier:

@@ -21,11 +21,12 @@ from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.representations.representation import Representation
 
 LARGEST = 64
-"""Components of a representation up to which it is decomposed: beyond, a basis of its commutant takes seconds."""
+"""Largest dimension of a representation that is decomposed; for larger ones, a basis of the commutant takes seconds."""
 SAME = 1e-8
-"""Relative difference of eigenvalues that are one: generic ones differ by far more, rounding by far less."""
+"""Relative difference up to which eigenvalues count as equal: rounding is far smaller, generic differences far
+larger."""
 EXACT = 1e-10
-"""What rounding may leave outside the blocks, relative to a basis matrix: far above it, and far below any block."""
+"""Largest residual outside the blocks, relative to a basis matrix: far above rounding, and far below any block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class IsotypicBlock:
     """One kind of irreducible representation, of dimension columns * width, in both representations.
 
     Attributes:
-        columns: how often the block of a weight is applied: once to each coordinate of a copy.
+        columns: the number of times that the block of a weight is applied: once per coordinate of a copy.
         width: 1 for irreducible representations of real type, 2 for complex type.
         coordinates_in: orthonormal columns, shape (dim_in, columns * copies_in * width), in this order.
         coordinates_out: shape (dim_out, columns * copies_out * width).
@@ -78,7 +79,7 @@ def isotypic_blocks(basis: IntertwinerBasis) -> tuple[IsotypicBlock, ...] | None
         return None
     if not all(isinstance(rho, Representation) and rho.is_orthogonal for rho in sides):
         return None
-    rng = np.random.default_rng(0)  # generic elements: any seed will do, and the sum is checked
+    rng = np.random.default_rng(0)  # generic elements: any seed works, and the result is checked
     parts_in, parts_out = (_irreducible_subspaces(rho, rng) for rho in sides)
     across = _generic_intertwiner(basis, rng)  # (dim_out, dim_in)
     blocks = []
@@ -110,8 +111,8 @@ def _irreducible_subspaces(rho: Representation, rng: np.random.Generator) -> lis
 def _adapted_coordinates(part: Floats, ends: Floats) -> Floats | None:
     """An orthonormal basis of an irreducible subspace, shape (dim, columns, width).
 
-    Of complex type there is J with J^2 = -1 that commutes with the group: pairs (v, J v) then are the coordinates on
-    which every intertwiner acts alike. None if the restriction of a generic element is not of either type.
+    Of complex type there is J with J^2 = -1 that commutes with the group: pairs (v, J v) are then the coordinates on
+    which every intertwiner acts in the same way. None if the restriction of a generic element is not of either type.
     """
     size = part.shape[1]
     inside = part.T @ ends @ part
@@ -120,7 +121,7 @@ def _adapted_coordinates(part: Floats, ends: Floats) -> Floats | None:
     if strength <= SAME * np.linalg.norm(inside):
         return part[:, :, None]
     turn /= strength
-    # three directions instead of one: quaternionic type, seen by a second generic element that turns otherwise
+    # quaternionic type has three such directions; a second generic element with a different direction detects it
     if size % 4 == 0 or np.abs(turn @ turn + np.eye(size)).max() > SAME:
         return None
     columns: list[Floats] = []
@@ -135,7 +136,7 @@ def _adapted_coordinates(part: Floats, ends: Floats) -> Floats | None:
 
 
 def _split_off_copies(parts: list[Floats], adapted: Floats, generic: Floats) -> tuple[list[Floats], list[Floats]]:
-    """Of some subspaces: the copies of a reference, in its coordinates (dim, columns, width), and the others."""
+    """Split subspaces into copies of a reference, in its coordinates (dim, columns, width), and the others."""
     same: list[Floats] = []
     others: list[Floats] = []
     dim, columns, width = adapted.shape
@@ -157,7 +158,7 @@ def _isotypic_block(
     into, out = (np.stack(same, axis=2) for same in (same_in, same_out))
     columns = into.shape[1]
     flat_in, flat_out = (side.reshape(len(side), columns, -1) for side in (into, out))
-    # every column sees the same matrix; their mean loses the least to rounding
+    # every column gives the same matrix; their mean has the smallest rounding error
     weights = np.einsum("oap,koi,iaq->qpk", flat_out, basis.matrices().astype(np.float64), flat_in, optimize=True)
     return IsotypicBlock(
         columns, width, flat_in.reshape(len(into), -1), flat_out.reshape(len(out), -1), weights / columns
@@ -165,7 +166,7 @@ def _isotypic_block(
 
 
 def _sum_is_whole(basis: IntertwinerBasis, blocks: list[IsotypicBlock]) -> bool:
-    """Whether the blocks give back every basis matrix."""
+    """Whether the blocks reproduce every basis matrix."""
     wanted = basis.matrices().astype(np.float64)
     made = np.zeros_like(wanted)
     for block in blocks:

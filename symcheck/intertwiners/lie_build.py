@@ -16,10 +16,10 @@ from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.lie_characters import lie_dimension
 
 RESIDUAL = 1e-12
-"""What the equations of a basis may leave, relative to the largest entry of the matrices: 1e4 units in the last place,
-the rounding of sums of up to 1e4 terms, as of finite groups."""
+"""Largest residual of the equations of a basis, relative to the largest entry of the matrices: 1e4 ulps, the rounding
+of sums of up to 1e4 terms, as for finite groups."""
 MISSING = 1e-9
-"""The same of the projection's own fixed points."""
+"""The same for the fixed points of the projection."""
 
 
 def lie_basis(rho_in: LieRepresentation, rho_out: LieRepresentation) -> BlockBasis:

@@ -21,7 +21,8 @@ from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.lie_characters import lie_dimension
 
 SOLVED = 1e-9
-"""Of singular values, relative to the largest: below are solutions. Small whole matrices have none between."""
+"""Singular values below this, relative to the largest, belong to solutions. Small integer matrices have none near this
+value."""
 _CYCLES = 400
 
 
@@ -31,7 +32,7 @@ class PairSolutions:
 
     Attributes:
         rows: orthonormal, (rank, dim_out * dim_in).
-        root_in: C with C rho_in C^-1 orthogonal on the compact part; None if it is already.
+        root_in: C with C rho_in C^-1 orthogonal on the compact part; None if rho_in already is.
         root_out: likewise.
         straight: orthonormal rows of intertwiners between the orthogonal forms.
         compact: whether the group is compact, so that averaging over it projects onto the rows.
@@ -106,7 +107,7 @@ def _back(rows: Floats, root_in: Floats | None, root_out: Floats | None, shape: 
 
 
 def _keep_solutions(rows: Floats, a: LieRepresentation, b: LieRepresentation, predicted: int | None) -> Floats:
-    """Of the span of rows those that translations and discrete generators leave as well."""
+    """The elements of the span of rows that also satisfy the equations of translations and discrete generators."""
     size, group = a.dim * b.dim, a.group
     W = rows.reshape(len(rows), b.dim, a.dim)
     equations = [
@@ -117,13 +118,13 @@ def _keep_solutions(rows: Floats, a: LieRepresentation, b: LieRepresentation, pr
     equations += [(K @ W - W @ L).reshape(len(rows), size) for K, L in zip(b.matrices, a.matrices, strict=True)]
     if not equations or not len(rows):
         return rows
-    # Coefficients c with c . E = 0 for every equation E, from the eigenvectors of the sum of E E^T where that is
-    # small, which it is wherever the turns left few rows.
+    # Coefficients c with c . E = 0 for every equation E, from the eigenvectors of the sum of E E^T if that is small,
+    # which is the case if the rotations left few rows.
     stacked = np.concatenate(equations, axis=1)
     left, sizes, _ = np.linalg.svd(stacked, full_matrices=False)
     largest = max(1.0, float(sizes[0]))
     solved = sizes <= SOLVED * largest
-    # With fewer equations than rows some rows meet none of them; `full_matrices=False` leaves those out.
+    # With fewer equations than rows, some directions are unconstrained; `full_matrices=False` would omit them.
     if stacked.shape[1] < len(rows):
         left, sizes, _ = np.linalg.svd(stacked, full_matrices=True)
         solved = np.concatenate([sizes <= SOLVED * largest, np.ones(len(rows) - len(sizes), dtype=bool)])
@@ -175,7 +176,10 @@ def _is_straight(turns: Sequence[Floats], matrices: Sequence[Floats]) -> bool:
 
 
 def _cycles(rho: LieRepresentation, turns: Sequence[int]) -> list[Floats]:
-    """Per turn equally spaced elements of its circle, enough for the mean of quadratic terms; per h its powers."""
+    """For each rotation, equally spaced elements of its circle, enough for the mean of quadratic terms.
+
+    For each h, its powers.
+    """
     from scipy.linalg import expm
 
     steps = []

@@ -22,7 +22,8 @@ from symcheck.intertwiners.dense_basis import Projector
 from symcheck.representations.representation import Representation
 
 SOLVED_LIMIT = 600
-"""Matrices with more entries are averaged only: the two decompositions, of some n^3 operations, take half a second."""
+"""Maximum number of entries; larger matrices are only averaged. The two decompositions take some n^3 operations, half a
+second."""
 
 
 def largest_entry(rho: Representation) -> float:
@@ -56,7 +57,7 @@ def null_rows(
     equations = []
     for K, L in zip(rho_out.generator_matrices, rho_in.generator_matrices, strict=True):
         left, right = (K.T, L.T) if dual else (K, L)
-        # Each generator at its own size, or the largest would leave its rounding to the others.
+        # Scale each generator by its size, otherwise the rounding of the largest would dominate the others.
         scale = max(float(np.abs(K).max()), float(np.abs(L).max()))
         equations.append((np.kron(left, identity_in) - np.kron(identity_out, right.T)) / scale)
     _, sizes, directions = np.linalg.svd(np.concatenate(equations), full_matrices=False)
@@ -79,7 +80,7 @@ class ObliqueProjection:
 
     @property
     def norm(self) -> float:
-        """The largest factor by which the operator lengthens a matrix (Frobenius norm); 0 if all vanish."""
+        """The operator norm with respect to the Frobenius norm; 0 if the rank is 0."""
         if not len(self.rows):
             return 0.0
         return 1.0 / float(np.linalg.svd(self.rows @ self.dual.T, compute_uv=False)[-1])
@@ -91,7 +92,7 @@ class ObliqueProjection:
 
 @dataclass(frozen=True, eq=False)
 class SplitProjection:
-    """A projection onto the span of orthonormal rows that leaves vectors of the span as they are, to a few ulp.
+    """A projection onto the span of orthonormal rows that fixes vectors of the span to a few ulp.
 
     The component in the span is kept and only the remainder is projected, so the projection amplifies only the rounding
     of the remainder. For a vector of the span, the remainder is 0 up to rounding.

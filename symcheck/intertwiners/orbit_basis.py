@@ -46,7 +46,7 @@ class OrbitBasis(IntertwinerBasis):
     def combine(self, coefficients: npt.ArrayLike) -> Floats:
         """The linear combinations with the given coefficients, by a gather: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
-        # A gather from an empty vector would fail.
+        # Gathering from an empty vector would fail.
         if not self.rank:
             return np.zeros((*lead, *self.shape))
         # Each entry reads the coefficient of its orbit, with its sign.
@@ -75,7 +75,7 @@ class OrbitComplementBasis(IntertwinerBasis):
     """The orthogonal complement of an orbit basis, in integers.
 
     In an orbit of m entries the m - 1 vectors (1, ..., 1, -k, 0, ..., 0) with k ones, k = 1..m-1 (Helmert), times the
-    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry forced to vanish has its own
+    entries' signs, are orthogonal to each other and to the orbit's own vector; an entry that must vanish has its own
     unit vector.
     """
 
@@ -90,9 +90,10 @@ class OrbitComplementBasis(IntertwinerBasis):
 
     @cached_property
     def _places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Entries sorted by orbit (vanishing ones first), each one's place k in its orbit, and its vector's number.
+        """Entries sorted by orbit (vanishing first), the position k of each in its orbit, and its vector's number.
 
-        The entry in place k >= 1 owns vector k of its orbit; vanishing entries own one each; first entries own none.
+        Each entry at position k >= 1 has vector k of its orbit; each vanishing entry has one vector; first entries have
+        none.
         """
         orbits = self.equivariant.orbits
         # Vanishing entries get -1, so that sorting puts them first.
@@ -102,7 +103,7 @@ class OrbitComplementBasis(IntertwinerBasis):
         fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
         # The position at which the orbit of each entry begins.
         start = np.maximum.accumulate(np.where(fresh, np.arange(self.size), 0))
-        # Place 0 of an orbit owns no vector: an orbit of n entries has n - 1 of them in the complement.
+        # Position 0 of an orbit has no vector: an orbit of n entries has n - 1 vectors in the complement.
         place = np.where(ordered == -1, -1, np.arange(self.size) - start)
         number = np.cumsum(place != 0) - 1
         return order, place, number
@@ -126,7 +127,7 @@ class OrbitComplementBasis(IntertwinerBasis):
 
     @cached_property
     def squared_norms(self) -> Floats:
-        """(rank,): k + k^2 for place k, 1 for a vanishing entry."""
+        """(rank,): k + k^2 for position k, 1 for a vanishing entry."""
         place = self._places[1]
         # k ones and one -k: k + k^2.
         owned = place[place != 0].astype(np.float64)
@@ -143,7 +144,7 @@ class OrbitComplementBasis(IntertwinerBasis):
         return flat @ self.matrices().reshape(self.rank, self.size).T / self.squared_norms
 
     def _project(self, weight: npt.ArrayLike) -> Floats:
-        """What the Reynolds operator removes: W - S(W)."""
+        """The component that the Reynolds operator removes: W - S(W)."""
         flat, lead = self._flat(weight)
         return flat.reshape(*lead, *self.shape) - self.equivariant._project(weight)
 

@@ -75,9 +75,9 @@ def find(maps: Sequence[SignedImages]) -> Orbits:
     # Entry e on sheet + and on sheet -: a map that changes its sign changes its sheet.
     both = components([_on_sheets(m) for m in maps])
     plus, minus = both[:size], both[size:]
-    # The smaller of the two sheets' labels names the orbit.
+    # The smaller of the two sheets' labels identifies the orbit.
     root = np.minimum(plus, minus)
-    # One component holds both sheets where e = -e is forced: such entries vanish.
+    # If a component contains both sheets, e = -e, so these entries vanish.
     sign = np.where(plus == minus, 0, np.where(plus == root, 1, -1)).astype(np.int8)
     return _number_orbits(root, sign)
 
@@ -94,13 +94,13 @@ def _number_orbits(root: Ints, sign: npt.NDArray[np.int8]) -> Orbits:
     # The first entry of an orbit is its own root.
     first = (root == np.arange(len(root))) & kept
     number = np.cumsum(first) - 1
-    # Vanishing entries point at orbit 0 and have sign 0.
+    # Vanishing entries refer to orbit 0 and have sign 0.
     index = number[root] * kept
     return Orbits(count=int(number[-1]) + 1, index=index, sign=sign)
 
 
 def components(maps: Sequence[Ints]) -> Ints:
-    """The smallest point of each point's orbit under rearrangements.
+    """The smallest point of each point's orbit under permutations.
 
     Every point has a label. In each round, the labels of connected points are attached to the smaller one, and chains
     of labels are halved until each points at a root.
@@ -117,7 +117,7 @@ def components(maps: Sequence[Ints]) -> Ints:
 
     Source: Y. Shiloach and U. Vishkin, "An O(log n) parallel connectivity algorithm", J. Algorithms 3 (1982).
     """
-    # Labels sink to the smallest point that is connected, one map after the other.
+    # Labels decrease to the smallest connected point, one map after the other.
     label = np.arange(len(maps[0]))
     changed = True
     while changed:
@@ -128,7 +128,7 @@ def components(maps: Sequence[Ints]) -> Ints:
             if differ.any():
                 changed = True
                 labels, image_labels = label[differ], image[differ]
-                # Both labels belong to one orbit: the larger one is replaced by the smaller, for all pairs at once.
+                # Both labels belong to the same orbit: replace the larger by the smaller, for all pairs at once.
                 np.minimum.at(label, np.maximum(labels, image_labels), np.minimum(labels, image_labels))
                 label = _flatten(label)
     return label
@@ -136,7 +136,7 @@ def components(maps: Sequence[Ints]) -> Ints:
 
 def _flatten(label: Ints) -> Ints:
     while True:
-        # Labels of labels, until every label is a root: chains are halved each time.
+        # Replace labels by their labels until every label is a root; this halves chains each time.
         further = label[label]
         if (further == label).all():
             return label

@@ -54,7 +54,7 @@ class Reynolds:
         straight_in, root_in = orthogonal_form(rho_in)
         straight_out, root_out = orthogonal_form(rho_out)
         steps = []
-        # One factor of the product of transversals after the other: each is averaged over by itself.
+        # Average over one transversal after the other.
         for elements in transversals(rho_in.group):
             # rho_out(g)^-1 on the left, rho_in(g) on the right, both (elements, dim, dim).
             left = np.array([straight_out.matrix(~g) for g in elements], dtype=np.float64)
@@ -97,7 +97,7 @@ class Reynolds:
         """The average of flattened matrices, (n, size) to the same."""
         weights: Floats = flat.reshape(-1, *self.shape)
         if self.root_out is not None:
-            # Into orthogonal coordinates, average there, and back.
+            # Change to orthogonal coordinates, average, and change back.
             weights = self.root_out @ weights
         if self.root_in is not None:
             weights = weights @ np.linalg.inv(self.root_in)
@@ -144,7 +144,7 @@ def invariant_root(rho: Representation) -> Floats:
 
 
 def orthogonal_form(rho: Representation) -> tuple[Representation, Floats | None]:
-    """The representation in a basis in which it is orthogonal, and the change of basis; None if it already is.
+    """The representation in a basis in which it is orthogonal, and the change of basis (None if not needed).
 
     Args:
         rho: a representation.
@@ -155,7 +155,7 @@ def orthogonal_form(rho: Representation) -> tuple[Representation, Floats | None]
     if rho.is_orthogonal:
         return rho, None
     root = invariant_root(rho)
-    # Not checked again: a change of basis keeps every relation.
+    # Not checked again: a change of basis preserves every relation.
     inverse = np.linalg.inv(root)
     matrices = [root @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
     return MatrixRepresentation(rho.group, matrices, name=rho.name, check=False), root

@@ -88,7 +88,7 @@ def layer_table(
     # The group of the observation: the other representations are compared with it when bases are built.
     group = observation.group
     value = constructors.trivial(group)
-    # The regular representation holds every irreducible one: hidden layers on it lose nothing.
+    # The regular representation contains every irreducible one, so hidden layers on it lose no information.
     if hidden is None and group.order <= HIDDEN_LIMIT:
         hidden = constructors.regular(group)
     rows = []
@@ -190,7 +190,7 @@ def pictures(basis: IntertwinerBasis, *, count: int = 12) -> list[npt.NDArray[np
         if matrix.ndim == 4:
             out, inputs, height, width = matrix.shape
             matrix = matrix.transpose(0, 2, 1, 3).reshape(out * height, inputs * width)
-        # The sign keeps its meaning: scaled by the largest size, not shifted.
+        # Scale by the largest size without a shift, so that signs are preserved.
         largest = float(np.abs(matrix).max())
         shown.append(np.asarray(matrix / largest if largest else matrix, dtype=np.float64))
     return shown

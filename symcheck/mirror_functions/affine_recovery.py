@@ -20,8 +20,8 @@ from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
 
 Images = Callable[[Floats], Floats]
-_WIDEST_BASIS = 1_024  # columns: a basis of 1,024 vectors under 8 elements is 64 MB
-_LARGEST_RAMP = 2**23  # whole numbers up to 2^24 are exact in float32, and signs and offsets need a bit
+_WIDEST_BASIS = 1_024  # maximum number of columns: a basis of 1,024 vectors under 8 elements takes 64 MB
+_LARGEST_RAMP = 2**23  # integers up to 2^24 are exact in float32, and signs and offsets need a bit
 
 
 def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats) -> list[AffineEntry] | None:
@@ -40,12 +40,12 @@ def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats
     # The image of 0 is the offset: images is (blocks, samples, columns).
     offsets = images(np.zeros((1, width)))[:, 0]
     entries = _recover_signed(images, offsets, blocks) if width <= _LARGEST_RAMP else None
-    # Column by column costs `width` samples: only where the ramp showed no signed permutation.
+    # Column by column costs `width` samples, so it is done only if the ramp shows no signed permutation.
     if entries is None and width <= _WIDEST_BASIS:
         entries = _recover_dense(images, offsets, group, blocks)
     if entries is None:
         return None
-    # Affine on the probes does not make it affine: random samples decide.
+    # A function that is affine on the probes need not be affine: random samples decide.
     answers = images(samples)
     agrees = all(
         close(entry.apply(samples), answers[block]).all() for entry, block in zip(entries, blocks, strict=True)
@@ -55,19 +55,20 @@ def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats
 
 def _recover_signed(images: Images, offsets: Floats, blocks: Sequence[int]) -> list[AffineEntry] | None:
     width = offsets.shape[1]
-    # Distinct whole numbers 1, 2, ...: the image shows which component went where, and its sign.
+    # Distinct integers 1, 2, ...: the image shows the source and the sign of each component.
     ramp = np.arange(1, width + 1, dtype=np.float64)
     answers = images(ramp[None])[:, 0] - offsets
     entries = []
     for block in blocks:
-        # Offsets are rounded to float32 beside numbers of up to `width`: 1e-7 of it, far below the step of 1.
+        # Offsets are rounded to float32 relative to numbers up to `width`: an error of 1e-7 width, far below the step
+        # of 1.
         if np.abs(answers[block] - np.rint(answers[block])).max() > 1e-6 * width + 1e-6:
             return None
         whole = np.rint(answers[block]).astype(np.int64)
-        # Every number once, up to sign, or it is no signed permutation.
+        # In a signed permutation every number occurs once, up to sign.
         if not np.array_equal(np.sort(np.abs(whole)), np.arange(1, width + 1)):
             return None
-        # The component that carries number k is where component k went.
+        # The component with number k is the image of component k.
         index = np.argsort(np.abs(whole))
         offset = offsets[block] if offsets[block].any() else None
         entries.append(AffineEntry(index=index, sign=np.sign(whole[index]), offset=offset))
@@ -84,22 +85,22 @@ def _recover_dense(images: Images, offsets: Floats, group: Group, blocks: Sequen
         matrix[:width, :width] = columns[block].T
         matrix[:width, width] = offsets[block]
         homogeneous.append(matrix)
-    # All generators together: their relations tell rounding from entries that are meant.
+    # All generators together, because their relations distinguish rounding from intended entries.
     representation = _representation(group, homogeneous)
     if representation is None:
         return None
     exact = [np.asarray(representation.matrix(g), dtype=np.float64) for g in group.generators]
     shifts = [matrix[:width, width] for matrix in exact]
     return [
-        # float32 offsets of zero are a few 1e-8; smaller than 1e-7 is none.
+        # a zero offset in float32 may be a few 1e-8; below 1e-7 it counts as zero.
         AffineEntry(matrix=matrix[:width, :width], offset=shift if np.abs(shift).max() > 1e-7 else None)
         for matrix, shift in zip(exact, shifts, strict=True)
     ]
 
 
 def _representation(group: Group, matrices: Sequence[Floats]) -> Representation | None:
-    """The representation that the matrices are, else the nearest one that float32 rounds to them."""
-    # As given first; entries stored in float32 miss the relations by more than float64 rounding.
+    """The representation given by the matrices, otherwise the nearest one that float32 rounds to them."""
+    # First try the given matrices; float32 entries violate relations by more than float64 rounding.
     for dtype in (np.float64, np.float32):
         try:
             return constructors.from_matrices(group, [matrix.astype(dtype) for matrix in matrices])
@@ -122,7 +123,7 @@ def permuted_values(images: Images, leaf: Leaf, blocks: Sequence[int]) -> list[A
     entries = []
     for block in blocks:
         index = np.rint(answers[block]).astype(np.int64)
-        # Two values with one image are no permutation.
+        # If two values have the same image, the map is not a permutation.
         if not np.array_equal(np.sort(answers[block]), np.arange(len(values))):
             return None
         entries.append(AffineEntry(index=index, sign=np.ones(len(index), dtype=np.int64)))
@@ -137,7 +138,7 @@ def by_leaf(entry: AffineEntry, leaves: Sequence[Leaf]) -> Entry | None:
         leaves: the arrays to which the columns belong.
 
     Returns:
-        The entry; None if columns of one leaf go to another.
+        The entry; None if columns of one leaf map to another.
     """
     parts: dict[tuple[object, ...], Entry] = {}
     for leaf in leaves:
@@ -159,24 +160,25 @@ def _restrict_entry(entry: AffineEntry, columns: slice) -> AffineEntry | None:
     offset = None if entry.offset is None or not entry.offset[columns].any() else entry.offset[columns]
     if entry.index is not None and entry.sign is not None:
         index = entry.index[columns] - columns.start
-        # A component that leaves its own array.
+        # A component maps to a different array.
         if (index < 0).any() or (index >= columns.stop - columns.start).any():
             return None
         return AffineEntry(index=index, sign=entry.sign[columns], offset=offset)
     matrix = entry.dense()
     outside = np.ones(entry.dim, dtype=bool)
     outside[columns] = False
-    if np.abs(matrix[columns][:, outside]).max(initial=0.0) > 1e-6:  # float32 probes of a leaf that ignores the others
+    # float32 errors of the probes, for a leaf that does not depend on the others
+    if np.abs(matrix[columns][:, outside]).max(initial=0.0) > 1e-6:
         return None
     return AffineEntry(matrix=matrix[columns, columns], offset=offset)
 
 
 def _spatial_form(entry: AffineEntry, leaf: Leaf) -> Entry:
-    """The spatial operator that an image's map is, where it is one; the same entry else."""
-    # Vectors and maps with offset or sign are no spatial operators.
+    """The map of an image as a spatial operator if it is one; otherwise the same entry."""
+    # Maps of vectors, and maps with offset or sign, are not spatial operators.
     if len(leaf.shape) < 2 or not entry.is_signed_permutation or entry.sign is None or (entry.sign < 0).any():
         return entry
-    # Numbered pixels show where each one goes.
+    # Numbered pixels show the image of each pixel.
     places = np.arange(leaf.size)
     if np.array_equal(entry.apply(places), places):
         return IdentityEntry()

@@ -34,7 +34,7 @@ from symcheck.mirror_functions.batched_values import Layout, layout_of_space, la
 from symcheck.mirror_functions.block_checks import Samples
 from symcheck.statements.statement import Statement, state
 
-_SAMPLES = 8  # random pairs: a wrong column shows on the first; eight leave no chance of a coincidence
+_SAMPLES = 8  # number of random pairs: one pair shows a wrong column; eight exclude coincidences
 _SEED = 0
 
 
@@ -106,7 +106,7 @@ def _make_environment(env: Any) -> Any:
         import gymnasium
 
         return gymnasium.make(env)
-    # A factory is called; an environment that is callable by accident has spaces and is not.
+    # Call a factory, but not a callable environment, which has spaces.
     described = ("observation_space", "single_observation_space", "get_observations")
     if callable(env) and not any(hasattr(env, name) for name in described):
         return env()
@@ -115,7 +115,7 @@ def _make_environment(env: Any) -> Any:
 
 def _list_elements(group: Group, elements: Sequence[Element] | None) -> tuple[Element, ...]:
     listed = group.elements() if elements is None else tuple(elements)
-    # As sets, so that an element listed twice is noticed.
+    # Compare as sets, so that an element listed twice is detected.
     if len(listed) != group.order or set(listed) != set(group.elements()):
         raise SpecError(
             f"expected each of the {group.order} elements of {group.name} once, got {len(listed)}: {listed!r}.",
@@ -128,7 +128,7 @@ def _list_elements(group: Group, elements: Sequence[Element] | None) -> tuple[El
 
 
 def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
-    """Sizes, from the declared spaces of one environment or of one slot of a batch, else from what it shows."""
+    """Sizes from the declared spaces of one environment or of one slot of a batch, otherwise from its observations."""
     bare = getattr(env, "unwrapped", env)
     # Vector environments first, where "observation_space" means the whole batch.
     for owner, prefix in ((env, "single_"), (bare, "single_"), (env, ""), (bare, "")):
@@ -136,7 +136,7 @@ def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
         acted = getattr(owner, f"{prefix}action_space", None)
         if observed is not None and acted is not None:
             return _choose_group(layout_of_space("observation", observed), group), layout_of_space("action", acted)
-    # Environments of rsl_rl have no spaces: sizes come from a batch that they show.
+    # Environments of rsl_rl have no spaces: take sizes from a batch that they return.
     if hasattr(env, "get_observations") and hasattr(env, "num_actions"):
         shown = env.get_observations()
         shown = shown[0] if isinstance(shown, tuple) else shown
@@ -158,7 +158,7 @@ def _choose_group(layout: Layout, group: str | None) -> Layout:
     if not leaves:
         known = sorted({str(leaf.path[0]) for leaf in layout.leaves if leaf.path})
         raise SpecError(f"no observation group {group!r}; there are {known}.", where=f"{WHERE}, observation_group")
-    # Columns are counted from the group's own beginning.
+    # Columns are counted from the start of the observation group.
     first = leaves[0].start
     return Layout(layout.name, tuple(replace(leaf, start=leaf.start - first) for leaf in leaves))
 
@@ -183,7 +183,7 @@ def _slots(declared: Any, function: BatchedFunction, rng: np.random.Generator) -
 def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
     first = block_checks.joint_images(function, samples)
     again = block_checks.joint_images(function, samples)
-    # Bit by bit: a deterministic function has no rounding to differ by.
+    # Compare bit by bit: a deterministic function repeats exactly.
     if not np.array_equal(first, again):
         differs = block_checks.words(function, columns_where(first != again))
         raise SpecError(
@@ -194,12 +194,15 @@ def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
 
 
 def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
-    """Each half alone, None for the other, moves as both together; returns whether actions need observations."""
+    """Check that each half alone (None for the other) gives the same images.
+
+    Return whether actions need observations.
+    """
     observed, acted = function.blocks(samples.observations, samples.actions)
     # Observations alone first: if the actions' presence changes them, the halves are not independent maps.
     alone, _ = function.blocks(samples.observations, None)
     _refuse_difference(function.observation, observed, alone, "actions are")
-    # The same actions beside other observations: a difference means K depends on the state.
+    # The same actions with other observations: a difference means that K depends on the state.
     _, elsewhere = function.blocks(samples.observations[::-1], samples.actions)
     if acted is not None and elsewhere is not None and not close(acted, elsewhere).all():
         return True
@@ -211,7 +214,7 @@ def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
 def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None, missing: str) -> None:
     if both is None or alone is None or close(both, alone).all():
         return
-    # The first block that differs names the place.
+    # Report the first block that differs.
     k = int(np.argmax(~close(both, alone).all(axis=(1, 2))))
     differs = layout.words(columns_where(~close(both[k], alone[k])))
     raise SpecError(
@@ -229,7 +232,7 @@ def _observation_entries(
     entries = _recover_entries(moved, layout, group, blocks, samples.observations)
     if entries is not None:
         return entries
-    # Not affine: kept as a callable, on float64 where the function takes it.
+    # Not affine: keep it as a callable, on float64 if the function accepts it.
     exact = precise(function, samples.observations, None)
 
     def entry(block: int) -> FunctionEntry:
@@ -254,7 +257,7 @@ def _action_entries(
 
     def entry(block: int) -> FunctionEntry:
         def move(action: Any, obs: Any) -> Any:
-            # Observations are passed only where the actions' images depend on them.
+            # Pass observations only if the images of actions depend on them.
             observed = function.observation.table(_batch_of_one(obs)) if depends else None
             _, images = function.blocks(observed, layout.table(_batch_of_one(action)))
             return _one_of(layout, images, block, action)
@@ -267,7 +270,7 @@ def _action_entries(
 
 def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_recovery.Images:
     """One half of the function alone, on floats as precise as it accepts."""
-    # Whole-number columns as floats too, or probes between them would be rounded.
+    # Convert integer columns to floats too, otherwise fractional probes would be rounded.
     floats = replace(function, all_floating=all(leaf.is_vector for leaf in function.observation.leaves))
     if half == "observation":
         exact = precise(floats, samples.observations, None)
@@ -275,7 +278,7 @@ def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_re
     exact = replace(function, floating="float32")
     wide = replace(exact, floating="float64")
     try:
-        # float64 only where the function says the same in both.
+        # Use float64 only if the function returns the same values in both precisions.
         same = close(_present(wide.blocks(None, samples.actions)[1]), _present(exact.blocks(None, samples.actions)[1]))
         exact = wide if same.all() else exact
     except SpecError:
@@ -292,9 +295,9 @@ def _present(table: Floats | None) -> Floats:
 def _recover_entries(
     images: affine_recovery.Images, layout: Layout, group: Group, blocks: Sequence[int], samples: Floats
 ) -> list[Entry] | None:
-    """The entries as data, where the function allows it on values outside the space too."""
+    """The entries as data, if the function also accepts values outside the space."""
     try:
-        # Names of values (a Discrete space) can be permuted, not added up.
+        # Values of a Discrete space can be permuted, but not added.
         if not layout.leaves[0].is_vector and layout.is_one_array:
             return list(affine_recovery.permuted_values(images, layout.leaves[0], blocks) or []) or None
         if not all(leaf.is_vector for leaf in layout.leaves):
@@ -325,5 +328,5 @@ def _one_of(layout: Layout, images: Floats | None, block: int, given: Any) -> An
 def _cast_like(arrays: Any, given: Any) -> Any:
     if isinstance(arrays, dict):
         return {key: _cast_like(item, given[key]) for key, item in arrays.items()}
-    # The dtype of what was given, which the environment expects.
+    # The dtype of the input, which the environment expects.
     return arrays[0].astype(to_array(given).dtype)

@@ -1,4 +1,4 @@
-"""Calls a mirror function, and refuses invalid return values.
+"""Calls a mirror function, and rejects invalid return values.
 
 The convention of robot-learning libraries: `fn(env, obs, actions)` returns `(obs, actions)`; each is the |G| images of
 the batch stacked block after block, the identity first, or `None` if it was not given.
@@ -63,13 +63,13 @@ class BatchedFunction:
         Raises:
             SpecError: the function raised, changed its input, or returned a value of the wrong form.
         """
-        # Built anew for each call: a function that writes into its input must not change the tables.
+        # Build arrays for each call, so that a function that writes into its input does not change the tables.
         given = self._convert_values(self.observation, observations), self._convert_values(self.action, actions)
         try:
             answer = self._call(*given)
         except Exception as error:
             raise self._describe_failure(error, observations, actions) from error
-        # Before the answer is read: changed inputs may be part of it.
+        # Check this before reading the result, which may contain changed inputs.
         self._check_untouched(given, (observations, actions))
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise SpecError(
@@ -86,7 +86,7 @@ class BatchedFunction:
 
     def _call(self, observations: Any, actions: Any) -> Any:
         names = _parameter_names(self.function)
-        # By name where the parameters stand in another order than the convention's.
+        # Pass by name if the parameters are in a different order from the convention.
         if {"env", "obs", "actions"} <= set(names) and names[:3] != ["env", "obs", "actions"]:
             return self.function(env=self.env, obs=observations, actions=actions, **self.extra)
         return self.function(self.env, observations, actions, **self.extra)
@@ -97,7 +97,7 @@ class BatchedFunction:
         arrays = layout.arrays(table, self.floating, all_floating=self.all_floating)
         if self.library == "numpy":
             return arrays
-        # Loaded here: NumPy functions are checked without torch.
+        # Imported here, so that NumPy functions are checked without torch.
         import torch
 
         tensors = _map(arrays, lambda array: torch.as_tensor(np.ascontiguousarray(array), device=self.device))
@@ -108,7 +108,7 @@ class BatchedFunction:
         return tensors
 
     def _describe_failure(self, error: Exception, observations: Floats | None, actions: Floats | None) -> SpecError:
-        # The half that was left out is the likely cause.
+        # The omitted half is the likely cause.
         missing = "obs" if observations is None else "actions" if actions is None else None
         lead = f"{self._name} raised {type(error).__name__}: {error}"
         if missing is not None:
@@ -128,7 +128,7 @@ class BatchedFunction:
             if table is None:
                 # A missing half has nothing to compare.
                 continue
-            # Through the same dtypes, or rounding would count as a change.
+            # Convert to the same dtypes, otherwise rounding would count as a change.
             before = layout.table(layout.arrays(table, self.floating, all_floating=self.all_floating))
             changed = columns_where(layout.table(value) != before)
             if changed.any():
@@ -149,7 +149,7 @@ class BatchedFunction:
             raise SpecError(f"expected {layout.name}s, as they were given, got None.", where=WHERE)
         table = layout.table(answer)
         n = len(given)
-        # Wrong counts in blocks where they divide, else in rows.
+        # Report a wrong count in blocks if it is divisible, otherwise in rows.
         if len(table) != n * self.order:
             whole = f"{len(table) // n} blocks" if len(table) % n == 0 else f"{len(table)} rows"
             raise SpecError(
@@ -178,7 +178,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
     """
     refused: SpecError | None = None
     missing = False
-    # The first kind of value that the function answers; tensors are the usual one.
+    # Use the first kind of value that the function accepts; tensors are most common.
     for library in ("torch", "tensordict", "numpy"):
         attempt = replace(candidate, library=library)
         try:
@@ -187,9 +187,9 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
             missing = True
             continue
         except SpecError as error:
-            if error.__cause__ is None:  # it answered; what is wrong with the answer is the news
+            if error.__cause__ is None:  # it accepted the input; report the problem of its result
                 return attempt
-            # The first refusal is reported: it concerns the most usual kind.
+            # Report the first error, which concerns the most common kind.
             refused = refused or error
             continue
         return attempt

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from symcheck.array_types import Bools, Floats
 from symcheck.errors import SpecError
 
-_WIDEST = 1e4  # bounds beyond it (3.4e38 of a velocity) say "no bound"; float32 tells 4e-6 of it from a column of ones
+# larger bounds (3.4e38 for a velocity) mean "no bound"; for smaller ones, float32 still resolves a column of ones
+_WIDEST = 1e4
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Layout:
         low = np.concatenate([leaf.low for leaf in self.leaves])
         high = np.concatenate([leaf.high for leaf in self.leaves])
         bounded = (np.abs(low) <= _WIDEST) & (np.abs(high) <= _WIDEST)
-        # Uniform where both bounds are usable; dummies 0 and 1 elsewhere, which `free` replaces.
+        # Uniform if both bounds are usable; otherwise placeholders 0 and 1, which `free` replaces.
         inner = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
         # Normal around the point of the interval nearest to 0.
         free = np.clip(0.0, low, high) + rng.normal(size=(n, self.width))
@@ -132,7 +133,7 @@ class Layout:
                     where="from_augmentation",
                 )
             parts.append(array.reshape(len(array), -1).astype(np.float64))
-        # All halves of one value have as many rows.
+        # All leaves of a value have the same number of rows.
         rows = sorted({len(part) for part in parts})
         if len(rows) > 1:
             raise SpecError(f"expected {self.name}s of equal length, got {rows} rows.", where="from_augmentation")
@@ -169,7 +170,7 @@ def ranges(numbers: Sequence[int]) -> str:
     """
     runs: list[list[int]] = []
     for n in numbers:
-        # Ascending: a number either extends the last run or begins one.
+        # Ascending: a number extends the last range or begins a new one.
         if runs and runs[-1][1] == n - 1:
             runs[-1][1] = n
         else:
@@ -202,7 +203,7 @@ def layout_of_space(name: str, space: Any) -> Layout:
 def _add_leaves(space: Any, path: tuple[Any, ...], leaves: list[Leaf], name: str) -> None:
     from gymnasium import spaces
 
-    # Leaves follow each other: each begins where the one before ends.
+    # Leaves are consecutive: each begins at the end of the previous one.
     start = leaves[-1].start + leaves[-1].size if leaves else 0
     match space:
         case spaces.Dict():

@@ -1,4 +1,4 @@
-"""Checks that the blocks of a mirror function are the elements of a group, and names the block at fault.
+"""Checks that the blocks of a mirror function are the elements of a group, and names the wrong block.
 
 Block i is a map B_i of pairs (s, a). For the listed elements g_0 = e, g_1, ... the claim is B_i(B_j(x)) = B_k(x) with
 g_k = g_i g_j, for every i and j; with state-dependent actions that is K_gh^s = K_g^{hs} K_h^s. A call on the images of
@@ -20,7 +20,7 @@ from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close, columns_where
 
-_ORDER_TRIED = 64  # beyond it no other order of the blocks is searched for: |G|^3 comparisons
+_ORDER_TRIED = 64  # largest order for which other orders of the blocks are searched for: |G|^3 comparisons
 _ASSIGNMENTS = 20_000
 
 
@@ -68,7 +68,7 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     if close(images[0], given).all():
         return
     n, width = given.shape
-    # The layout of repeat_interleave: all images of sample 0, then those of sample 1.
+    # The interleaved layout (repeat_interleave): all images of sample 0, then those of sample 1.
     interleaved = images.reshape(n, function.order, width)[:, 0]
     if close(interleaved, given).all():
         raise RepresentationError(
@@ -77,7 +77,7 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
             where=WHERE,
             remedy="Concatenate whole batches (torch.cat, repeat), not rows (repeat_interleave, stack and flatten).",
         )
-    # Another block that is the identity: a list in the wrong order.
+    # If another block is the identity, the list is in the wrong order.
     where_identity = [k for k in range(1, function.order) if close(images[k], given).all()]
     differs = words(function, columns_where(~close(images[0], given)))
     if where_identity:
@@ -100,7 +100,7 @@ def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
         RepresentationError: every block returns its input.
     """
     images = joint_images(function, samples)
-    # Identity in every block satisfies every relation and claims nothing.
+    # The identity in every block satisfies every relation, but makes no claim.
     if function.order > 1 and close(images, images[:1]).all():
         raise RepresentationError(
             f"all {function.order} blocks return observations and actions unchanged; such a function claims nothing.",
@@ -127,7 +127,7 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
     size = len(elements)
     images = joint_images(function, samples)
     position = {g: k for k, g in enumerate(elements)}
-    # All pairs for small groups; beyond that products with generators suffice, since they generate.
+    # All pairs for small groups; for larger ones, products with generators suffice.
     inner = range(size) if size <= _ORDER_TRIED else sorted({position[g] for g in group.generators})
     failing: dict[tuple[int, int, int], Bools] = {}
     composed: dict[int, Floats] = {}
@@ -142,7 +142,7 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
                 failing[i, j, k] = columns_where(~equal)
     if not failing:
         return
-    # Only where the table is complete can another order of the blocks be searched for.
+    # Another order of the blocks can be searched for only if the table is complete.
     table = _multiplication_table(composed, images) if size <= _ORDER_TRIED else None
     if table is not None and (table >= 0).all():
         _refuse_order(group, elements, table)
@@ -155,7 +155,7 @@ def _apply_blocks(function: BatchedFunction, pairs: Floats, samples: Samples) ->
 
 
 def _multiplication_table(composed: dict[int, Floats], images: Floats) -> npt.NDArray[np.int64]:
-    """Entry (i, j): the only block that block i after block j is; -1 if there is none, -2 where there are more."""
+    """Entry (i, j): the block that equals block i after block j; -1 if there is none, -2 if there are several."""
     size = len(images)
     products = np.full((size, size), -1)
     # |G|^3 comparisons, hence the limit on the order.
@@ -166,11 +166,11 @@ def _multiplication_table(composed: dict[int, Floats], images: Floats) -> npt.ND
 
 
 def _refuse_order(group: Group, elements: Sequence[Element], table: npt.NDArray[np.int64]) -> None:
-    """Raise with the order that the blocks are in, where they are the group in another order."""
+    """Raise with the actual order of the blocks, if they form the group in another order."""
     orders = [[sigma[g] for g in elements] for sigma in _assignments(group, table)]
     if not orders:
         return
-    # The order that disagrees with the listed one in the fewest places is the likely mistake.
+    # The most likely intended order differs from the listed one in the fewest places.
     nearest = max(orders, key=lambda order: sum(k == b for k, b in enumerate(order)))
     held = dict(zip(nearest, elements, strict=True))
     moved = [
@@ -187,7 +187,7 @@ def _refuse_order(group: Group, elements: Sequence[Element], table: npt.NDArray[
 
 
 def _assignments(group: Group, table: npt.NDArray[np.int64]) -> Iterator[dict[Element, int]]:
-    """Every way to name the blocks after elements such that they multiply as the group does."""
+    """Every assignment of elements to blocks under which the blocks multiply like the group."""
     letters = range(len(group.generators))
     choices = itertools.product(range(len(table)), repeat=len(group.generators))
     for blocks in itertools.islice(choices, _ASSIGNMENTS):

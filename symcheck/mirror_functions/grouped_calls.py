@@ -2,7 +2,7 @@
 
 Training libraries call `fn(env=..., obs=..., actions=..., obs_type=...)`: rsl_rl 2 with tensors, one observation group
 per call; rsl_rl 3 and later and Isaac Lab with a TensorDict of groups; others with dictionaries, or with an object that
-has `augment_observations` and `augment_actions`. Faults in a return value are recorded, not raised, if the value can
+has `augment_observations` and `augment_actions`. Errors in a return value are recorded, not raised, if the value can
 still be compared.
 """
 
@@ -93,7 +93,7 @@ class GroupedFunction:
         return self._read(given, observations, actions, self._obs_type(next(iter(self.widths), "policy")))
 
     def _images_by_group(self, observations: Mapping[str, Floats], actions: Floats | None) -> Answer:
-        """Group after group; actions beside the first one, as rsl_rl gives them."""
+        """Call the function group by group, with actions in the first call, as in rsl_rl."""
         images: dict[str, Floats | None] = {}
         acted: Floats | None = None
         changed: list[str] = []
@@ -138,7 +138,7 @@ class GroupedFunction:
     def _narrowed(
         self, answer: Any, observations: Mapping[str, Floats] | None, actions: Floats | None
     ) -> dict[str, str]:
-        """Types of numbers that came back and do not hold float32, by group."""
+        """Returned dtypes that cannot represent float32, by group."""
         parts = {"action": answer[1]} if actions is not None else {}
         if observations is not None:
             grouped = hasattr(answer[0], "keys")
@@ -159,7 +159,7 @@ class GroupedFunction:
         return self.function(self.env, observations, actions, **extra)
 
     def _tensor(self, table: Floats) -> Any:
-        # float32, as simulators give them; a fresh copy, which the function may spoil.
+        # float32, as returned by simulators; a new copy, which the function may modify.
         array = np.array(table, dtype=np.float32)
         if self.form in ("array", "arrays"):
             return array
@@ -203,7 +203,7 @@ class GroupedFunction:
         blocks: dict[str, Floats | None] = {}
         for name, width in self.widths.items():
             value = _entry(answer, name) if name in held else None
-            # A group that is missing, or as long as it was, has no images.
+            # A group that is missing, or has its original length, has no images.
             lost = value is None or len(to_array(value)) == rows != rows * self.order
             blocks[name] = None if lost else self._blocks(value, rows, width, f"observations of {name!r}")
         if all(block is None for block in blocks.values()) and blocks:
@@ -243,7 +243,7 @@ def _is_unchanged(value: Any, table: Floats) -> bool:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str] | None:
-    """Names of the parameters, "**" for any keyword; None if they cannot be known."""
+    """Names of the parameters, "**" for arbitrary keywords; None if they cannot be determined."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -300,7 +300,7 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
         attempt = replace(candidate, form=form)
         try:
             attempt.images(observations, actions)
-        except SpecError:  # it answered: what is wrong with the answer is the news
+        except SpecError:  # it accepted the input: report the problem of its result
             return attempt
         except Exception as error:
             _refuse_missing_environment(candidate, error)
@@ -327,13 +327,13 @@ def _forms(candidate: GroupedFunction) -> list[Form]:
     if len(candidate.widths) == 1:
         first: list[Form] = [*grouped, "tensor"] if mentions_groups else ["tensor", *grouped]
         return [*first, "array", "arrays"]
-    # rsl_rl 2 and holosoma take one group a call.
+    # rsl_rl 2 and holosoma take one group per call.
     single = "obs_type" in names or "is_critic" in names
     return ["per_group", *grouped, "arrays"] if single else [*grouped, "arrays"]
 
 
 def _refuse_missing_environment(candidate: GroupedFunction, error: BaseException) -> None:
-    """Say which attribute of `env` a function reads where none was given."""
+    """Name the attribute of `env` that a function reads although no environment was given."""
     if candidate.env is None and isinstance(error, AttributeError) and error.obj is None and error.name:
         raise SpecError(
             f"{candidate.name} reads the attribute {error.name!r} of env, which is None here.",

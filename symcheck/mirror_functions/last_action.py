@@ -1,4 +1,4 @@
-"""Checks that the last action inside an observation transforms as the action does.
+"""Checks that the last action inside an observation transforms like the action.
 
 Many observations contain the previous action. A mirror function that omits this slot still satisfies all relations of
 the group; only a comparison of the slot with the action detects the mistake.
@@ -22,8 +22,8 @@ from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, c
 from symcheck.mirror_functions.batched_values import Layout, Leaf
 from symcheck.mirror_functions.block_checks import Samples
 
-_STEPS = 12  # random actions: a column equals all of them by chance never
-_LAGS = 3  # histories hold the actions of the steps before the last too
+_STEPS = 12  # number of random actions: a column does not equal all of them by chance
+_LAGS = 3  # maximum lag, because histories also contain earlier actions
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
     if isinstance(columns, slice):
         columns = (columns.start or 0, columns.stop)
     pair = tuple(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else ()
-    # The array of the observation that the path names; () for one that is no dictionary.
+    # The observation array given by the path; () if the observation is not a dictionary.
     leaf = next((leaf for leaf in observation.leaves if leaf.path == path), None)
     whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
     if leaf is None or not whole:
@@ -71,7 +71,7 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
             where="last_action",
             remedy='For instance last_action=(36, 48), or last_action={"policy": (36, 48)}.',
         )
-    # As wide as the action, or it could not hold one.
+    # Must be as wide as the action.
     if not 0 <= pair[0] < pair[1] <= leaf.size or pair[1] - pair[0] != action.width:
         raise SpecError(
             f"expected {action.width} columns, as many as the action has, of the {leaf.size} of "
@@ -93,24 +93,24 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
     Returns:
         The columns that show the action, at most `_LAGS` steps late; None if the environment could not be stepped.
     """
-    # Whole-number actions coincide with other columns by chance; batches are stepped by their owner.
+    # Integer actions may equal other columns by chance; batched environments must not be stepped here.
     floats = all(np.issubdtype(leaf.dtype, np.floating) and leaf.is_vector for leaf in action.leaves)
     if not floats or not action.is_one_array or action.width > observation.width:
-        return []  # no slot could be told, or none could hold an action
+        return []  # no slot could be identified, or none is wide enough for an action
     if hasattr(env, "num_envs") or not hasattr(env, "step"):
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a checker's advice about the environment is no news here
+            warnings.simplefilter("ignore")  # ignore warnings of environment checkers
             shown, taken = _rollout(copy.deepcopy(env), observation, action, rng)
-    except Exception:  # a copy that cannot be made or stepped; the caller may name the slot
+    except Exception:  # the environment cannot be copied or stepped; the caller may name the slot
         return None
     return [slot for leaf in observation.leaves for slot in _windows(leaf, shown, taken)]
 
 
 def _rollout(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> tuple[Floats, Floats]:
     env.reset(seed=0)
-    # Random actions differ from step to step, which a constant column cannot follow.
+    # Random actions differ between steps, unlike a constant column.
     actions = action.sample(rng, _STEPS)
     rows = []
     for row in actions:
@@ -131,12 +131,12 @@ def _windows(leaf: Leaf, shown: Floats, taken: Floats) -> list[Slot]:
     width = taken.shape[1]
     part = shown[:, leaf.columns]
     slots = []
-    # Every window as wide as the action, for histories at any place.
+    # Every window of the action's width, for histories at any position.
     for start in range(leaf.size - width + 1):
         window = part[:, start : start + width]
-        # At lag k the column shows the action of k steps before.
+        # At lag k, the column shows the action k steps earlier.
         lagged = range(min(_LAGS, len(taken) - 3))  # at least four steps must agree
-        # Actions and observations are float32: the same number up to one rounding.
+        # Actions and observations are float32: equal up to one rounding.
         if any(np.allclose(window[lag:], taken[: len(taken) - lag], rtol=1e-6, atol=1e-7) for lag in lagged):
             slots.append(Slot(leaf, start, start + width))
     return slots
@@ -145,7 +145,7 @@ def _windows(leaf: Leaf, shown: Floats, taken: Floats) -> list[Slot]:
 def check_slots(
     function: BatchedFunction, samples: Samples, slots: Sequence[Slot], group: Group, elements: Sequence[Element]
 ) -> None:
-    """Check that each slot transforms as the action does, in every block.
+    """Check that each slot transforms like the action, in every block.
 
     Args:
         function: the mirror function.
@@ -155,11 +155,11 @@ def check_slots(
         elements: its elements in the order of the blocks.
 
     Raises:
-        RepresentationError: it does not; the message names the first such block and the columns that differ.
+        RepresentationError: a slot does not; the message names the first such block and the columns that differ.
     """
     for slot in slots:
         observations = samples.observations.copy()
-        # Each slot is filled with the action that is mapped beside it.
+        # Fill each slot with the action that is mapped in the same call.
         observations[:, slot.columns] = samples.actions
         observed, acted = function.blocks(observations, samples.actions)
         if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)

@@ -1,4 +1,4 @@
-"""A stand-in for `tensordict.TensorDict`, for mirror functions that are checked where tensordict is not installed.
+"""A stand-in for `tensordict.TensorDict`, for checking mirror functions if tensordict is not installed.
 
 It contains named tensors with one leading batch axis, and supports the operations that mirror functions use: `repeat`,
 `clone`, `batch_size`, indexing by rows and by names, `torch.cat`. It is not a replacement for training.
@@ -127,17 +127,17 @@ class TensorGroups:
 
     @property
     def batch_dims(self) -> int:
-        """One."""
+        """The number of batch axes, 1."""
         return 1
 
     @property
     def device(self) -> Any:
-        """Of the first tensor."""
+        """That of the first tensor."""
         return next((value.device for value in self._tensors.values()), None)
 
     @property
     def dtype(self) -> Any:
-        """Of the first tensor."""
+        """That of the first tensor."""
         return next((value.dtype for value in self._tensors.values()), None)
 
     def clone(self, *_: Any, **__: Any) -> TensorGroups:
@@ -153,19 +153,19 @@ class TensorGroups:
         return self._map(lambda tensor: tensor.detach())
 
     def to(self, *arguments: Any, **options: Any) -> TensorGroups:
-        """On another device or in another dtype."""
+        """A copy on another device or in another dtype."""
         return self._map(lambda tensor: tensor.to(*arguments, **options))
 
     def contiguous(self) -> TensorGroups:
-        """In contiguous memory."""
+        """The same tensors in contiguous memory."""
         return self._map(lambda tensor: tensor.contiguous())
 
     def apply(self, function: Callable[[Any], Any], *_: Any, **__: Any) -> TensorGroups:
-        """A function of every tensor."""
+        """Apply a function to every tensor."""
         return self._map(function)
 
     def repeat(self, *times: Any) -> TensorGroups:
-        """The batch, one after the other, `times` times."""
+        """The batch repeated `times` times, block after block."""
         count = _rows_in(times) or 1
         return self._map(
             lambda value: (
@@ -180,7 +180,7 @@ class TensorGroups:
         return self._map(lambda value: value.repeat_interleave(repeats, dim=dim))
 
     def expand(self, *_: Any) -> TensorGroups:
-        """Itself: groups have one batch axis."""
+        """The object itself, because groups have one batch axis."""
         return self
 
     def _map(self, convert: Callable[[Any], Any]) -> TensorGroups:

@@ -1,6 +1,6 @@
 """Layers whose weight is a linear combination of basis matrices; the parameters are the coefficients.
 
-The state dict holds the coefficients and a fingerprint of the bases. A checkpoint for other bases is refused.
+The state dict holds the coefficients and a fingerprint of the bases. A checkpoint for other bases is rejected.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BasisLayer(EquivariantModule):
         self.weight_coefficients = nn.Parameter(torch.zeros(weights.stored_shape))
         parameter = None if biases is None else nn.Parameter(torch.zeros(biases.stored_shape))
         self.register_parameter("bias_coefficients", parameter)
-        # Buffers take the parameter's dtype and place, so it comes first.
+        # Buffers take the parameter's dtype and device, so create it first.
         self._refresh()
         self._kept: Kept | None = None
         self.reset_parameters()
@@ -73,9 +73,9 @@ class BasisLayer(EquivariantModule):
         return None if self._biases is None else self._biases.basis
 
     def _refresh(self) -> None:
-        """Makes the constant tensors from the float64 bases, in the coefficients' dtype and place."""
+        """Creates the constant tensors from the float64 bases, with the coefficients' dtype and device."""
         marks = self._weights.basis.fingerprint + (b"" if self._biases is None else self._biases.basis.fingerprint)
-        # As a buffer, so that checkpoints carry it.
+        # A buffer, so that checkpoints contain it.
         mark = torch.tensor(list(marks), dtype=torch.uint8, device=self.weight_coefficients.device)
         self.register_buffer("fingerprint", mark)
         for name, expansion in (("weight", self._weights), ("bias", self._biases)):
@@ -87,11 +87,11 @@ class BasisLayer(EquivariantModule):
             self.register_buffer(f"{name}_factors", factors, persistent=False)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> BasisLayer:
-        """Moves and casts; constants are made again from the float64 bases, so that `.double()` is exact."""
+        """Moves and casts; constants are recreated from the float64 bases, so that `.double()` is exact."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        # The kept weight may have another dtype or device now.
+        # The cached weight may have a different dtype or device now.
         self._kept = None
-        # Parameters on "meta" have no place where constants could be made.
+        # Parameters on "meta" have no memory, so constants cannot be created.
         if not self.weight_coefficients.is_meta:
             self._refresh()
         return self
@@ -105,7 +105,7 @@ class BasisLayer(EquivariantModule):
         """
         fan_in, fan_out = self._fans()
         variance = 2.0 / (fan_in + fan_out) if self.init == "xavier" else 2.0 / fan_in
-        # Per basis matrix, so that the entries of the weight have the variance asked for.
+        # Per basis matrix, so that the entries of the weight have the requested variance.
         deviations = self._weights.standard_deviations(variance * gain**2)
         with torch.no_grad():
             # Standard normal in storage order first, then scaled per basis matrix.
@@ -119,13 +119,13 @@ class BasisLayer(EquivariantModule):
         return columns * math.prod(pixels), rows * math.prod(pixels)
 
     def _expand(self) -> tuple[Tensor, Tensor | None]:
-        constants = self._buffers  # a plain dictionary: attributes of modules take half a microsecond each
+        constants = self._buffers  # a plain dictionary, because attribute access on modules takes half a microsecond
         weight = self._weights.expand(self.weight_coefficients, constants["weight_gather"], constants["weight_factors"])
         return weight, self._expand_bias()
 
     def _expand_bias(self) -> Tensor | None:
         biases = self._biases
-        # No invariant bias exists: the bias is none.
+        # There is no invariant bias, so the bias is None.
         if biases is None or not biases.rank:
             return None
         constants = self._buffers
@@ -141,7 +141,8 @@ class BasisLayer(EquivariantModule):
         """
         if torch.is_grad_enabled() or torch.compiler.is_compiling():
             return None
-        kept, parameters = self._kept, self._parameters  # not by attribute: modules take half a microsecond for one
+        # not by attribute access, which takes half a microsecond on modules
+        kept, parameters = self._kept, self._parameters
         if kept is not None and kept.holds(parameters.get("weight_coefficients"), parameters.get("bias_coefficients")):
             return kept
         coefficients, biases = self.weight_coefficients, self.bias_coefficients
@@ -152,14 +153,14 @@ class BasisLayer(EquivariantModule):
         return self._kept
 
     def _for_product(self, weight: Tensor) -> Tensor:
-        """The weight as the forward pass uses a kept one."""
+        """The weight in the form in which the forward pass uses a cached one."""
         return self._weights.to_plain(weight)
 
     def _may_keep(self, coefficients: Tensor) -> bool:
-        # Changes of inference tensors are not counted, and a tracer must record how the weight is made.
+        # Inference tensors have no version counter, and a tracer must record the computation of the weight.
         if type(coefficients) is not nn.Parameter or coefficients.is_inference() or is_tracing():
             return False
-        # On accelerators comparing values would wait for the device; there versions serve, in eval mode only.
+        # On accelerators, comparing values would wait for the device; versions are compared instead, in eval mode only.
         return coefficients.is_contiguous() and (coefficients.device.type == "cpu" or not self.training)
 
     @torch.no_grad()
@@ -182,11 +183,11 @@ class BasisLayer(EquivariantModule):
                 ),
             )
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        # Loaded coefficients make the kept weight stale.
+        # Loading coefficients invalidates the cached weight.
         self._kept = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy or a pickle makes its own weight: the kept one watches the memory of this layer's parameters.
+        # A copy or pickle recomputes its weight: the cached one refers to the memory of this layer's parameters.
         return {**self.__dict__, "_kept": None}
 
     def extra_repr(self) -> str:

@@ -73,10 +73,10 @@ class TensorProduct(EquivariantModule):
         self.weight = nn.Parameter(scale * torch.randn(self.channels[1], self.channels[0], found.rank))
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
-        """Maps two (batch, channels_in, dim) to (batch, channels_out, dim_out); y is x if it is not given."""
+        """Maps two tensors (batch, channels_in, dim) to (batch, channels_out, dim_out); y defaults to x."""
         other = x if y is None else y
-        # The weight on products of components first, (channels_out * out, channels_in * first * second): one product
-        # of matrices for the whole batch, where a sum over the basis for each input takes seven times as long.
+        # First build the weight on products of components, (channels_out * out, channels_in * first * second). It needs
+        # one matrix product for the whole batch; a sum over the basis for each input takes seven times as long.
         weight = torch.einsum("dcr,roij->docij", self.weight, self.basis).flatten(2).flatten(0, 1)
         products = (x.unsqueeze(-1) * other.unsqueeze(-2)).flatten(1)
         return torch.unflatten(functional.linear(products, weight), 1, (self.channels[1], self.rho.dim))
@@ -88,7 +88,7 @@ class TensorProduct(EquivariantModule):
         return FieldType(self.rho, self.channels[1])
 
     def materialize(self) -> nn.Module:
-        """Has no plain torch counterpart on flat activations.
+        """Not available: there is no plain torch counterpart on flat activations.
 
         Raises:
             SymcheckError: always.
@@ -138,7 +138,7 @@ class InvariantProducts(EquivariantModule):
         return FieldType(constructors.trivial(self.rho.group), self.channels * (self.channels + 1) // 2)
 
     def materialize(self) -> nn.Module:
-        """Has no plain torch counterpart on flat activations.
+        """Not available: there is no plain torch counterpart on flat activations.
 
         Raises:
             SymcheckError: always.

@@ -18,9 +18,10 @@ from symcheck.intertwiners.isotypic import EXACT, IsotypicBlock, isotypic_blocks
 from symcheck.nn.pair_product import pair_product, pair_scale
 
 FEWEST_SAVED = 40_000
-"""Products to save for one input, by `benchmarks/layers.py`: those of 384 units under C2, of 256 under C4 and D4."""
+"""Minimum number of saved products per input, from `benchmarks/layers.py`: the saving of 384 units under C2, and of 256
+under C4 and D4."""
 FEWEST_INPUTS = 64
-"""Inputs of a batch from which on the products count, and not the number of operations."""
+"""Batch size from which on the products dominate the time, rather than the number of operations."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class _Place:
     """Blocks of one shape, one after the other among the components in changed coordinates.
 
     Attributes:
-        blocks: how many there are.
-        columns: how often each is applied.
-        copies_in: components of the input that a column has.
-        copies_out: components of the output that a column has.
+        blocks: the number of blocks.
+        columns: the number of times that each is applied.
+        copies_in: the number of input components of a column.
+        copies_out: the number of output components of a column.
     """
 
     blocks: int
@@ -50,17 +51,17 @@ class _Place:
         return self.blocks * self.columns * self.copies_out
 
     def rows_in(self, x: Tensor) -> Tensor:
-        """Of its inputs (components, batch, channels): (blocks, columns * batch, copies_in * channels)."""
+        """Rearrange inputs (components, batch, channels) to (blocks, columns * batch, copies_in * channels)."""
         part = x.view(self.blocks, self.columns, self.copies_in, *x.shape[1:])
         return part.transpose(2, 3).reshape(self.blocks, self.columns * x.shape[1], -1)
 
     def rows_out(self, y: Tensor, batch: int) -> Tensor:
-        """Of products (blocks, columns * batch, copies_out * channels): (components, batch, channels)."""
+        """Rearrange products (blocks, columns * batch, copies_out * channels) to (components, batch, channels)."""
         part = y.view(self.blocks * self.columns, batch, self.copies_out, -1)
         return part.transpose(1, 2).reshape(self.size_out, batch, -1)
 
     def weights(self, made: Tensor) -> Tensor:
-        """Of blocks (blocks * copies_in * copies_out, channels_out, channels_in): what multiplies rows, transposed."""
+        """Rearrange (blocks * copies_in * copies_out, channels_out, channels_in) for multiplication from the right."""
         made = made.view(self.blocks, self.copies_in, self.copies_out, *made.shape[1:])
         _, into, out, channels_out, channels_in = made.shape
         return made.permute(0, 2, 3, 1, 4).reshape(self.blocks, out * channels_out, into * channels_in)
@@ -90,14 +91,14 @@ class BlockProduct:
         into = np.concatenate([block.coordinates_in for block in ordered], axis=1).T
         out = np.concatenate([block.coordinates_out for block in ordered], axis=1)
         self._into, self._out = _Mixture(into), _Mixture(out)
-        # each block of a pair of channels from its coefficients
+        # the block of each pair of channels, from its coefficients
         weights = [
             np.concatenate([block.weights.reshape(-1, basis.rank) for block in group]) for group in alike.values()
         ]
-        # Of pairs the coordinates are sums and differences; the product takes up what scales them.
+        # For pairs, the coordinates are sums and differences; the product absorbs their scale.
         self._pairs = pair_scale(into, out, weights[0])
         self._weights = [_Mixture(matrix) for matrix in weights]
-        # A bias is invariant, so it lies in the blocks of the trivial representation, where the input has it too.
+        # A bias is invariant, so it lies in the blocks of the trivial representation, if the input contains it too.
         fixed = [_has_invariants(basis, group) for group in alike.values()]
         self._of_bias = fixed.index(True) if True in fixed else None
 
@@ -125,9 +126,9 @@ class BlockProduct:
             offsets = None if bias is None else bias.view(self._channels_out, -1)
             made = pair_product(x.reshape(batch, self._channels_in, -1), coefficients, self._pairs, offsets)
             return made.view(*lead, self._channels_out, -1)
-        # (dim, batch, channels): what a block reads lies together.
+        # (dim, batch, channels): the data that a block reads is contiguous.
         changed = self._into(x.reshape(batch, self._channels_in, -1), -1)
-        # at once where there are several shapes: the gradient of a slice costs a whole tensor of zeros
+        # all at once if there are several shapes: the gradient of a slice allocates a whole tensor of zeros
         sizes = [place.size_in for place in self._places]
         parts = [changed] if len(sizes) == 1 else torch.split(changed, sizes)
         products: list[Tensor] = []
@@ -142,7 +143,7 @@ class BlockProduct:
             products.append(place.rows_out(product, batch))
             start += place.size_out
         together = products[0] if len(products) == 1 else torch.cat(products)
-        # product and then transposition: a third of the time of the other order
+        # product first, then transposition: a third of the time of the other order
         back = self._out(together, 0).permute(1, 2, 0).contiguous()
         if bias is not None and self._of_bias is None:
             back = back + bias.view(self._channels_out, -1)
@@ -169,12 +170,12 @@ class _Mixture:
         """The sums, along the first axis of the result."""
         flat = x.movedim(axis, 0)
         rest = flat.shape[1:]
-        # Of an axis that comes last the product reads the columns itself.
+        # For the last axis, the product reads the columns directly.
         flat = x.reshape(-1, len(flat)).t() if axis == -1 else flat.reshape(len(flat), -1)
         return torch.mm(self.like(x), flat).view(-1, *rest)
 
     def like(self, x: Tensor) -> Tensor:
-        """The matrix in the dtype of a tensor, and beside it."""
+        """The matrix in the dtype and on the device of a tensor."""
         key = x.dtype, x.device
         if key not in self._constants:
             self._constants[key] = torch.from_numpy(np.ascontiguousarray(self._matrix)).to(x)
@@ -182,7 +183,7 @@ class _Mixture:
 
 
 def _has_invariants(basis: IntertwinerBasis, group: list[IsotypicBlock]) -> bool:
-    """Whether blocks of one shape hold vectors of the output that no element moves."""
+    """Whether blocks of one shape contain output vectors that every element fixes."""
     vectors = np.concatenate([block.coordinates_out for block in group], axis=1)
     moved = [np.abs(matrix @ vectors - vectors).max(axis=0) for matrix in basis.rho_out.generator_matrices]
     return bool((np.max(moved, axis=0, initial=0.0) <= EXACT).any())

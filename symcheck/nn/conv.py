@@ -85,7 +85,7 @@ class BasisConv2d(BasisLayer):
         self._check_isotropic()
         self.input_type: FieldType = FieldType(rho_in, channels_in, self.spatial, input_size)
         self._in, self._out = (channels_in, rho_in.dim), (channels_out, rho_out.dim)
-        # Fails at once where the size is known, not in the first forward pass.
+        # If the size is known, fail here and not in the first forward pass.
         if input_size is not None:
             self.output_size(input_size)
 
@@ -128,9 +128,9 @@ class BasisConv2d(BasisLayer):
                 f"the filter ({kernel}) is larger than the padded image ({size + 2 * padding}).",
                 where="BasisConv2d(input size)",
             )
-        # The filter's positions must be symmetric in the image: a remainder leaves a margin on one side only.
+        # The filter's positions must be symmetric in the image; a remainder would leave a margin on one side only.
         if moved and room % stride:
-            # Sizes nearby that work, for the message.
+            # Nearby valid sizes, for the message.
             near = [n for n in range(size - stride, size + stride + 1) if (n + 2 * padding - kernel) % stride == 0]
             raise SymcheckError(
                 f"stride {stride} does not commute with {', '.join(self.spatial)} at size {size}: "
@@ -142,7 +142,7 @@ class BasisConv2d(BasisLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width')."""
-        # Shapes are not to be looked at while a tracer records: only plain tensors are checked.
+        # Shapes must not be examined while a tracer records, so check only plain tensors.
         if type(x) is Tensor and not is_tracing() and (x.ndim != 5 or x.shape[1:3] != self._in):
             self._refuse(x)
         kept = self.keep_weight()
@@ -159,7 +159,7 @@ class BasisConv2d(BasisLayer):
         )
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The type and size of the output; raises for another input type or a size that breaks equivariance."""
+        """The type and size of the output; raises for a different input type or a size that breaks equivariance."""
         wanted = self.input_type
         require_match(given, wanted, where=f"BasisConv2d({self.extra_repr()})")
         size = given.size or wanted.size
@@ -175,7 +175,7 @@ class BasisConv2d(BasisLayer):
             weight.
         """
         weight, bias = self._plain_weight()
-        # On "meta": no memory for weights that are replaced below.
+        # On "meta", to allocate no memory for weights that are replaced below.
         plain = nn.Conv2d(
             weight.shape[1],
             weight.shape[0],

@@ -48,24 +48,24 @@ def to_dense(net: nn.Module) -> nn.Module:
     if isinstance(net, EquivariantModule):
         plain: nn.Module = _flatten_input(net)
     else:
-        # Another module may hold equivariant ones: a copy, in which they are replaced.
+        # Other modules may contain equivariant ones: copy the module and replace these.
         plain = copy.deepcopy(net)
         _replace_inside(plain)
     return plain.train(net.training)
 
 
 def _flatten_input(net: EquivariantModule) -> nn.Module:
-    """The plain network behind a `Flatten` that merges channels and components, and leaves flat inputs alone."""
+    """The plain network after a `Flatten` that merges channels and components and does not change flat inputs."""
     plain, taken = copy.deepcopy(net.materialize()), net.input_type
     if taken is None or taken.flat:
         return plain
-    # Channels and components become one axis; pixels keep their own.
+    # Channels and components become one axis; pixels keep their axes.
     return _behind(nn.Flatten(1, -1 if taken.spatial is None else -3), plain)
 
 
 def _behind(first: nn.Module, plain: nn.Module) -> nn.Module:
-    """A module and then a plain network, as one sequence where that is one."""
-    # Heads stay heads: the flattening goes in front of their body.
+    """A module followed by a plain network; merged into one sequence if the network is a sequence."""
+    # For a network with heads, flatten before the shared body.
     if isinstance(plain, PlainHeads):
         return PlainHeads(_behind(first, plain.body), dict(plain.heads.items()))
     return nn.Sequential(first, *(plain if isinstance(plain, nn.Sequential) else [plain]))
@@ -74,7 +74,7 @@ def _behind(first: nn.Module, plain: nn.Module) -> nn.Module:
 def _replace_inside(module: nn.Module) -> None:
     for name, child in list(module.named_children()):
         if isinstance(child, EquivariantModule):
-            # Its neighbours keep their shapes, so the replacement must too.
+            # The surrounding modules keep their shapes, so the replacement must too.
             setattr(module, name, _same_shapes(child))
         else:
             _replace_inside(child)
@@ -85,7 +85,7 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
     if isinstance(module, PointwiseNonlinearity):
         return copy.deepcopy(module.activation)
     if isinstance(module, EquivariantHeads):
-        # Each head gets its channels and components apart again.
+        # Separate channels and components again for each head.
         heads = {name: _separate_output(head, module.output_types[name]) for name, head in module.heads.items()}
         plain: nn.Module = PlainHeads(copy.deepcopy(module.body.materialize()), heads)
     elif isinstance(module, EquivariantSequential | BasisLayer):
@@ -105,7 +105,7 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
 
 
 def _separate_output(module: nn.Module, made: FieldType) -> nn.Module:
-    """The plain network on flat activations, with separate channels and components at its end where `made` has them."""
+    """The plain network on flat activations; its output has separate channels and components if that of `made` has."""
     plain = copy.deepcopy(cast(EquivariantModule, module).materialize())
     if made.flat:
         return plain

@@ -46,7 +46,7 @@ class Expansion(abc.ABC):
     def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int = 1) -> None:
         self.basis, self.rank = basis, basis.rank
         self.channels_out, self.channels_in = channels_out, channels_in
-        # Orbit bases are kept as an index of one number per entry, whatever their rank.
+        # Orbit bases are stored as an index with one number per entry, whatever their rank.
         if not isinstance(basis, OrbitBasis) and basis.rank * basis.size > DENSE_LIMIT:
             raise SymcheckError(
                 f"the {basis.kind} basis has {basis.rank:,} matrices of {basis.size:,} entries, too many to keep.",
@@ -61,14 +61,14 @@ class Expansion(abc.ABC):
             (index, None) for orbits without signs, (index, signs) with them, (None, rows) for dense bases and
             (None, None) for rank 0.
         """
-        # A basis without matrices: the weight is zero and nothing is gathered.
+        # For a basis without matrices the weight is zero.
         if not self.rank:
             return None, None
         if not isinstance(self.basis, OrbitBasis):
             return None, torch.from_numpy(self._rows(self.basis.matrices().astype(np.float64)))
         orbits = self.basis.orbits
         index = self._index(orbits.index.reshape(self.basis.shape)).astype(np.int64)
-        # Permutations have no signs: one multiplication less in every forward pass.
+        # Permutations have no signs, which saves a multiplication in every forward pass.
         if (orbits.sign == 1).all():
             return torch.from_numpy(index), None
         signs = self._signs(orbits.sign.astype(np.float64).reshape(self.basis.shape))
@@ -76,7 +76,7 @@ class Expansion(abc.ABC):
 
     @abc.abstractmethod
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
-        """The weight of shape `used_shape` in the coefficients' dtype, from what `constants` returned."""
+        """The weight of shape `used_shape` in the coefficients' dtype, from the result of `constants`."""
 
     def to_plain(self, weight: Tensor) -> Tensor:
         """A weight of shape `used_shape` as the plain layer's weight."""
@@ -113,7 +113,7 @@ class Expansion(abc.ABC):
         """
         norms = self.basis.squared_norms
         if isinstance(self.basis, OrbitBasis):
-            # Each entry of a weight copies one coefficient: the same variance for all, more where entries vanish.
+            # Each entry of a weight copies one coefficient: equal variance for all, larger if some entries vanish.
             variances = np.full(self.rank, variance * self.basis.size / max(norms.sum(), 1.0))
         else:
             # E |W|^2 = sum of var_k |B_k|^2, shared equally among the basis matrices.
@@ -186,7 +186,7 @@ class RowExpansion(LinearExpansion):
             # Whole rows of channels_in numbers are gathered at once.
             weight = coefficients.view(-1, self.channels_in).index_select(0, gather).view(self.plain_shape)
             return (weight if factors is None else weight * factors).t()
-        # Rank 0: the symmetry leaves nothing but zeros.
+        # Rank 0: the symmetry allows only zero.
         if factors is None:
             return coefficients.new_zeros(self.used_shape)
         return (factors @ coefficients).reshape(self.plain_shape).t()
@@ -210,7 +210,7 @@ class RowExpansion(LinearExpansion):
 
 
 class EntryExpansion(LinearExpansion):
-    """A gather of single entries, for small weights, whose cost is the number of operations.
+    """A gather of single entries, for small weights, for which the number of operations determines the time.
 
     The gathered array has its shorter axis first. The gradient of a weight of 4 inputs and 128 outputs at batch 512
     then takes 11 us instead of 53 us; this saves more time than the gather costs.
@@ -220,7 +220,7 @@ class EntryExpansion(LinearExpansion):
 
     def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int) -> None:
         super().__init__(basis, channels_out, channels_in)
-        # Gathered in the orientation in which rows are longer.
+        # Gather in the orientation with the longer rows.
         self._inputs_first = self.used_shape[0] < self.used_shape[1]
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
@@ -237,7 +237,7 @@ class EntryExpansion(LinearExpansion):
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         rows, channels = np.ogrid[: self.channels_out, : self.channels_in]
-        # The place of (channel_out, orbit, channel_in) in the stored (channels_out, rank, channels_in).
+        # The position of (channel_out, orbit, channel_in) in the stored (channels_out, rank, channels_in).
         place = (rows[:, None, :, None] * self.rank + orbits[None, :, None, :]) * self.channels_in
         return self._lay_out(place + channels[:, None, :, None])
 
@@ -256,7 +256,7 @@ class EntryExpansion(LinearExpansion):
 
 
 class SingleExpansion(RowExpansion):
-    """One product of coefficients and basis rows, for a single input channel, where nothing is reordered."""
+    """One product of coefficients and basis rows, for a single input channel, which needs no reordering."""
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The weight; component-major and channel-major inputs are the same."""
@@ -271,7 +271,7 @@ class SingleExpansion(RowExpansion):
 def linear_expansion(basis: IntertwinerBasis, channels_out: int, channels_in: int) -> LinearExpansion:
     """The faster expansion for a linear weight of this size."""
     if isinstance(basis, OrbitBasis):
-        # Few entries: the number of operations decides, and single entries need fewer.
+        # For few entries the number of operations dominates, and gathering single entries needs fewer.
         small = basis.size * channels_out * channels_in <= ENTRY_LIMIT
         return (EntryExpansion if small else RowExpansion)(basis, channels_out, channels_in)
     return (SingleExpansion if channels_in == 1 else RowExpansion)(basis, channels_out, channels_in)
@@ -284,7 +284,7 @@ def take_entries(coefficients: Tensor, index: Tensor) -> Tensor:
     has no rule for it, and on other devices its gradient is not deterministic.
     """
     few = index.numel() <= ENTRY_LIMIT
-    # A plain parameter on the CPU, outside of compilers: `take` is one operation where the other way is three.
+    # A plain parameter on the CPU, outside of compilers: `take` is one operation instead of three.
     if few and type(coefficients) is nn.Parameter and coefficients.is_cpu and not torch.compiler.is_compiling():
         return torch.take(coefficients, index)
     return coefficients.view(-1).index_select(0, index.view(-1)).view(index.shape)

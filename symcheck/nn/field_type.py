@@ -54,11 +54,11 @@ class FieldType:
 
 
 def require_match(given: FieldType, wanted: FieldType, *, where: str) -> None:
-    """Refuse an activation whose type is not the one that the module takes.
+    """Reject an activation whose type differs from the module's input type.
 
     Args:
         given: the type of the activation.
-        wanted: the type that the module takes; its size is ignored.
+        wanted: the module's input type; its size is ignored.
         where: the module, for the message.
 
     Raises:
@@ -106,7 +106,7 @@ class EquivariantModule(nn.Module, abc.ABC):
         if shape is None:
             raise AttributeError("the module takes inputs of several shapes")
         parameter = next(self.parameters(), None)
-        # In the parameters' dtype: a float64 network refuses float32 inputs.
+        # In the parameters' dtype: a float64 network rejects float32 inputs.
         return torch.zeros(1, *shape, dtype=None if parameter is None else parameter.dtype)
 
     @abc.abstractmethod
@@ -114,7 +114,7 @@ class EquivariantModule(nn.Module, abc.ABC):
         """The type of the output for an input of type `given`.
 
         Raises:
-            SymcheckError: the module does not take this type.
+            SymcheckError: the module does not accept this type.
         """
 
     @abc.abstractmethod
@@ -124,7 +124,7 @@ class EquivariantModule(nn.Module, abc.ABC):
 
 def moving(spatial: Sequence[str]) -> tuple[bool, bool]:
     """Whether some operator moves rows, and whether some operator moves columns."""
-    # flip_lr keeps every row in place; flip_ud keeps every column.
+    # flip_lr fixes every row; flip_ud fixes every column.
     rows = any(name not in ("identity", "flip_lr") for name in spatial)
     columns = any(name not in ("identity", "flip_ud") for name in spatial)
     return rows, columns

@@ -12,11 +12,12 @@ from torch import Tensor
 class Kept:
     """A weight, with the state of the parameters that it was computed from.
 
-    On the CPU the bytes of the coefficients are compared, because assignments through `.data` leave no other trace. On
-    other devices a comparison would wait for the device, so version counter and address are compared instead.
+    On the CPU the bytes of the coefficients are compared, because assignments through `.data` cannot be detected
+    otherwise. On other devices a comparison would wait for the device, so version counter and address are compared
+    instead.
 
     Attributes:
-        weight: as the layer's forward pass multiplies with it.
+        weight: in the form in which the layer's forward pass multiplies by it.
         bias: the bias vector, or None.
     """
 
@@ -30,7 +31,7 @@ class Kept:
     def of(weight: Tensor, bias: Tensor | None, weights: Tensor, biases: Tensor | None) -> Kept:
         """Store a weight and bias that were just computed from these contiguous parameters."""
         given = [p for p in (weights, biases) if p is not None]
-        # CPU: a copy of the bytes beside a live view of them, compared at every use.
+        # CPU: a copy of the bytes and a live view of them, compared at every use.
         memory = [(p, p.data_ptr(), live := _bytes(p), bytearray(live)) for p in given if p.is_cpu]
         versions = [(p, p.data_ptr(), p._version) for p in given if not p.is_cpu]
         return Kept(weight, bias, (weights, biases), tuple(memory), tuple(versions))
@@ -41,8 +42,8 @@ class Kept:
         if weights is not own_weights or biases is not own_biases:
             return False
         for parameter, place, live, copied in self._memory:
-            # the memory is only looked at while it is the parameter's own; a bytearray compares itself with a view of
-            # memory without a copy, 32 kB in 0.4 us
+            # read the memory only while it belongs to the parameter; a bytearray compares with a memory view without a
+            # copy, 32 kB in 0.4 us
             if parameter.data_ptr() != place or not parameter.is_contiguous() or copied != live:
                 return False
         for parameter, place, version in self._versions:

@@ -74,9 +74,9 @@ class BasisLinear(BasisLayer):
         self.output_type = FieldType(rho_out, channels_out)
         self._out = (channels_out, rho_out.dim)
         self._in = (channels_in, rho_in.dim)
-        # Training takes the product by blocks where that saves more than it costs.
+        # In training, use the product by blocks if it saves more time than it costs.
         self._by_blocks = BlockProduct.where_it_pays(self.basis, channels_in, channels_out)
-        # Shapes of the last input: a loop over equal batches works them out once.
+        # Shapes for the last input, so that a loop over equal batches computes them once.
         self._seen: tuple[Shape, int, int, Shape] = ((-1,), 0, 0, ())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ class BasisLinear(BasisLayer):
         return (torch.mm(flat, kept.weight) if bias is None else bias.addmm(flat, kept.weight)).view(*made)
 
     def _forward_recorded(self, x: Tensor, kept: Kept | None) -> Tensor:
-        """The same through operations of torch alone, for autograd, `torch.func`, compilers and tracers."""
+        """The same with torch operations only, for autograd, `torch.func`, compilers and tracers."""
         eager = type(x) is Tensor and not is_tracing()
         if eager and x.shape[-2:] != self._in:
             self._refuse(x)
@@ -115,7 +115,7 @@ class BasisLinear(BasisLayer):
         recorded = torch.is_grad_enabled() and self.weight_coefficients.requires_grad
         if not recorded or torch.compiler.is_compiling() or x.shape[:-2].numel() < FEWEST_INPUTS:
             return False
-        # in lower precision the dense product of permutations keeps equal entries equal, and blocks would not
+        # in lower precision, the dense product of permutations keeps equal entries equal; blocks would not
         return x.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(x.device.type)
 
     def _for_product(self, weight: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ class BasisLinear(BasisLayer):
         return self._weights.to_plain(weight).t()
 
     def _see(self, x: Tensor) -> tuple[int, int, Shape]:
-        """Rows, columns and output shape of one matrix product for this input's shape, remembered for the next one."""
+        """Rows, columns and output shape of one matrix product for this input's shape, cached for the next input."""
         if x.shape[-2:] != self._in:
             self._refuse(x)
         lead = x.shape[:-2]
@@ -140,7 +140,7 @@ class BasisLinear(BasisLayer):
         )
 
     def propagate(self, given: FieldType) -> FieldType:
-        """The type of the output. Raises for an input of another type."""
+        """The type of the output. Raises for an input of a different type."""
         require_match(given, self.input_type, where=f"BasisLinear({self.extra_repr()})")
         return self.output_type
 

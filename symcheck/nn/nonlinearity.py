@@ -1,4 +1,4 @@
-"""Nonlinearities that commute with a representation; all others are refused.
+"""Nonlinearities that commute with a representation; all others are rejected.
 
 A nonlinear function applied to each entry commutes with permutations, with sign changes only if it is odd, and never
 with general rotations. Scaling a vector by a function of its norm, or by an invariant number (a gate), commutes with
@@ -45,10 +45,10 @@ NAMED: dict[str, type[nn.Module]] = {
     "hardshrink": nn.Hardshrink,
     "identity": nn.Identity,
 }
-"""Functions of one entry at a time."""
+"""Pointwise functions."""
 Activation = str | nn.Module | type[nn.Module] | Callable[[Tensor], Tensor]
 ODD = (nn.Tanh, nn.Softsign, nn.Tanhshrink, nn.Softshrink, nn.Hardshrink, nn.Identity)
-"""Those with f(-x) = -f(x)."""
+"""The odd functions among them, with f(-x) = -f(x)."""
 ALTERNATIVES = (
     "Use NormNonlinearity or GatedNonlinearity, which commute with every orthogonal representation, "
     "or the regular representation for hidden layers."
@@ -68,14 +68,14 @@ def is_pointwise(module: nn.Module) -> bool:
         >>> is_pointwise(nn.ReLU()), is_pointwise(nn.Softmax(-1))
         (True, False)
     """
-    # One slope for all entries acts on each alike; a slope per channel would not on components.
+    # A single slope acts on all entries in the same way; a slope per channel would not.
     if isinstance(module, nn.PReLU):
         return module.num_parameters == 1
     return isinstance(module, tuple(NAMED.values()))
 
 
 def check_commutes(rho: Representation, activation: nn.Module, *, where: str) -> None:
-    """Refuse a pointwise function that does not commute with a representation.
+    """Reject a pointwise function that does not commute with a representation.
 
     Args:
         rho: the representation.
@@ -97,15 +97,15 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
             where=where,
             remedy=f"Known: {', '.join(NAMED)}.",
         )
-    # The identity commutes with everything, also with matrices that are no signed permutations.
+    # The identity commutes with every matrix, including those that are not signed permutations.
     if isinstance(activation, nn.Identity):
         return
-    # f(M x) = M f(x) for an elementwise f needs every row of M to have a single entry.
+    # f(M x) = M f(x) for an elementwise f requires that every row of M has a single entry.
     if not isinstance(rho, SignedPermutationRepresentation):
         raise SymcheckError(
             f"{name} does not commute with {rho.name}: its matrices mix components.", where=where, remedy=ALTERNATIVES
         )
-    # f(-x) = -f(x) is what a change of sign needs.
+    # A change of sign requires f(-x) = -f(x).
     if not rho.is_permutation and not isinstance(activation, ODD):
         raise SymcheckError(
             f"{name} does not commute with {rho.name}: the group changes signs and {name} is not odd.",
@@ -115,7 +115,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
 
 
 class PointwiseNonlinearity(EquivariantModule):
-    """Applies the same function to every entry; it is refused if it does not commute with the representation.
+    """Applies the same function to every entry; rejects functions that do not commute with the representation.
 
     Args:
         rho: the representation on the component axis.
@@ -164,10 +164,10 @@ def named_activation(activation: Activation) -> nn.Module:
     if isinstance(activation, nn.Module):
         return activation
     if isinstance(activation, type):
-        # A class: built with its own defaults.
+        # A class, instantiated with its defaults.
         return cast(nn.Module, activation())
     if callable(activation):
-        # A function such as torch.relu goes by its name.
+        # A function such as torch.relu is identified by its name.
         activation = str(getattr(activation, "__name__", activation))
     if activation not in NAMED:
         remedy = suggestion(str(activation), NAMED)
@@ -176,13 +176,13 @@ def named_activation(activation: Activation) -> nn.Module:
 
 
 def require_orthogonal(rho: Representation, where: str) -> None:
-    """Refuse representations that do not preserve norms.
+    """Reject representations that do not preserve norms.
 
     Raises:
         SymcheckError: some matrix is not orthogonal.
     """
     require_representation(rho, where)
-    # Only orthogonal matrices keep |x|, of which the norm nonlinearity is a function.
+    # The norm nonlinearity is a function of |x|, which only orthogonal matrices preserve.
     if not rho.is_orthogonal:
         raise SymcheckError(
             f"expected an orthogonal representation, got {rho.name}: lengths are not invariant.",
@@ -192,7 +192,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
 
 
 class NormNonlinearity(EquivariantModule):
-    """x -> x relu(|x| + b) / |x|, with one learned b per channel; it changes norms and keeps directions.
+    """The map x -> x relu(|x| + b) / |x|, with one learned b per channel; it changes norms and preserves directions.
 
     Args:
         rho: an orthogonal representation.
@@ -218,7 +218,7 @@ class NormNonlinearity(EquivariantModule):
         """Maps (batch, channels, dim, ...) to the same shape."""
         # The smallest normal number keeps the gradient at x = 0 finite.
         length = x.square().sum(dim=2, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny).sqrt()
-        # One bias per channel, spread over components and pixels.
+        # One bias per channel, broadcast over components and pixels.
         bias = self.bias.reshape(1, self.channels, *(1,) * (x.ndim - 2))
         return x * (torch.relu(length + bias) / length)
 
@@ -228,7 +228,7 @@ class NormNonlinearity(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Module:
-        """Has no plain torch counterpart on flat activations.
+        """Not available: there is no plain torch counterpart on flat activations.
 
         Raises:
             SymcheckError: always.
@@ -237,10 +237,10 @@ class NormNonlinearity(EquivariantModule):
 
 
 class GatedNonlinearity(EquivariantModule):
-    """(s, x) -> sigmoid(s) x: an invariant scalar per channel gates its vector.
+    """The map (s, x) -> sigmoid(s) x: an invariant scalar per channel gates its vector.
 
-    The input carries `input_representation`, the direct sum of the trivial representation and rho; the output
-    carries rho.
+    The input transforms by `input_representation`, the direct sum of the trivial representation and rho; the output
+    transforms by rho.
 
     Args:
         rho: any representation.
@@ -271,7 +271,7 @@ class GatedNonlinearity(EquivariantModule):
         return FieldType(self.rho, given.channels, given.spatial, given.size)
 
     def materialize(self) -> nn.Module:
-        """Has no plain torch counterpart on flat activations.
+        """Not available: there is no plain torch counterpart on flat activations.
 
         Raises:
             SymcheckError: always.

@@ -58,7 +58,7 @@ class EquivariantBatchNorm(EquivariantModule):
         self.rho = rho
         self.channels = check_channels(channels, "EquivariantBatchNorm(channels)")
         self.eps, self.momentum, self.images = eps, momentum, images
-        # Only permutations leave a mean over components invariant: a sign would change it.
+        # A mean over components is invariant only under permutations: a sign would change it.
         self.centred = _only_permutes(rho)
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels)) if self.centred else None
@@ -67,14 +67,14 @@ class EquivariantBatchNorm(EquivariantModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, dim, ...) to the same shape."""
-        # One channel's statistics over its components and pixels: batch_norm's own reduction.
+        # Statistics of a channel over its components and pixels: the reduction that batch_norm computes.
         if self.centred:
             mean, variance, weight, bias = self.running_mean, self.running_square, self.weight, self.bias
             return functional.batch_norm(x, mean, variance, weight, bias, self.training, self.momentum, self.eps)
-        # Without a mean the second moment takes the place of the variance.
+        # Without a mean, the second moment replaces the variance.
         square = self.running_square
         if self.training:
-            # All axes but the channels'.
+            # All axes except the channel axis.
             axes = [axis for axis in range(x.ndim) if axis != 1]
             square = x.square().mean(dim=axes)
             with torch.no_grad():
@@ -98,7 +98,7 @@ class EquivariantBatchNorm(EquivariantModule):
         size = self.channels * self.rho.dim
         plain = kind(size, eps=self.eps, momentum=self.momentum).to(self.weight)
         with torch.no_grad():
-            # The plain layer has one number per component: each channel's is repeated dim times.
+            # The plain layer has one number per component, so repeat each channel's number dim times.
             plain.weight.copy_(self.weight.repeat_interleave(self.rho.dim))
             plain.bias.copy_(torch.zeros(size) if self.bias is None else self.bias.repeat_interleave(self.rho.dim))
             cast(Tensor, plain.running_mean).copy_(self.running_mean.repeat_interleave(self.rho.dim))

@@ -11,8 +11,8 @@ import torch
 
 from symcheck.nn.linear import BasisLinear
 
-# Singular values below this share of the largest belong to directions that the basis cannot reach: those that are left
-# by rounding in float64 are 1e-16 times the size of the matrix.
+# Singular values below this fraction of the largest belong to directions outside the basis: float64 rounding gives
+# values of 1e-16 times the size of the matrix.
 _REACHED = 1e-9
 
 
@@ -49,7 +49,7 @@ def orthogonal_(layer: BasisLinear, gain: float = 1.0, *, generator: torch.Gener
     left, values, right = torch.linalg.svd(weight, full_matrices=False)
     kept = values > _REACHED * values.max()
     factor = left[:, kept] @ right[kept]
-    # (channels_out * dim_out, channels_in * dim_in) to one matrix for each pair of channels.
+    # From (channels_out * dim_out, channels_in * dim_in) to one matrix per pair of channels.
     shape = (layer.output_type.channels, rho_out.dim, layer.input_type.channels, rho_in.dim)
     blocks = factor.reshape(shape).transpose(1, 2).cpu().numpy()
     with torch.no_grad():

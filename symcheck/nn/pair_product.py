@@ -1,7 +1,7 @@
 """The product with a weight that commutes with the exchange of two components, by sums and differences.
 
 Such a weight [[A, B], [B, A]] maps sums by A + B and differences by A - B: two products of half the size. Each change
-of coordinates is one pass over the data, also of the weight, and the products themselves apply the scale. One autograd
+of coordinates, including that of the weight, is one pass over the data, and the products apply the scale. One autograd
 function computes the product, because every intermediate tensor between recorded operations would cost another pass.
 """
 
@@ -21,7 +21,7 @@ _SUM_AND_DIFFERENCE = np.array([[1.0, 1.0], [1.0, -1.0]])
 
 
 def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
-    """The scale under which changed coordinates of pairs are their sums and differences, those of the weight included.
+    """The scale with which the coordinates of pairs, including those of the weight, are sums and differences.
 
     Args:
         into: coordinates of an input from its components.
@@ -29,7 +29,7 @@ def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
         weights: the weights of the two blocks from the coefficients of the weight.
 
     Returns:
-        The factor of the product; None where a matrix is anything else.
+        The factor of the product; None if a matrix has any other form.
 
     Example:
         >>> s = np.array([[1.0, 1.0], [1.0, -1.0]])
@@ -45,7 +45,7 @@ def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
         into - rows[:, None] * _SUM_AND_DIFFERENCE, out - _SUM_AND_DIFFERENCE * columns,
         blocks - scale * _SUM_AND_DIFFERENCE,
     )  # fmt: skip
-    # Entries of orthogonal matrices: what `isotypic_blocks` rounds off.
+    # Entries of orthogonal matrices; the tolerance is that of `isotypic_blocks`.
     return scale if max(np.abs(error).max() for error in errors) <= EXACT else None
 
 
@@ -56,7 +56,7 @@ def pair_product(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | N
         x: pairs (batch, channels_in, 2).
         coefficients: A and B of the weight [[A, B], [B, A]], (channels_out, 2, channels_in).
         scale: a factor of the weight; that of `pair_scale` is 1/2 for A and B themselves.
-        bias: what is added, (channels_out, 2); None for nothing.
+        bias: the bias, (channels_out, 2); None for no bias.
 
     Returns:
         Pairs (batch, channels_out, 2): s + d and s - d, where s and d are the images of the sums and differences.
@@ -70,14 +70,14 @@ def pair_product(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | N
 
 
 def _take_apart(x: Tensor, axis: int) -> Tensor:
-    """Sums and differences, as an operation that is recorded where anything is."""
-    # Most gradients are not derived again, and recording takes as long as the map of a small tensor.
+    """Sums and differences, as an operation that autograd records if necessary."""
+    # Second derivatives are rare, and recording takes as long as the map of a small tensor.
     made: Tensor = (_Apart.apply if torch.is_grad_enabled() else _Apart.forward)(x, axis)
     return made
 
 
 def _put_together(x: Tensor, axis: int) -> Tensor:
-    """Pairs of sums and differences, as an operation that is recorded where anything is."""
+    """Pairs from sums and differences, as an operation that autograd records if necessary."""
     made: Tensor = (_Together.apply if torch.is_grad_enabled() else _Together.forward)(x, axis)
     return made
 
@@ -89,7 +89,7 @@ def _multiply(rows: Tensor, columns: Tensor, scale: float) -> Tensor:
 
 
 class _PairProduct(torch.autograd.Function):
-    """`pair_product`, and beside it what `backward` reads: sums and differences of the input and of the weight."""
+    """`pair_product`, which also returns the sums and differences of input and weight for `backward`."""
 
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,7 +100,7 @@ class _PairProduct(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what both derivatives read."""
+        """Store the data that both derivatives need."""
         x, coefficients, ctx.scale, _ = inputs
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
@@ -109,11 +109,11 @@ class _PairProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        """Derivatives by the input, the coefficients and the bias; they can be derived again."""
+        """Derivatives with respect to the input, the coefficients and the bias; they are differentiable."""
         if gradients[0] is None:
             return None, None, None, None
         x, coefficients, apart, weights = ctx.saved_tensors
-        # What is derived again must depend on the input and the coefficients, and what was kept does not.
+        # For second derivatives the result must depend on the input and the coefficients; the stored tensors do not.
         if torch.is_grad_enabled() or _has_tangent(x) or _has_tangent(coefficients):
             apart, weights = _take_apart(x, 2), _take_apart(coefficients, 1)
         d_made = _take_apart(gradients[0], 2)
@@ -137,7 +137,7 @@ class _PairProduct(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int, int]]:
-        """One product after the other."""
+        """Apply the function to one element of the batch after the other."""
         each = zip(*_apply_each(_PairProduct, info.batch_size, in_dims, given), strict=True)
         return tuple(map(torch.stack, each)), (0, 0, 0)
 
@@ -153,7 +153,7 @@ class _Apart(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing but the axis is kept: the map is linear."""
+        """Store only the axis, because the map is linear."""
         ctx.axis = inputs[1]
 
     @staticmethod
@@ -168,7 +168,7 @@ class _Apart(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
-        """One map after the other."""
+        """Apply the map to one element of the batch after the other."""
         return torch.stack(_apply_each(_Apart, info.batch_size, in_dims, given)), 0
 
 
@@ -177,12 +177,12 @@ class _Together(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, axis: int) -> Tensor:
-        """Each pair's two numbers along the axis."""
+        """The two numbers of each pair, along the axis."""
         return _sum_and_difference(x[0], x[1], axis)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing but the axis is kept: the map is linear."""
+        """Store only the axis, because the map is linear."""
         ctx.axis = inputs[1]
 
     @staticmethod
@@ -197,12 +197,12 @@ class _Together(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
-        """One map after the other."""
+        """Apply the map to one element of the batch after the other."""
         return torch.stack(_apply_each(_Together, info.batch_size, in_dims, given)), 0
 
 
 def _has_tangent(x: Tensor) -> bool:
-    """Whether forward mode derives by a tensor."""
+    """Whether a tensor has a forward-mode tangent."""
     return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
@@ -212,12 +212,12 @@ def _sum_and_difference(first: Tensor, second: Tensor, axis: int) -> Tensor:
     try:
         torch.add(first, second, out=made.select(axis, 0))
         torch.sub(first, second, out=made.select(axis, 1))
-    except RuntimeError:  # batches of gradients and forward derivatives write nowhere; one pass more
+    except RuntimeError:  # batched gradients and forward derivatives do not support `out`; this takes one more pass
         return torch.stack([first + second, first - second], axis)
     return made
 
 
 def _apply_each(function: Any, count: int, axes: tuple[int | None, ...], given: tuple[Any, ...]) -> list[Any]:
-    """A function of every slice along the axes given; arguments without one are the same for all."""
+    """Apply a function to every slice along the given axes; arguments without an axis are the same for all slices."""
     columns = [[part] * count if axis is None else part.unbind(axis) for part, axis in zip(given, axes, strict=True)]
     return [function.apply(*row) for row in zip(*columns, strict=True)]

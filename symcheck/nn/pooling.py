@@ -44,7 +44,7 @@ class GlobalMaxPool(EquivariantModule):
     @staticmethod
     def _check(rho: Representation) -> None:
         require_representation(rho, "GlobalMaxPool(rho)")
-        # A maximum over pixels is taken entry by entry: a sign change turns it into a minimum.
+        # A maximum over pixels is computed entry by entry; a sign change would turn it into a minimum.
         if not (isinstance(rho, SignedPermutationRepresentation) and rho.is_permutation):
             raise SymcheckError(
                 f"a maximum does not commute with {rho.name}: only permutations of components preserve it.",

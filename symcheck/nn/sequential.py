@@ -80,7 +80,7 @@ class EquivariantSequential(EquivariantModule):
     def materialize(self) -> nn.Sequential:
         """Plain torch modules on flat activations; modules that split or merge channels are dropped."""
         plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
-        # Identities of the plain network would cost a call each.
+        # Identities in the plain network would each cost a call.
         return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))
 
 
@@ -88,13 +88,13 @@ def step_type(layer: nn.Module, given: FieldType, *, where: str) -> FieldType:
     """The type after one module.
 
     Raises:
-        SymcheckError: the module is not equivariant, or takes another type.
+        SymcheckError: the module is not equivariant, or has a different input type.
     """
     if isinstance(layer, EquivariantModule):
         try:
             return layer.propagate(given)
         except SymcheckError as error:
-            # The place in the network goes in front of the layer's own message.
+            # Prefix the layer's message with its place in the network.
             inner = f"{where}: {error.where}" if error.where else where
             raise SymcheckError(error.problem, where=inner, remedy=error.remedy) from error
     if not is_pointwise(layer):
@@ -151,7 +151,7 @@ class EquivariantHeads(EquivariantModule):
         return tuple(head(hidden) for head in self.heads.values())
 
     def propagate(self, given: FieldType) -> FieldType:
-        """Several outputs have no single type.
+        """Not available: several outputs have no single type.
 
         Raises:
             SymcheckError: always.
@@ -165,7 +165,7 @@ class EquivariantHeads(EquivariantModule):
 
 
 def _alone(module: nn.Module) -> nn.Module:
-    """The only module of a sequence, which costs a microsecond a call; any other module as it is."""
+    """The only module of a sequence, which saves a microsecond per call; other modules are returned unchanged."""
     return module[0] if isinstance(module, nn.Sequential) and len(module) == 1 else module
 
 

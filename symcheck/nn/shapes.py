@@ -14,7 +14,7 @@ from symcheck.representations.representation import Representation, require_repr
 
 
 class SplitChannels(EquivariantModule):
-    """(batch, channels * dim, ...) to (batch, channels, dim, ...): splits flat observations or activations.
+    """Splits flat observations or activations: (batch, channels * dim, ...) to (batch, channels, dim, ...).
 
     Args:
         rho: the representation on the components.
@@ -59,7 +59,7 @@ class SplitChannels(EquivariantModule):
         return replace(given, flat=False)
 
     def materialize(self) -> nn.Module:
-        """Nothing to do on flat activations."""
+        """An identity, because flat activations do not change."""
         return nn.Identity()
 
     def extra_repr(self) -> str:
@@ -68,7 +68,9 @@ class SplitChannels(EquivariantModule):
 
 
 class MergeChannels(EquivariantModule):
-    """(batch, channels, dim, ...) to (batch, channels * dim, ...): a head of one channel gives logits (batch, dim).
+    """Merges (batch, channels, dim, ...) to (batch, channels * dim, ...).
+
+    A head of one channel gives logits (batch, dim).
 
     Example:
         >>> import torch
@@ -87,12 +89,12 @@ class MergeChannels(EquivariantModule):
         return replace(given, flat=True)
 
     def materialize(self) -> nn.Module:
-        """Nothing to do on flat activations."""
+        """An identity, because flat activations do not change."""
         return nn.Identity()
 
 
 class FlattenPixels(EquivariantModule):
-    """(batch, channels, dim, h, w) to (batch, channels, dim * h * w): pixels become components.
+    """Turns pixels into components: (batch, channels, dim, h, w) to (batch, channels, dim * h * w).
 
     The output has the type `representations.with_grid(rho, h, w, spatial)`, so a `BasisLinear` after it keeps the
     network equivariant end to end.

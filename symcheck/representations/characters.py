@@ -24,7 +24,7 @@ def inner_product(first: Representation, second: Representation) -> float:
 
     Args:
         first: a representation.
-        second: another one of the same group.
+        second: a representation of the same group.
 
     Returns:
         A non-negative integer up to rounding (real characters: chi(g^-1) = chi(g)).
@@ -71,7 +71,7 @@ def intertwiner_dimension(rho_in: Representation, rho_out: Representation) -> in
             raise RepresentationError(f"{rho_in.group.name} is not compact: it has no characters.", where="rho_in")
         return lie_dimension(rho_in, rho_out)
     value = inner_product(rho_in, rho_out)
-    # Characters are sums of dim rounded entries; a true sum lies within 1e-6 of an integer, a broken one rarely does.
+    # Characters are sums of dim rounded entries; a correct sum lies within 1e-6 of an integer, a wrong one rarely.
     if abs(value - round(value)) > 1e-3:
         raise RepresentationError(
             f"the characters give {value:.6f} intertwiners, expected an integer: the matrices are too ill-conditioned.",

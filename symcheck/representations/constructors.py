@@ -41,7 +41,7 @@ def trivial(G: Group, dim: int = 1) -> Representation:
         2
     """
     validation.require_group(G, "trivial")
-    # True is an int in Python; a dimension of True is a mistake.
+    # In Python True is an int, but not a valid dimension.
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
         raise RepresentationError(f"expected a positive dimension, got dim = {dim!r}.", where="trivial")
     if isinstance(G, ContinuousGroup):
@@ -78,7 +78,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
     entries = arrays.to_numpy(signs, where="sign(signs)", error=RepresentationError).ravel()
     if not np.isin(entries, (1, -1)).all():
         raise RepresentationError(f"expected 1 or -1 per generator, got {list(signs)}.", where="sign(signs)")
-    # One component, which goes to itself.
+    # One component, which is mapped to itself.
     index = np.zeros(1, dtype=np.int64)
     images = [SignedImages(index, np.array([int(s)])) for s in entries]
     return SignedPermutationRepresentation(G, images, name=f"sign({G.name})")
@@ -112,7 +112,7 @@ def regular(G: Group) -> SignedPermutationRepresentation:
     """
     validation.require_group(G, "regular")
     validation.require_finite(G, "regular")
-    # Column i is how left multiplication by generator i rearranges the elements.
+    # Column i is the permutation of the elements by left multiplication by generator i.
     table = G.cayley_table
     ones = np.ones(len(table), dtype=np.int64)
     images = [SignedImages(np.ascontiguousarray(table[:, i]), ones) for i in range(table.shape[1])]
@@ -145,7 +145,7 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
 
 def _read_permutation(entry: Sequence[int], where: str) -> SignedImages:
     index = arrays.to_numpy(entry, where=where, error=RepresentationError).ravel()
-    # Floats are refused, also whole ones: they come from matrices given by mistake.
+    # Reject floats, including integral ones: they indicate that matrices were given by mistake.
     if index.dtype.kind not in "iu" or not np.array_equal(np.sort(index), np.arange(len(index))) or not len(index):
         shown = list(entry) if len(index) <= 12 else f"{len(index)} numbers"
         raise RepresentationError(f"expected a permutation of 0..{max(len(index) - 1, 0)}, got {shown}.", where=where)
@@ -184,7 +184,7 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
     except (ValueError, TypeError) as cause:
         raise RepresentationError(f"expected signed one-based images, got {entry!r}.", where=where) from cause
     values = np.array(numbers, dtype=np.int64)
-    # A zero has sign +1 here and is refused by the next line.
+    # A zero has sign +1 here and is rejected by the next line.
     signs = np.where(values < 0, -1, 1)
     # Signed images use each of 1..n once, whatever the sign.
     if values.size and np.array_equal(np.sort(np.abs(values)), np.arange(1, len(values) + 1)):
@@ -226,7 +226,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
     name = name or f"matrices({G.name})"
     matrices = arrays.entries(matrices, where=name, error=RepresentationError)
     signed = [_as_signed(matrix, f"{name}, entry {i}") for i, matrix in enumerate(matrices)]
-    # Exact integers wherever all entries allow them; one dense matrix makes the whole representation dense.
+    # Use exact integers if all matrices allow it; one dense matrix makes the whole representation dense.
     if signed and all(image is not None for image in signed):
         return SignedPermutationRepresentation(G, [image for image in signed if image is not None], name=name)
     dense = [arrays.to_numpy(m, where=f"{name}, entry {i}", error=RepresentationError) for i, m in enumerate(matrices)]
@@ -238,13 +238,13 @@ def _as_signed(matrix: Any, where: str) -> SignedImages | None:
     given = arrays.to_numpy(matrix, where=where, error=RepresentationError)
     dense = arrays.square_matrix(given, where=where, error=RepresentationError)
     rounded = np.rint(dense)
-    # Entries off by rounding only, and of size 1, can be a signed permutation.
+    # A signed permutation has entries of size 1, up to rounding.
     if np.abs(dense - rounded).max() > validation.accuracy_of(given) or np.abs(rounded).max() != 1:
         return None
     # One entry of size 1 in every row and column.
     if (np.abs(rounded).sum(axis=0) != 1).any() or (np.abs(rounded).sum(axis=1) != 1).any():
         return None
-    # Column j has its entry in the row that e_j is sent to.
+    # Column j has its entry in the row of the image of e_j.
     index = np.abs(rounded).argmax(axis=0)
     return SignedImages(index.astype(np.int64), rounded[index, np.arange(len(rounded))].astype(np.int64))
 
@@ -267,7 +267,8 @@ def natural(G: Group) -> SignedPermutationRepresentation:
     validation.require_finite(G, "natural")
     if G.family is not None and G.family[0] == "hyperoctahedral":
         n = G.family[1]
-        # Point i (+) goes to a point below n with sign +, else to component point - n with sign -.
+        # The image of point i (+) is a component with sign + if it is below n, otherwise component (image - n) with
+        # sign -.
         halves = [np.array(g.images[:n], dtype=np.int64) for g in G.generators]
         signed = [SignedImages(half % n, np.where(half < n, 1, -1)) for half in halves]
         return SignedPermutationRepresentation(G, signed, name=f"natural({G.name})", check=False)
@@ -345,9 +346,9 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
     validation.require_finite(G, "rotation")
     if G.family is None or G.family[0] not in ("cyclic", "dihedral"):
         raise RepresentationError(f"expected a cyclic or dihedral group, got {G.name}.", where="rotation")
-    # Only the remainder of the frequency matters: turns by 2 pi are the identity.
+    # Only the frequency modulo n matters, because rotations by 2 pi are the identity.
     angle = 2 * np.pi * (frequency % G.family[1]) / G.family[1]
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    # Cyclic groups have the rotation only.
+    # Cyclic groups have only the rotation.
     matrices = [turn, np.diag([1.0, -1.0])][: len(G.generators)]
     return from_matrices(G, matrices, name=f"rotation({G.name}, {frequency})")

@@ -1,7 +1,7 @@
 """Image grids: the action of rotations and flips on pixels and filters.
 
 An operator acts on the last two axes about the centre, as the NumPy operation does (`numpy.rot90`, `[::-1, :]`, `[:,
-::-1]`, transposition). It acts on filters exactly as on images.
+::-1]`, transposition). It acts on filters in the same way as on images.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ OPERATORS: dict[str, Callable[[Ints], Ints]] = {
     "transpose": lambda grid: grid.T,
     "anti_transpose": lambda grid: np.rot90(grid, 2).T,
 }
-"""Spatial operators by name; "rot90" is counter-clockwise, as `numpy.rot90`."""
+"""Spatial operators by name; "rot90" is counter-clockwise, like `numpy.rot90`."""
 SQUARE_ONLY = frozenset({"rot90", "rot270", "transpose", "anti_transpose"})
 """Operators that exchange height and width."""
 
 
 def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int], where: str = "spatial") -> None:
-    """Refuses spatial operators that are unknown, do not fit the size, or break a relation of the group.
+    """Rejects spatial operators that are unknown, do not fit the size, or break a relation of the group.
 
     Args:
         group: the group.
@@ -47,13 +47,13 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
         where: the name of the argument in messages.
 
     Raises:
-        RepresentationError: names the operator or relation at fault.
+        RepresentationError: the message names the invalid operator or relation.
 
     Example:
         >>> from symcheck.groups import cyclic
         >>> check_spatial(cyclic(4), ["rot90"], size=(7, 7))
     """
-    # A plain string is iterable, letter by letter, and would be counted as such.
+    # A plain string is iterable and would count as a list of letters.
     if isinstance(spatial, str) or not hasattr(spatial, "__iter__"):
         raise RepresentationError(
             f"expected one operator per generator of {group.name}, got {spatial!r}.",
@@ -79,13 +79,13 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
 
 @lru_cache(maxsize=256)
 def _check_relations(group: Group, spatial: tuple[str, ...], where: str) -> None:
-    """On 3 x 3 pixels, which tell all eight operators apart; small filters might not."""
+    """Check the relations on 3 x 3 pixels, which distinguish all eight operators; smaller filters might not."""
     SignedPermutationRepresentation(group, [_images(name, 3, 3) for name in spatial], name=where)
 
 
 @lru_cache(maxsize=256)
 def _images(operator: str, height: int, width: int) -> SignedImages:
-    # moved[p] is the pixel that ends up at place p; `index` is its inverse, where each pixel goes.
+    # moved[p] is the pixel that moves to position p; `index`, its inverse, gives the image of each pixel.
     moved = OPERATORS[operator](np.arange(height * width).reshape(height, width)).ravel()
     index = np.empty_like(moved)
     index[moved] = np.arange(height * width)
@@ -115,7 +115,7 @@ def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> Sig
     validation.require_group(G, "image_grid")
     if not all(isinstance(n, int | np.integer) and n >= 1 for n in (height, width)):
         raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
-    # Square sizes and relations first: the cached construction below is not checked again.
+    # Check square sizes and relations first: the cached construction below is not checked again.
     check_spatial(G, spatial, size=(height, width))
     return _grid(G, int(height), int(width), tuple(spatial))
 
@@ -127,7 +127,7 @@ def _grid(G: Group, height: int, width: int, spatial: tuple[str, ...]) -> Signed
 
 
 def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[str]) -> Representation:
-    """The action on images whose pixels carry rho; it transforms components and pixels together.
+    """The action on images whose pixels transform by rho; it transforms components and pixels together.
 
     Args:
         rho: the representation on the component axis.
@@ -139,7 +139,7 @@ def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[st
         The representation of dimension dim * height * width, the flattened (dim, height, width).
 
     Raises:
-        RepresentationError: as `image_grid`.
+        RepresentationError: as for `image_grid`.
 
     Example:
         >>> from symcheck.groups import cyclic

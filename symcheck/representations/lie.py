@@ -43,7 +43,7 @@ class LieRepresentation(Representation):
         operands: the operands of sums and tensor products.
 
     Raises:
-        RepresentationError: wrong numbers or sizes of matrices, a bracket, frequency or relation that fails.
+        RepresentationError: wrong numbers or sizes of matrices, or a bracket, frequency or relation that fails.
 
     Example:
         >>> from symcheck.groups import so
@@ -162,7 +162,7 @@ class LieRepresentation(Representation):
         """Whether every rho(g) preserves lengths."""
         if self.form != "matrices":
             return all(part.is_orthogonal for part in self.operands)
-        # Rounding of entries up to 1 leaves dim ulp; 1e-10 is far above, and far below a shear.
+        # Rounding of entries up to 1 gives an error of dim ulp; 1e-10 is far above it, and far below a shear.
         skew = all(bool(np.abs(a + a.T).max(initial=0) <= 1e-10) for a in self._algebra)
         return skew and all(bool(np.abs(m.T @ m - np.eye(self.dim)).max() <= 1e-10) for m in self._matrices)
 
@@ -198,7 +198,7 @@ def lie_tensor(parts: Sequence[LieRepresentation]) -> LieRepresentation:
 
 
 def lie_dual(rho: LieRepresentation) -> LieRepresentation:
-    """The dual: -A^T for Lie generators, H^-T for discrete ones; orthogonal representations are their own."""
+    """The dual: -A^T for Lie generators, H^-T for discrete ones; an orthogonal representation is its own dual."""
     if rho.is_orthogonal:
         return rho
     algebra = [-a.T for a in rho.algebra]
@@ -219,7 +219,7 @@ def _kronecker(factors: Sequence[Floats]) -> Floats:
 
 
 def _leibniz(factors: Sequence[Floats]) -> Floats:
-    """d(rho_1 x rho_2 x ...): each factor's matrix beside identities, summed."""
+    """d(rho_1 x rho_2 x ...): the sum over factors of each matrix tensored with identities."""
     return np.asarray(
         reduce(lambda a, b: np.kron(a, np.eye(len(b))) + np.kron(np.eye(len(a)), b), factors), dtype=np.float64
     )

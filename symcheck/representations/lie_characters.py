@@ -33,7 +33,7 @@ class Component:
 
     Attributes:
         planes: the Lie generators of its maximal torus, with the sign that makes them rotate e_i towards e_i+1.
-        word: a word in the discrete generators, which spells the element h.
+        word: a word in the discrete generators for the element h.
         roots: positive roots of the mean over the component, as weights of that torus.
         share: its share of all components.
     """
@@ -120,13 +120,13 @@ def _choices(group: ContinuousGroup, k: int, factor: Factor) -> list[Component]:
         return [identity]
     if factor.is_inverted:  # the inversion commutes with everything
         return [identity, Component(identity.planes, (letters[0],), identity.roots, share)]
-    # The reflection of the first axis leaves the planes of the axes from the third on.
+    # The reflection of the first axis fixes the planes of the axes from the third on.
     rank = factor.n // 2 - 1
     return [identity, Component(_torus(factor, own, 2), (letters[0],), _roots("C", rank), share)]
 
 
 def _torus(factor: Factor, own: list[int], first: int) -> tuple[tuple[int, float], ...]:
-    """The turns of planes (first, first + 1), (first + 2, first + 3), ... among the factor's Lie generators."""
+    """The rotations of planes (first, first + 1), (first + 2, first + 3), ... among the factor's Lie generators."""
     chosen = []
     for i in range(first, factor.n - 1, 2):
         forward = (i, i + 1) in factor.planes
@@ -163,7 +163,7 @@ def torus_character(rho: LieRepresentation, component: Component) -> Polynomial:
 def _character(rho: LieRepresentation, component: Component) -> Polynomial:
     if rho.form == "sum":
         total: Polynomial = {}
-        # Equal summands are the same object more often than not.
+        # Equal summands are usually the same object.
         counted: dict[int, tuple[LieRepresentation, int]] = {}
         for part in rho.operands:
             counted[id(part)] = (part, counted.get(id(part), (part, 0))[1] + 1)
@@ -180,7 +180,7 @@ def _character(rho: LieRepresentation, component: Component) -> Polynomial:
     image = np.eye(rho.dim)
     for letter in component.word:
         image = image @ rho.matrices[letter]
-    # h commutes with its torus, so that it keeps weight spaces: its diagonal there adds up to its trace.
+    # h commutes with its torus and preserves weight spaces, so its trace is the sum of its diagonal entries there.
     diagonal = np.einsum("ij,ji->i", inverse @ image, vectors)
     made: Polynomial = {}
     for weight, value in zip(weights, diagonal, strict=True):

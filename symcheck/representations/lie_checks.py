@@ -22,30 +22,31 @@ from symcheck.groups.continuous import ContinuousGroup
 from symcheck.representations import validation
 
 _REAL_PART = 1e-6
-"""Of an eigenvalue: a defective pair of eigenvalues moves by the root of rounding, 1e-8, and a spiral by its pitch."""
+"""Tolerance of an eigenvalue: a defective pair of eigenvalues has an error of the square root of rounding, 1e-8; the
+error of a spiral is its pitch."""
 
 
 def check_lie_relations(
     group: ContinuousGroup, algebra: Sequence[Floats], matrices: Sequence[Floats], *, accuracy: float, name: str
 ) -> None:
-    """Refuse matrices that are not a representation of the continuous group.
+    """Reject matrices that are not a representation of the continuous group.
 
     Args:
         group: the group.
         algebra: the matrix of each Lie generator.
         matrices: the matrix of each discrete generator.
-        accuracy: how far entries may be off, relative to the largest.
+        accuracy: the allowed error of entries, relative to the largest.
         name: the name of the representation in messages.
 
     Raises:
-        RepresentationError: names the bracket, the frequency or the relation that fails.
+        RepresentationError: the message names the bracket, frequency or relation that fails.
     """
     for i, matrix in enumerate(algebra):
         if group.turns(i):
             _check_turn(matrix, accuracy, f"{name}, {group.algebra[i]}")
     largest = max([1.0, *(float(np.abs(matrix).max()) for matrix in algebra)])
     dim = len((*algebra, *matrices)[0])
-    # Each entry of a bracket sums 2 dim products of entries that are off by `accuracy`.
+    # Each entry of a bracket is a sum of 2 dim products of entries with error `accuracy`.
     tolerance = accuracy * 2 * dim * largest**2
     for i, j, coefficients in group.brackets:
         expected = _combine(coefficients, algebra)
@@ -86,7 +87,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         )
     size = max(1.0, float(np.abs(matrix).max()))
     gap = float(np.abs(expm(2 * np.pi * matrix) - np.eye(len(matrix))).max())
-    # exp(2 pi A) moves by 2 pi times the error of A's entries, summed along rows, and by its own rounding.
+    # The error of exp(2 pi A) is 2 pi times the error of A's entries, summed along rows, plus rounding.
     if not gap <= (accuracy + 1e-12) * 2 * np.pi * len(matrix) * size**2:
         raise RepresentationError(
             f"a rotation generator must be similar to a skew matrix: exp(2 pi A) is off the identity by {gap:.3g}.",
@@ -100,7 +101,7 @@ def _check_adjoint(
 ) -> None:
     size = max(1.0, float(np.abs(matrix).max()))
     for i, coefficients in enumerate(group.adjoint(h)):
-        # h A = Ad(A) h, which needs no inverse.
+        # h A = Ad(A) h needs no inverse.
         gap = float(np.abs(matrix @ algebra[i] - _combine(coefficients, algebra) @ matrix).max())
         if not gap <= tolerance * size:
             label = group.generator_names[h]

@@ -45,7 +45,7 @@ def vector(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentatio
     """Vectors that rotate with space and ignore translations: relative positions, velocities, forces.
 
     Args:
-        G: a group with a factor that turns.
+        G: a group with a factor of rotations.
         factor: the number of that factor, if there are several.
 
     Returns:
@@ -70,7 +70,7 @@ def pseudoscalar(G: ContinuousGroup, *, factor: int | None = None) -> LieReprese
     """The determinant: quantities that a reflection negates, such as angular velocity in the plane.
 
     Args:
-        G: a group with a factor that turns.
+        G: a group with a factor of rotations.
         factor: as in `vector`.
 
     Returns:
@@ -93,7 +93,7 @@ def pseudovector(G: ContinuousGroup, *, factor: int | None = None) -> LieReprese
     """det(g) g: angular velocities, torques and other axial vectors.
 
     Args:
-        G: a group with a factor that turns.
+        G: a group with a factor of rotations.
         factor: as in `vector`.
 
     Returns:
@@ -153,11 +153,11 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
     sign = float((-1) ** k if parity is None else parity)
     if n == 2:
         turns: list[Floats] = [np.array([[0.0, -k], [k, 0.0]])]
-        # The reflection of the first axis sends phi to pi - phi.
+        # The reflection of the first axis maps phi to pi - phi.
         mirrors = [sign * np.diag([1.0, -1.0])]
     else:
         turns = list(harmonic_turns(int(k)))
-        # Of E(3) the reflection of the first axis: the inversion, then a half turn about it.
+        # For E(3), the reflection of the first axis is the inversion followed by a half turn about it.
         mirrors = [sign * np.eye(2 * k + 1)]
         if G.factors[at].reflects and not G.factors[at].is_inverted:
             mirrors = [sign * _half_turn(turns[0])]
@@ -170,7 +170,7 @@ def irrep(G: ContinuousGroup, k: int, *, parity: int | None = None, factor: int 
 def _half_turn(turn: Floats) -> Floats:
     from scipy.linalg import expm
 
-    return np.asarray(np.rint(expm(np.pi * turn)), dtype=np.float64)  # signs on the harmonics, up to rounding
+    return np.asarray(np.rint(expm(np.pi * turn)), dtype=np.float64)  # diagonal signs on the harmonics, up to rounding
 
 
 def harmonic_turns(degree: int) -> tuple[Floats, Floats, Floats]:
@@ -193,7 +193,7 @@ def harmonic_turns(degree: int) -> tuple[Floats, Floats, Floats]:
         # sqrt(2) (-1)^m times real and imaginary part of Y_m, with Y_-m = (-1)^m conj(Y_m).
         change[degree + m, [degree + m, degree - m]] = np.array([(-1.0) ** m, 1.0]) / np.sqrt(2)
         change[degree - m, [degree + m, degree - m]] = np.array([(-1.0) ** m, -1.0]) / (1j * np.sqrt(2))
-    # Y(R v) = conj(D(R)) Y(v), so that the derivative along axis k is i conj(J_k).
+    # Y(R v) = conj(D(R)) Y(v), so the derivative along axis k is i conj(J_k).
     along_z, along_x, along_y = ((change @ (1j * j.conj()) @ change.conj().T).real for j in momenta)
     return along_x, along_y, along_z
 
@@ -262,7 +262,7 @@ def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepre
 
 
 def _turning_factor(G: Any, factor: int | None, where: str) -> int:
-    """The number of the factor that turns."""
+    """The number of the factor with rotations."""
     group = require_continuous(G, where)
     turning = [k for k, each in enumerate(group.factors) if each.turns]
     if factor is None and len(turning) == 1:

@@ -1,4 +1,4 @@
-"""New representations from old: sums, products, duals, restriction and induction."""
+"""Constructs representations from others: sums, products, duals, restriction and induction."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def tensor(*representations: Representation) -> Representation:
 
 
 def _continuous(parts: Sequence[Representation], function: str) -> list[LieRepresentation] | None:
-    """The operands where they represent a continuous group; None if they do not."""
+    """The operands if they represent a continuous group; otherwise None."""
     _require_alike(parts, function)
     lie = [part for part in parts if isinstance(part, LieRepresentation)]
     return lie if len(lie) == len(parts) else None
@@ -91,14 +91,14 @@ def _combine(
     symbol: str,
 ) -> Representation:
     group, name = parts[0].group, symbol.join(part.name for part in parts)
-    # Exact where all parts are; one dense part makes the result dense.
+    # Exact if all parts are exact; one dense part makes the result dense.
     exact = [part for part in parts if isinstance(part, SignedPermutationRepresentation)]
     if len(exact) == len(parts):
         images = [reduce(signed, row) for row in zip(*(part.images for part in exact), strict=True)]
         return SignedPermutationRepresentation(group, images, name=name, check=False)
     rows = zip(*(part.generator_matrices for part in parts), strict=True)
     matrices = [reduce(dense, [np.asarray(m, dtype=np.float64) for m in row]) for row in rows]
-    # No check: sums and products of representations satisfy every relation that their parts do.
+    # No check is needed: sums and products satisfy every relation that their parts satisfy.
     return MatrixRepresentation(group, matrices, name=name, check=False)
 
 
@@ -141,7 +141,7 @@ def dual(rho: Representation) -> Representation:
     require_representation(rho, "dual")
     if isinstance(rho, LieRepresentation):
         return lie_dual(rho)
-    # rho(g^-1)^T = rho(g) where the matrices are orthogonal.
+    # rho(g^-1)^T = rho(g) if the matrices are orthogonal.
     if rho.is_orthogonal:
         return rho
     matrices = [np.linalg.inv(np.asarray(m, dtype=np.float64)).T for m in rho.generator_matrices]
@@ -211,10 +211,10 @@ def induce(rho: Representation, *, to: Group) -> Representation:
         raise RepresentationError(f"{rho.group.name} is not a subgroup of {to.name}.", where="induce")
     coset: dict[Element, int] = {}
     representatives: list[Element] = []
-    # The first element met in each left coset t H represents it; the identity represents H.
+    # The first element found in each left coset t H represents it; the identity represents H.
     for g in to.elements():
         if g not in coset:
-            # All of g H at once, so that each coset is visited once.
+            # Mark all of g H at once, so that each coset is visited once.
             coset.update({g * h: len(representatives) for h in inside})
             representatives.append(g)
     name = f"{rho.name} induced to {to.name}"
@@ -226,7 +226,7 @@ def induce(rho: Representation, *, to: Group) -> Representation:
 
 
 def _moves(g: Element, representatives: Sequence[Element], coset: dict[Element, int]) -> list[tuple[int, Element]]:
-    """Per coset k: the coset l it goes to, and the element h of H with g t_k = t_l h."""
+    """For each coset k: its image l, and the element h of H with g t_k = t_l h."""
     targets = [coset[g * t] for t in representatives]
     # h = t_l^-1 g t_k, with l the coset that g t_k lies in.
     return [(k, ~representatives[k] * g * t) for k, t in zip(targets, representatives, strict=True)]
@@ -234,7 +234,7 @@ def _moves(g: Element, representatives: Sequence[Element], coset: dict[Element, 
 
 def _signed_blocks(rho: SignedPermutationRepresentation, moves: Sequence[tuple[int, Element]]) -> SignedImages:
     parts = [(k, rho.image(h)) for k, h in moves]
-    # Copy k of rho goes to copy l, its components by rho(h).
+    # Copy k of rho maps to copy l, with rho(h) acting on its components.
     index = np.concatenate([k * rho.dim + image.index for k, image in parts])
     return SignedImages(index, np.concatenate([image.sign for _, image in parts]))
 

@@ -3,8 +3,8 @@
 A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover what
 reinforcement learning needs:
 
-- `SignedPermutationRepresentation`: every basis vector goes to plus or minus a basis vector. Kept as integer arrays, so
-  that everything built on it is exact and needs the generators only.
+- `SignedPermutationRepresentation`: every basis vector maps to plus or minus a basis vector. Stored as integer arrays,
+  so that everything built on it is exact and needs only the generators.
 - `MatrixRepresentation`: any other real matrices, in float64.
 
 (Those of continuous groups are in `symcheck.representations.lie`.) Both are checked when they are built: each relator
@@ -29,7 +29,7 @@ from symcheck.representations import validation
 from symcheck.representations.signed_images import SignedImages
 
 LISTING_LIMIT = 50_000_000
-"""Largest number of stored entries for which the images of all elements are kept at once."""
+"""Largest number of entries for which the images of all elements are stored."""
 
 
 class Representation(abc.ABC):
@@ -127,7 +127,7 @@ class SignedPermutationRepresentation(Representation):
         """rho(g) as signed images; the words of small groups are cached."""
         if g not in self._cache:
             signed = self.evaluate(self.group.word(g))
-            # A full cache is not emptied: the values computed first, along short words, are used most.
+            # A full cache is not emptied: the first values, along short words, are used most.
             if len(self._cache) * self.dim > LISTING_LIMIT // 8:
                 return signed
             self._cache[g] = signed
@@ -138,7 +138,7 @@ class SignedPermutationRepresentation(Representation):
         return self.image(g).matrix()
 
     def character(self, g: Element) -> float:
-        """The sum of the signs of the components that g leaves in place."""
+        """The sum of the signs of the components that g fixes up to sign."""
         return float(self.image(g).trace())
 
     def characters(self) -> npt.NDArray[np.float64]:
@@ -152,11 +152,11 @@ class SignedPermutationRepresentation(Representation):
     def _all_images(self) -> Iterator[SignedImages]:
         """The images of all elements in order; words are prefix closed, so one product each suffices."""
         known: dict[Word, SignedImages] = {(): SignedImages.identity(self.dim)}
-        # Prefixes are kept only while all images fit in memory.
+        # Prefixes are stored only if all images fit in memory.
         keep = self.group.order * self.dim <= LISTING_LIMIT
         for g in self.group.elements():
             word = self.group.word(g)
-            # Words are shortest and breadth first: every prefix was met before.
+            # Words are shortest and breadth first, so every prefix has already been computed.
             if word not in known:
                 image = known[word[:-1]] @ self.images[word[-1]] if keep else self.evaluate(word)
                 if not keep:
@@ -279,7 +279,7 @@ class MatrixRepresentation(Representation):
     @cached_property
     def content(self) -> bytes:
         """Sixteen bytes that identify the group and the matrices exactly."""
-        # + 0.0 turns -0.0 into 0.0, which has other bytes.
+        # + 0.0 turns -0.0 into 0.0, because their bytes differ.
         return arrays.content_hash("matrix", *_group_content(self.group), *(m + 0.0 for m in self.matrices))
 
     @cached_property
@@ -312,15 +312,17 @@ def _all_matrices(group: Group, matrices: Sequence[npt.NDArray[np.float64]]) -> 
 
 
 def _are_orthogonal(matrices: Sequence[npt.NDArray[np.float64]]) -> bool:
-    # A product of float64 entries of size at most 1 rounds by dim ulp; 1e-10 is far above and far below a shear.
+    # A product of float64 entries of size at most 1 has an error of dim ulp; 1e-10 is far above it, and far below a
+    # shear.
     return all(bool(np.abs(m.T @ m - np.eye(len(m))).max() <= 1e-10) for m in matrices)
 
 
 def _can_be_nearer(group: Group, matrices: Sequence[npt.NDArray[np.float64]], residual: float) -> bool:
-    """Whether averaging can bring matrices nearer to a representation than they are.
+    """Whether averaging can bring matrices closer to a representation.
 
-    Orthogonal float64 matrices leave a few ulp of a relation; what leaves more can. Others may be right to the last
-    place and leave as much as their condition makes of it; averages would round by more than that.
+    Orthogonal float64 matrices satisfy relations to a few ulp; a larger residual can be reduced. Other matrices may be
+    accurate to the last place and have a larger residual due to their condition number; averaging would add more
+    rounding than that.
     """
     if residual <= 1e-14:
         return False
@@ -332,7 +334,8 @@ def _nearer_representation(
 ) -> list[npt.NDArray[np.float64]]:
     """Repeats rho(s) <- mean over h of rho(s h) rho(h)^-1, which converges quadratically to a representation.
 
-    Keeps the given matrices where that does not lower the residual: far from orthogonal ones round more on the way.
+    Keeps the given matrices if that does not lower the residual: strongly non-orthogonal matrices lose more to
+    rounding.
     """
     current = list(matrices)
     table = group.cayley_table
@@ -344,14 +347,14 @@ def _nearer_representation(
 
 
 def require_representation(rho: object, where: str) -> None:
-    """Refuse an argument that is not a representation.
+    """Reject an argument that is not a representation.
 
     Args:
         rho: the argument to check.
         where: the argument's name.
 
     Raises:
-        RepresentationError: names the type given.
+        RepresentationError: the message names the given type.
     """
     if not isinstance(rho, Representation):
         raise RepresentationError(
@@ -362,7 +365,7 @@ def require_representation(rho: object, where: str) -> None:
 
 
 def require_same_group(first: Representation, second: Representation, *, names: tuple[str, str]) -> None:
-    """Refuses two representations whose groups differ.
+    """Rejects two representations of different groups.
 
     Args:
         first: a representation.

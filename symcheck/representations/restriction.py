@@ -21,7 +21,7 @@ def restrict_to_finite(rho: LieRepresentation, to: Group, images: Sequence[Eleme
     Args:
         rho: a representation of a continuous group G.
         to: the finite group.
-        images: for each generator, the element of G that it stands for; None for C_n and D_n in SO(2) and O(2).
+        images: for each generator, the corresponding element of G; None for C_n and D_n in SO(2) and O(2).
 
     Returns:
         The representation of `to`.

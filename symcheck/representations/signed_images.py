@@ -1,4 +1,4 @@
-"""A signed permutation as two integer arrays: e_j goes to sign[j] * e_{index[j]}."""
+"""A signed permutation as two integer arrays: e_j maps to sign[j] * e_{index[j]}."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symcheck.array_types import Ints
 
 @dataclass(frozen=True, eq=False)
 class SignedImages:
-    """Where each basis vector goes, and with which sign.
+    """The image of each basis vector, and its sign.
 
     Attributes:
         index: (n,), a rearrangement of 0..n-1.
@@ -39,13 +39,13 @@ class SignedImages:
 
     def __matmul__(self, other: SignedImages) -> SignedImages:
         """The product of the matrices: `other` acts first."""
-        # sign[j] of the product: `other` first, then the sign at the place that it sends j to.
+        # sign[j] of the product: the sign of `other`, times the sign at the image of j.
         return SignedImages(self.index[other.index], other.sign * self.sign[other.index])
 
     def inverse(self) -> SignedImages:
         """The inverse, which is the transpose."""
         index, sign = np.empty_like(self.index), np.empty_like(self.sign)
-        # `index` is a rearrangement: assignment through it inverts it.
+        # Assignment through the permutation `index` inverts it.
         index[self.index] = np.arange(self.dim)
         sign[self.index] = self.sign
         return SignedImages(index, sign)
@@ -58,13 +58,13 @@ class SignedImages:
         return dense
 
     def trace(self) -> int:
-        """The sum of the signs of the components that stay."""
+        """The sum of the signs of the components that are fixed up to sign."""
         return int((self.sign * (self.index == np.arange(self.dim))).sum())
 
     def residual(self) -> int:
         """The largest entry of |matrix - identity|: 0, 1 or 2."""
         in_place = self.index == np.arange(self.dim)
-        # Moved components leave entries of size 1, a component in place with its sign changed leaves 2.
+        # A moved component gives an entry of size 1, a component with only its sign changed gives 2.
         if not in_place.all():
             return 1 if (self.sign[in_place] > 0).all() else 2
         return 0 if (self.sign > 0).all() else 2

@@ -16,14 +16,15 @@ from symcheck.groups.group import Group
 from symcheck.representations.signed_images import SignedImages
 
 _ENTRIES = 256
-"""Times the first order of rounding: entries of one row add up and come out of a change of basis themselves."""
+"""Safety factor on the first-order rounding estimate: the entries of a row add up, and may come from a change of
+basis."""
 
 
 def require_group(group: Any, where: str) -> None:
-    """Refuse an argument that is not a group.
+    """Reject an argument that is not a group.
 
     Raises:
-        RepresentationError: names the type given.
+        RepresentationError: the message names the given type.
     """
     if not isinstance(group, Group):
         raise RepresentationError(
@@ -34,10 +35,10 @@ def require_group(group: Any, where: str) -> None:
 
 
 def require_finite(group: Group, where: str) -> None:
-    """Refuses continuous groups where a construction needs a finite one.
+    """Rejects continuous groups if a construction needs a finite one.
 
     Raises:
-        RepresentationError: names the group.
+        RepresentationError: the message names the group.
     """
     if isinstance(group, ContinuousGroup):
         raise RepresentationError(
@@ -48,7 +49,7 @@ def require_finite(group: Group, where: str) -> None:
 
 
 def check_count(group: Group, count: int, name: str) -> None:
-    """Refuses a list that does not have one entry per generator.
+    """Rejects a list that does not have one entry per generator.
 
     Raises:
         RepresentationError: the counts differ.
@@ -74,7 +75,7 @@ def common_dimension(dims: Sequence[int], name: str) -> int:
 
 def precision_of(matrix: Any) -> float:
     """The relative unit in the last place of the dtype in which a matrix was given."""
-    # Tensors and arrays name their dtype alike; bfloat16 has no NumPy dtype and is taken as float16.
+    # The dtypes of tensors and arrays have the same names; bfloat16 has no NumPy dtype and is treated as float16.
     dtype = np.dtype(str(getattr(matrix, "dtype", "float64")).removeprefix("torch.").replace("bfloat16", "float16"))
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
 
@@ -86,7 +87,7 @@ def accuracy_of(matrix: Any) -> float:
     for float64 and 500 ulp for other dtypes. Accepted matrices are replaced by the nearest exact representation.
     """
     precision = precision_of(matrix)
-    # float64 entries may have been typed with nine digits; lower precisions get 500 units in the last place.
+    # float64 entries may have been typed with nine digits; lower precisions get 500 ulps.
     return 1e-9 if precision <= float(np.finfo(np.float64).eps) else min(500 * precision, 1e-2)
 
 
@@ -118,10 +119,11 @@ def check_signed_relations(group: Group, images: Sequence[SignedImages], name: s
     each element then has exactly one image.
 
     Raises:
-        RepresentationError: names the first relation that fails.
+        RepresentationError: the message names the first relation that fails.
     """
     if not group.has_relators:
-        # Without relators: the pairs (generator, image) generate a group of order |G| exactly for a homomorphism.
+        # Without relators: the pairs (generator, image) generate a group of order |G| if and only if the map is a
+        # homomorphism.
         _check_joint_order(group, images, name)
         return
     identity = SignedImages.identity(images[0].dim)
@@ -134,7 +136,7 @@ def check_signed_relations(group: Group, images: Sequence[SignedImages], name: s
 def _check_joint_order(group: Group, images: Sequence[SignedImages], name: str) -> None:
     from symcheck.groups import large
 
-    # As permutations of 2 dim points, so that one implementation of Schreier-Sims serves.
+    # As permutations of 2 dim points, so that the same implementation of Schreier-Sims applies.
     joint = large.joint_order(group.generators, [Element(image.as_points()) for image in images])
     if joint != group.order:
         raise RepresentationError(
@@ -154,7 +156,7 @@ def check_matrix_relations(
         group: the group.
         matrices: a square matrix for each generator in float64.
         precision: the relative unit in the last place in which they were given.
-        accuracy: how far entries may be off.
+        accuracy: the allowed error of entries.
         name: the name of the representation in messages.
 
     Returns:
@@ -165,7 +167,8 @@ def check_matrix_relations(
     """
     for label, matrix in zip(group.generator_names, matrices, strict=True):
         smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
-        # Entries are known to `precision`: below 100 of it, relative to the largest, the matrix may be singular.
+        # Entries have relative accuracy `precision`: if the smallest singular value is below 100 of these units, the
+        # matrix may be singular.
         if smallest <= 100 * precision * float(np.abs(matrix).max()) or not np.abs(matrix).max():
             raise RepresentationError(
                 f"the matrix is singular: its smallest singular value is {smallest:.3g}.",
@@ -175,7 +178,7 @@ def check_matrix_relations(
     worst = 0.0
     for word in _relators(group, name):
         residual = float(np.abs(evaluate_matrices(word, matrices) - np.eye(len(matrices[0]))).max())
-        # Accumulated over the letters of the word: each factor contributes its entries' error once.
+        # Errors accumulate over the letters of the word: each factor contributes once.
         tolerance = max(_rounding(word, matrices, precision), accuracy * len(word))
         if not residual <= tolerance:
             raise _broken(group, word, residual, tolerance, name)
@@ -190,7 +193,7 @@ def relation_residual(group: Group, matrices: Sequence[Floats]) -> float:
 
 
 def relation_rounding(group: Group, matrices: Sequence[Floats]) -> float:
-    """The residual that float64 rounding may leave in a relation: `_rounding`, without its upper limit."""
+    """The residual of a relation that float64 rounding can cause: `_rounding`, without its upper limit."""
     precision = float(np.finfo(np.float64).eps)
     return _ENTRIES * max(_first_order_rounding(word, matrices, precision) for word in group.relators)
 
@@ -207,7 +210,7 @@ def _relators(group: Group, name: str) -> tuple[Word, ...]:
 
 
 def _rounding(word: Word, matrices: Sequence[Floats], precision: float) -> float:
-    """What rounding of the entries and of the products can add up to in a word that is the identity.
+    """A bound on the accumulated rounding of entries and products in a word that equals the identity.
 
     At most 0.1, above which nothing is checked.
     """

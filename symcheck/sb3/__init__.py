@@ -1,4 +1,4 @@
-"""Stable-Baselines3: actor-critic policies that respect a symmetry, and a callback that watches any policy.
+"""Stable-Baselines3: equivariant actor-critic policies, and a callback that logs the symmetry residual of any policy.
 
 >>> from stable_baselines3 import PPO
 >>> from symcheck.sb3 import EquivariantActorCriticPolicy

@@ -99,7 +99,7 @@ def _raw_observations(model: Any) -> Any:
 
 
 def _policy_of_raw_observations(model: Any) -> Callable[[Any], Tensor]:
-    """From observations as the environment returns them to probabilities, values or mean actions."""
+    """A function from observations as the environment returns them to probabilities, values or mean actions."""
     normalizer = model.get_vec_normalize_env()
     policy = model.policy
 

@@ -62,7 +62,7 @@ def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_s
     symmetry = resolve_symmetry(given, where="symmetry").symmetry
     symmetry.bind(observation_space, action_space)
     _refuse_images(observation_space)
-    # Stable-Baselines3 gives policies bytes as they are and actions in the environment's own unit.
+    # Stable-Baselines3 passes unscaled bytes to policies, and actions in the environment's units.
     observation = ObservationEncoder(observation_space, as_image=False, scaled=False)
     action = ActionEncoder(action_space, scaled=False)
     if symmetry.is_continuous:
@@ -88,19 +88,19 @@ def _on_bernoulli_logits(rho: Representation) -> Representation:
 
     A bit's logit is the difference of the pair, so exchanging the values negates it.
     """
-    # (bits, 2 * bits): minus the logit of 0, plus that of 1.
+    # (bits, 2 * bits): the logit of 1 minus that of 0.
     difference = np.kron(np.eye(rho.dim // 2), np.array([[-1.0, 1.0]]))
     images = []
     for g in rho.group.generators:
         matrix = difference @ np.asarray(rho.matrix(g), dtype=float) @ difference.T / 2.0
-        # Entries are exact: values are permuted. Column j holds the image of bit j.
+        # Entries are exact, because values are permuted. Column j contains the image of bit j.
         rows = np.abs(matrix).argmax(0)
         images.append([f"{matrix[row, column]:+.0f}"[0] + str(row + 1) for column, row in enumerate(rows)])
     return constructors.signed_permutation(rho.group, images)
 
 
 def _sized(rho: Representation, size: int) -> Representation:
-    """The same representation on a vector of this length: turns name some coordinates and leave those behind alone."""
+    """The same representation on a vector of this length: rotations name some coordinates and fix all later ones."""
     missing = size - rho.dim
     return rho if missing <= 0 else operations.direct_sum(rho, constructors.trivial(rho.group, missing))
 

@@ -22,7 +22,7 @@ from symcheck.representations import constructors
 from symcheck.representations.coordinates import mixed_coordinates
 from symcheck.sb3.claim import PolicyClaim
 
-# Deviations below this are those of a constant: Stable-Baselines3's VecNormalize adds the same to the variance.
+# Smaller deviations count as those of a constant; VecNormalize of Stable-Baselines3 adds the same to the variance.
 _LEAST_VARIANCE = 1e-8
 
 
@@ -78,7 +78,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
         for leaf in self._leaves:
             part = observations[leaf.path[0]] if isinstance(observations, Mapping) else observations
             part = part.flatten(1)
-            # Bits are -1 and 1, so that exchanging them is a change of sign.
+            # Bits are encoded as -1 and 1, so that exchanging them is a change of sign.
             parts.append(2.0 * part - 1.0 if isinstance(leaf.space, spaces.MultiBinary) else part)
         flat = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return flat if self.centre is None else flat - self.centre
@@ -90,7 +90,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
         count, mean, squares = self._split()
         added, centre = float(len(batch)), batch.mean(dim=0)
         total, step = count + added, centre - mean
-        # Two samples joined (Chan, Golub and LeVeque 1979).
+        # Combine two samples (Chan, Golub and LeVeque 1979).
         squares = squares + (batch - centre).square().sum(dim=0) + step.square() * (count * added / total)
         self.moments.copy_(torch.cat([total, mean + step * (added / total), squares]))
 
@@ -98,10 +98,10 @@ class SymmetricFeatures(BaseFeaturesExtractor):
     def apply_statistics(self) -> None:
         """From now on, normalise by the statistics of all added observations, averaged over the group."""
         count, mean, squares = self._split()
-        # Before the first rollout there is nothing to normalise by.
+        # Before the first rollout there are no statistics.
         if not bool(count > 0):
             return
-        # As combinations of invariant vectors, so that coordinates that change places agree to the last bit.
+        # Computed as combinations of invariant vectors, so that exchanged coordinates agree to the last bit.
         coefficients = self._invariants.coefficients(mean.cpu().numpy()[:, None])
         invariant = torch.from_numpy(np.ascontiguousarray(self._invariants.combine(coefficients)[:, 0])).to(mean)
         spread = squares / count + (mean - invariant).square()

@@ -26,7 +26,7 @@ class Body(nn.Module):
     Args:
         rho: the representation on the observation.
         widths: units of each layer; channels are units / |G|, rounded up.
-        activation: after each layer; any function of one number commutes with permutations.
+        activation: applied after each layer; any pointwise function commutes with permutations.
     """
 
     def __init__(self, rho: Representation, widths: Sequence[int], activation: type[nn.Module]) -> None:
@@ -113,12 +113,12 @@ def negates_everything(rho: Representation) -> bool:
 
 
 def draw_orthogonally(module: nn.Module, gain: float, *, biases: bool = False) -> None:
-    """Draw every basis layer of a module with singular values `gain`, as Stable-Baselines3 draws plain ones.
+    """Initialise every basis layer of a module with singular values `gain`, as for plain layers in Stable-Baselines3.
 
     Args:
         module: a body or a head.
         gain: the singular values.
-        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as torch does; otherwise they are 0.
+        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as in torch; otherwise they are 0.
     """
     for layer in module.modules():
         if isinstance(layer, BasisLinear):

@@ -89,14 +89,14 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
             (widths.get("pi", []), widths.get("vf", [])) if isinstance(widths, dict) else (widths, widths)
         )
         actor, critic = self._body(actor_widths), self._body(critic_widths)
-        # The same interface as Stable-Baselines3's own parts.
+        # The same interface as the parts of Stable-Baselines3.
         self.mlp_extractor = cast(Any, TwoBodies(actor, critic))
         self.action_net = Head(actor.output_type, claim.action, claim.action_centre)
         self.value_net = cast(Any, Head(critic.output_type, constructors.trivial(claim.observation.group)))
         if isinstance(self.action_dist, DiagGaussianDistribution):
             self._tie_deviations()
         if self.ortho_init:
-            # Stable-Baselines3's gains; biases are 0 as there, except where the value would be 0 with them.
+            # Stable-Baselines3's gains. Biases are 0 as there, unless the value would then be 0 everywhere.
             biases = not claim.symmetry.is_continuous and negates_everything(claim.observation)
             draw_orthogonally(self.mlp_extractor, math.sqrt(2.0), biases=biases)
             draw_orthogonally(self.action_net, 0.01)

@@ -1,9 +1,9 @@
 """Hidden layers for continuous groups: channels of scalars and vectors, their products, and gates.
 
-The regular representation of a continuous group has infinite dimension. Hidden layers here carry scalars and vectors,
-with the pseudo-ones where the group reflects, in every channel. Linear maps and gates alone cannot compute the angle
-between two vectors, so each layer also multiplies channels. The results are scaled only by functions of invariant
-numbers.
+The regular representation of a continuous group has infinite dimension. Every channel of a hidden layer here contains a
+scalar and a vector, and, for groups with reflections, a pseudoscalar and a pseudovector. Linear maps and gates alone
+cannot compute the angle between two vectors, so each layer also multiplies channels. The results are scaled only by
+functions of invariant numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class VectorBody(nn.Module):
         widths: units of each layer; channels are units / dim of one channel, rounded up.
 
     Raises:
-        SpecError: parts of the observation that are not scalars, vectors or pseudo-ones.
+        SpecError: parts of the observation that are not (pseudo)scalars or (pseudo)vectors.
     """
 
     def __init__(self, rho: Representation, widths: Sequence[int]) -> None:
@@ -50,7 +50,7 @@ class VectorBody(nn.Module):
 
     @property
     def units(self) -> int:
-        """Numbers that the last layer returns."""
+        """The number of outputs of the last layer."""
         return int(self.output_type.channels * self.output_type.rho.dim)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class VectorLayer(nn.Module):
     def __init__(self, given: FieldType, returned: FieldType) -> None:
         super().__init__()
         hidden, channels = returned.rho, returned.channels
-        # A second scalar in each channel opens and closes its gate.
+        # A second scalar in each channel controls its gate.
         before = operations.direct_sum(constructors.trivial(hidden.group), hidden)
         self.linear = BasisLinear(given.rho, before, given.channels, channels)
         self.first = BasisLinear(given.rho, hidden, given.channels, channels, bias=False)
@@ -105,10 +105,10 @@ def hidden_representation(group: Group) -> Representation:
 
 
 def _require_covered(rho: Representation, hidden: Representation, part: str) -> None:
-    """Refuse a representation with parts on which every map to or from the hidden layers is zero."""
+    """Reject a representation with parts on which every map to or from the hidden layers is zero."""
     basis = intertwiner_basis(rho, hidden).matrices()
     stacked = np.asarray(basis, dtype=float).reshape(-1, rho.dim)
-    # Rounding leaves 1e-15 of singular values, parts that are reached have some of order 1.
+    # Rounding gives singular values of 1e-15; parts that are reached have some of order 1.
     rank = int((np.linalg.svd(stacked, compute_uv=False) > 1e-9).sum()) if len(stacked) else 0
     if rank < rho.dim:
         raise SpecError(
@@ -120,12 +120,12 @@ def _require_covered(rho: Representation, hidden: Representation, part: str) -> 
 
 
 def require_reachable(rho: Representation) -> None:
-    """Refuse actions that a head on scalars and vectors cannot produce.
+    """Reject actions that a head on scalars and vectors cannot produce.
 
     Args:
         rho: a representation of a continuous group.
 
     Raises:
-        SpecError: some component is not a scalar, vector or pseudo-one.
+        SpecError: some component is not a (pseudo)scalar or (pseudo)vector.
     """
     _require_covered(rho, hidden_representation(rho.group), "action")

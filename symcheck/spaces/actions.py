@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 
 def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
-    """Actions to test: uniform draws, and for Box spaces every eighth one zero or at a finite bound.
+    """Actions to test: uniform draws; in Box spaces, every eighth action is zero or at a finite bound.
 
     Args:
         space: the action space; its own generator draws (it was seeded by the run).
@@ -39,7 +39,7 @@ def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator)
 
 
 def draw_action_batch(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Uniform actions as one array; of Box actions every eighth is zero or at a bound.
+    """Uniform actions as one array; in Box spaces, every eighth action is zero or at a bound.
 
     Args:
         space: Discrete, or a bounded Box.

@@ -27,8 +27,8 @@ from symcheck.array_types import Floats
 from symcheck.errors import TargetError
 
 _FULL_TURN = 2 * math.pi
-_CHARACTERS = 64  # of a text that are compared one by one
-_ELEMENTS = 16  # of a sequence, and nodes and edges of a graph
+_CHARACTERS = 64  # characters of a text that are compared one by one
+_ELEMENTS = 16  # maximum numbers of sequence elements, and of nodes and edges of a graph
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Coordinates:
         if not turning.any():
             return values
         angles = math.pi - (math.pi - values) % _FULL_TURN
-        # An angle that rounding left a few units above -pi is pi; 1e-6 is four float32 units of it.
+        # An angle a few units above -pi due to rounding counts as pi; 1e-6 is four float32 units of pi.
         angles = np.where(angles < 1e-6 - math.pi, math.pi, angles)
         return np.where(turning, angles, values)
 
@@ -247,7 +247,7 @@ def elements(space: spaces.Sequence, value: Any) -> list[Any]:
 
 
 def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Floats]:
-    """Length, the first elements, and the sum of all others weighted by their place: any that moves is seen."""
+    """Length, the first elements, and a position-weighted sum of the others, so that any reordering is detected."""
     empty, count = _empty_vector(child), len(items)
     if isinstance(child, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         flat = np.asarray(items, dtype=np.float64).reshape(count, len(empty))
@@ -281,7 +281,7 @@ def _text_vector(text: str) -> Floats:
 
 
 def _empty_vector(space: spaces.Space[Any]) -> Floats:
-    """What stands where there is no value of a space: its lower bounds, or zeros."""
+    """The placeholder for a missing value of a space: its lower bounds, or zeros."""
     known = _EMPTIES.get(id(space))
     if known is None or known[0] is not space:
         coordinates = _coordinates(space, "")
@@ -292,7 +292,8 @@ def _empty_vector(space: spaces.Space[Any]) -> Floats:
     return known[1]
 
 
-_EMPTIES: dict[int, tuple[spaces.Space[Any], Floats]] = {}  # spaces are not hashable; the entry keeps the id taken
+# spaces are not hashable; storing the space keeps its id valid
+_EMPTIES: dict[int, tuple[spaces.Space[Any], Floats]] = {}
 
 
 def _is_text(space: spaces.Space[Any]) -> bool:
@@ -348,7 +349,7 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
 def _sequence_coordinates(child: spaces.Space[Any], name: str) -> Coordinates:
     blocks = [_coordinates(child, f"{name}[{k}]") for k in range(_ELEMENTS)]
     rest = _coordinates(child, f"{name}[{_ELEMENTS}:]")
-    infinite = np.full(rest.dim, np.inf)  # weighted sums have no bounds, and are no angles
+    infinite = np.full(rest.dim, np.inf)  # weighted sums have no bounds and are not angles
     rest = replace(rest, low=-infinite, high=infinite, period=np.zeros(rest.dim))
     return _join_all([_count_coordinate(f"{name} (length)"), *blocks, rest])
 

@@ -14,8 +14,9 @@ _HOLE = object()
 def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
     """A value with its floats changed by some units in the last place; None if it contains no floats.
 
-    Whole numbers are not changed: a clock, a flag or a cell stored as a float has no rounding error, and neither has
-    zero. A difference between the outcomes of a whole number and of its exact image comes from the environment itself.
+    Integral values are not changed: a clock, a flag or a cell index stored as a float has no rounding error, and
+    neither has zero. A difference between the outcomes of an integral value and of its exact image comes from the
+    environment itself.
 
     Args:
         value: an array, a number, or a structure of these.
@@ -57,13 +58,13 @@ def rounded_image(action: Any, image: Any, *, pattern: int, up: bool, units: int
     """
     if not isinstance(action, np.ndarray) or action.dtype.kind != "f":
         return image
-    # A signed permutation only rearranges sizes, and rounds nothing.
+    # A signed permutation rearranges entries without rounding.
     before, after = (np.sort(np.abs(side), axis=None) for side in (action, image))
     return image if np.array_equal(before, after) else neighbour(image, pattern, up, units)
 
 
 def _take_floats_out(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
-    """The structure of a value, its arrays of floats put into `leaves` and marked by a hole."""
+    """The structure of a value; its float arrays are moved to `leaves` and replaced by a placeholder."""
     if isinstance(value, Mapping):
         return {key: _take_floats_out(item, leaves) for key, item in value.items()}
     if isinstance(value, tuple) and not all(isinstance(item, float) for item in value):

@@ -9,7 +9,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 
-MOST_PROBED = 32  # coordinates; beyond, a callable is not asked
+MOST_PROBED = 32  # maximum number of coordinates for which a callable is probed
 
 
 def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Floats, Floats] | None:
@@ -33,10 +33,10 @@ def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Floats, Fl
     try:
         offset = _apply_to_vector(function, np.zeros(size), example)
         matrix = np.stack([_apply_to_vector(function, row, example) - offset for row in np.eye(size)], axis=1)
-        # Distinct entries: a map that is not affine agrees with its matrix here by accident only.
+        # Distinct entries, so that a map that is not affine agrees with its matrix only by coincidence.
         probe = np.arange(1.0, size + 1)
         image = _apply_to_vector(function, probe, example)
-    except Exception:  # a user's callable may refuse numbers that are no state
+    except Exception:  # a user's callable may reject numbers that are not a state
         return None
     # float32 callables round to 1e-7 of the probe's size (at most 32).
     if not np.allclose(matrix @ probe + offset, image, rtol=1e-5, atol=1e-5):

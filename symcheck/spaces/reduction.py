@@ -16,9 +16,9 @@ from gymnasium import spaces
 from symcheck.array_types import Floats
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, finite
 
-WIDEST = 1024  # columns up to which nothing is left out
-_BLOCKS = 12  # along each side of an image
-_THINNED = 128  # columns, and as many sums, of a wide vector that is no image
+WIDEST = 1024  # maximum number of columns without reduction
+_BLOCKS = 12  # number of blocks along each side of an image
+_THINNED = 128  # number of kept columns, and of sums, of a wide vector that is not an image
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
@@ -70,7 +70,7 @@ def _pool_blocks(shape: tuple[int, ...]) -> Reduction:
         for axis, (edge, size) in enumerate(zip(edges, sizes, strict=True), start=1):
             along = [1] * images.ndim
             along[axis] = len(size)
-            # Sums over blocks along one axis after the other: means of rectangles.
+            # Average over blocks along one axis after the other, which gives means of rectangles.
             images = np.add.reduceat(images, edge[:-1], axis=axis) / size.reshape(along)
         return np.asarray(images.reshape(len(flat), -1))
 
@@ -83,7 +83,7 @@ def _pool_blocks(shape: tuple[int, ...]) -> Reduction:
 
 
 def _thin_out(coordinates: Coordinates) -> Reduction:
-    rng = np.random.default_rng(0)  # fixed: the function may not depend on the run
+    rng = np.random.default_rng(0)  # a fixed seed: the function must not depend on the run
     columns = np.linspace(0, coordinates.dim - 1, _THINNED).astype(int)
     signs = rng.choice([-1.0, 1.0], size=(coordinates.dim, _THINNED)) / np.sqrt(coordinates.dim)
     names = [coordinates.names[j] for j in columns] + [f"a sum of all coordinates ({i})" for i in range(_THINNED)]

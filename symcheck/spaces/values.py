@@ -14,7 +14,7 @@ IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 
 
 def copy_rows(states: Sequence[Any]) -> Sequence[Any]:
-    """Copies of states, which the environment may keep and change; plain arrays are copied at once."""
+    """Copies of states, because the environment may modify them; plain arrays are copied together."""
     together = stack_alike(list(states))
     rows = isinstance(together, np.ndarray) and together.ndim > 1
     return list(together) if rows else [copy_value(state) for state in states]
@@ -28,7 +28,7 @@ def stack_alike(values: list[Any]) -> Any:
 
 
 def numeric_batch(states: list[Any]) -> Floats | None:
-    """`numeric` of every state, stacked; None if some state contains other values than numbers."""
+    """`numeric` of every state, stacked; None if some state contains values that are not numbers."""
     together = stack_alike(states)
     if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
         return together.astype(np.float64).reshape(len(states), -1)
@@ -37,7 +37,7 @@ def numeric_batch(states: list[Any]) -> Floats | None:
 
 
 def numeric(state: Any) -> Floats | None:
-    """A state as a float64 vector, or None if it contains other values than numbers.
+    """A state as a float64 vector, or None if it contains values that are not numbers.
 
     Example:
         >>> numeric((1, 2.5)), numeric({"x": 1})
@@ -55,14 +55,14 @@ def numeric(state: Any) -> Floats | None:
 
 
 def copy_value(value: Any) -> Any:
-    """A copy of a value that an environment may keep and change."""
+    """A copy of a value that an environment may modify."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if value is None or type(value) in IMMUTABLE:
         return value
     if isinstance(value, int | float | bool | str | bytes | np.generic):
         return value
-    if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
+    if hasattr(value, "__array__"):  # arrays of other libraries, as returned by functional environments
         return np.array(value)
     return copy.deepcopy(value)
 
@@ -76,7 +76,7 @@ def short_text(value: Any) -> str:
     """
     try:
         text = str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
-    except Exception:  # an integer of thousands of digits, or a class of the user's that cannot print itself
+    except Exception:  # an integer with thousands of digits, or a user's class whose `repr` raises
         text = f"<{type(value).__name__} that cannot be printed>"
     text = " ".join(text.split())
     return text if len(text) <= 160 else f"{text[:157]}..."

@@ -47,18 +47,18 @@ def _written_node(node: nodes.Node) -> str:
     if isinstance(node, nodes.For):
         return f"{_written(node.body)} ..."
     if isinstance(node, nodes.Filter) and node.name == "plural":
-        # The noun, in the plural: the count is not known yet.
+        # The noun in the plural, because the count is unknown.
         texts = [argument.value for argument in node.args if isinstance(argument, nodes.Const)]
         many = texts[1] if len(texts) > 1 else f"{texts[0]}s" if texts else ""
         return f"{_field(node)} {many}".rstrip()
-    # Assignments and macros write nothing where they stand.
+    # Assignments and macros produce no text.
     return _field(node) if isinstance(node, nodes.Expr) else ""
 
 
 def _field(node: nodes.Node) -> str:
-    """The field that an expression is of; of several the first, of none the constant that it is."""
+    """The field in an expression: the first one if there are several, the constant if there is none."""
     if isinstance(node, nodes.Const):
         return str(node.value)
     names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
-    # What depends on the place in a loop is a separator.
+    # Text that depends on the position in a loop is a separator.
     return next((f"<{name.name}>" for name in names if name.name != "loop"), "")

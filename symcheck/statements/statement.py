@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TABLES = ("causes", "reasons", "notes")
 FREE = ""
-"""The code of text that somebody else wrote: a property of a user's own, an older report."""
+"""The code for third-party text, from a user's own property or an older report."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def as_sentence(text: str) -> str:
     """
     if not text.strip():
         return ""
-    # A name such as "body.3" or "q_net" keeps its letters.
+    # Do not capitalise a name such as "body.3" or "q_net".
     first = text.split(maxsplit=1)[0].rstrip(",;:")
     head = text[0].upper() if first.isalpha() else text[0]
     return f"{head}{text[1:].rstrip('.')}."

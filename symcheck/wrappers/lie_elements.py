@@ -135,7 +135,7 @@ class Aligning:
         return self._frame(flat)
 
     def _turn(self, flat: Floats, first: Factors, at: int) -> list[tuple[int, float | None]]:
-        # Pairs as the shifted observation has them.
+        # Pairs of the shifted observation.
         moved = np.append(flat, 1.0)
         for i, t in first:
             moved = moved + (t or 0.0) * (self._generators[i] @ moved)
@@ -144,7 +144,7 @@ class Aligning:
         listed += [(int(i), int(j)) for j, i in np.argwhere(matrix == 1.0)] if not listed else []
         fixed = {int(k) for g in self._generators[:at] for k in np.flatnonzero(g[:-1, -1])[:1]}
         for i, j in listed:
-            if {i, j} & fixed:  # a shift has put this point to 0
+            if {i, j} & fixed:  # the translation has moved this point to 0
                 continue
             return [(at, -math.atan2(moved[j], moved[i]))] if math.hypot(moved[i], moved[j]) > NONE else []
         raise SpecError("no pair of frequency 1 is listed, so observations cannot be aligned.", where="symmetry")
@@ -234,7 +234,7 @@ class LieElements:
         self._put({slot: self._aligning.factors(obs) for slot, obs in zip(slots, observations, strict=True)})
 
     def _put(self, factors: dict[int, Factors]) -> None:
-        # Letters of elements that are no longer in use are dropped, so that long episodes keep nothing.
+        # Drop the letters of elements that are no longer in use, so that memory does not grow in long episodes.
         self._bound.forget()
         for slot in range(self._slots):
             self._factors[slot] = factors.get(slot, self._factors[slot])
@@ -243,7 +243,7 @@ class LieElements:
             self.names[slot] = str(self._bound.label(self.words[slot])) if self.words[slot] else "e"
 
     def clip(self, action: Any) -> Any:
-        """Clip an action to the bounds of its space, which a rotation may exceed."""
+        """Clip an action to the bounds of its space; a rotated action may exceed them."""
         space = self._bound.action_space
         if not isinstance(space, spaces.Box):
             return action

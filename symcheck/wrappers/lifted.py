@@ -2,7 +2,7 @@
 
     f_lifted(s) = average over the elements g that lead s to its representative r of K_g^-1 f(r).
 
-The lifted network is equivariant for any f: for h in the group, g leads s to r exactly when g h^-1 leads L_h s to r.
+The lifted network is equivariant for any f: for h in the group, g leads s to r if and only if g h^-1 leads L_h s to r.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
     elements = Elements(bound)
     width = symmetry.action_representation.dim
     group = symmetry.group
-    # The inverse takes the answer at the representative back to the observation's own frame.
+    # The inverse maps the output at the representative back to the observation's frame.
     back = [torch.tensor(symmetry.action_representation.matrix(~g), dtype=torch.float64) for g in group.elements()]
 
     class Lifted(torch.nn.Module):
@@ -71,7 +71,8 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
             # alive[g, i]: whether element g leads observation i to its representative.
             alive = leading(images, len(given))
             total: list[Tensor] | None = None
-            used = np.flatnonzero(alive.any(axis=1)) if len(given) else [0]  # no rows have outputs of a shape too
+            # an empty batch has outputs with a shape too
+            used = np.flatnonzero(alive.any(axis=1)) if len(given) else [0]
             for element in used:
                 # Only the rows that this element leads to their representatives.
                 rows = torch.as_tensor(np.flatnonzero(alive[element]))
@@ -79,11 +80,11 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
                 answers = self.net(representatives)
                 parts = list(answers) if isinstance(answers, tuple) else [answers]
                 moved = [_map_output_back(part, back[element], width) for part in parts]
-                # Allocated when the first outputs show their shapes.
+                # Allocated when the shapes of the first outputs are known.
                 if total is None:
                     total = [part.new_zeros((len(given), *part.shape[1:])) for part in moved]
                 for whole, part in zip(total, moved, strict=True):
-                    # Several elements may lead to one representative: their answers are averaged.
+                    # Several elements may lead to one representative: average their outputs.
                     whole.index_add_(0, rows, part)
                 several = isinstance(answers, tuple)
             count = torch.as_tensor(alive.sum(axis=0)).to(observations)
@@ -107,5 +108,5 @@ def _map_output_back(output: Tensor, back: Tensor, width: int) -> Tensor:
 
 
 def _divide_rows(total: Tensor, count: Tensor) -> Tensor:
-    # The count has one axis; outputs have any number behind it.
+    # The count has one axis; outputs may have further axes.
     return total / count.reshape(-1, *[1] * (total.ndim - 1)).to(total)

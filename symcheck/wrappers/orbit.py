@@ -22,7 +22,8 @@ from symcheck.symmetry.bound import BoundSymmetry
 
 Word: TypeAlias = tuple[int, ...]
 MOST_ELEMENTS = 10_000
-"""Every observation is mapped by every element: beyond this a single step takes a tenth of a second and more."""
+"""Maximum order of the group. Every observation is mapped by every element; at this order a step takes about a tenth of
+a second."""
 
 
 class Elements:
@@ -78,9 +79,9 @@ def leading_one(images: Sequence[Any], *, copies: bool) -> Bools:
         # Lists compare in lexicographic order, as the representative is defined.
         rows = [np.asarray(image).reshape(-1).tolist() for image in images]
         best = max(rows)
-        if all(number == number for number in best):  # NaN equals nothing; the general way knows it
+        if all(number == number for number in best):  # NaN does not equal itself; the general code handles it
             return np.array([row == best for row in rows])
-    # A batch of one for the general way.
+    # A batch of one for the general code.
     single = [[image] if isinstance(image, Mapping | tuple) else np.asarray(image)[None] for image in images]
     return leading(single, 1)[:, 0]
 
@@ -93,29 +94,29 @@ def leading(images: Sequence[Any], count: int) -> Bools:
         count: the number of observations.
 
     Returns:
-        Shape (elements, count): True if the image is the representative. Several in a column where elements of the
-        group leave the observation as it is.
+        Shape (elements, count): True if the image is the representative. A column contains several True values if
+            elements of the group fix the observation.
 
-    Cost: elements times components, until one image leads.
+    Cost: elements times components, until one image is the largest.
     """
     # (elements, count, components).
     flat = np.stack([_flatten_values(image, count) for image in images])
     tolerance = _tolerance(flat)
     alive = np.ones(flat.shape[:2], dtype=np.bool_)
-    # Components that no element changes decide nothing.
+    # Components that no element changes are irrelevant.
     differing = np.flatnonzero((flat != flat[0]).any(axis=(0, 1)))
-    # Lexicographic: each component leaves the elements whose value is the largest.
+    # Lexicographic order: each component keeps only the elements with the largest value.
     for component in differing:
         if (alive.sum(axis=0) == 1).all():
             break
         values = flat[:, :, component]
         largest = np.where(alive, values, -np.inf).max(axis=0)
-        alive &= ~(values < largest - tolerance)  # NaN leads: it is nowhere smaller
+        alive &= ~(values < largest - tolerance)  # NaN counts as largest, because it compares as not smaller
     return alive
 
 
 def _flatten_values(image: Any, count: int) -> npt.NDArray[np.float64]:
-    """Stacked values as rows of numbers; structured ones by their leaves, in the order of their keys."""
+    """Stacked values as rows of numbers; structured values by their leaves, sorted by key."""
     if isinstance(image, np.ndarray) and image.dtype != object:
         return image.reshape(count, math.prod(image.shape[1:])).astype(np.float64)
     return np.stack([np.concatenate(_leaves(value)) for value in image])
@@ -131,9 +132,9 @@ def _leaves(value: Any) -> list[npt.NDArray[np.float64]]:
 
 
 def _tolerance(flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Components that differ by rounding are equal: 64 units of float32 at the observation's own scale.
+    """The tolerance within which components are equal: 64 float32 units at the observation's scale.
 
-    Signed permutations copy numbers and need none of it; a product with a matrix in float32 leaves a few units.
+    Signed permutations are exact and need no tolerance; a float32 matrix product has an error of a few units.
     """
     # Images that only rearrange and negate are exact: any difference counts.
     exact = (np.sort(np.abs(flat), axis=2) == np.sort(np.abs(flat[:1]), axis=2)).all()

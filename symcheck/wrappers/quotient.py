@@ -61,7 +61,7 @@ class Quotient(SymmetryWrapper):
         # Every element is tried: the representative is the last image in lexicographic order.
         images = [self._bound.observation(word, observation) for word in self._elements.words]
         alive = leading_one(images, copies=self._elements.copies)
-        # Stabilisers: of several elements with the same image one is drawn.
+        # Stabilisers: draw one of several elements with the same image.
         self._element = self._dice.among(alive)
         self._shown = images[self._element]
         return self._shown

@@ -58,10 +58,10 @@ class RandomSymmetry(SymmetryWrapper):
         return LieElements(bound, 1, amounts=self._range) if isinstance(bound, BoundTested) else Elements(bound)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Draw an element for the episode, reset the environment, and return the transformed observation."""
+        """Reset the environment, draw an element for the episode, and return the transformed observation."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
-        # After the environment's reset, whose randomness it must not share.
+        # After the environment's reset, with which it must not share random numbers.
         if isinstance(self._elements, LieElements):
             self._elements.draw(self._dice.rng, [0])
         else:

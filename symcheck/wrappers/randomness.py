@@ -1,4 +1,4 @@
-"""The wrappers' random numbers: from a given generator or seeded with the environment, and never shared with it."""
+"""The wrappers' random numbers: from a given generator or the environment's seed, independent of its own numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _STREAM = 0x51A7
-"""Keeps a wrapper's stream apart from an environment's that is seeded with the same number."""
+"""Separates a wrapper's stream from that of an environment with the same seed."""
 
 
 class Dice:
@@ -38,7 +38,7 @@ class Dice:
     def among(self, alive: npt.NDArray[np.bool_]) -> int:
         """One of the marked positions, drawn uniformly."""
         places = np.flatnonzero(alive)
-        # No draw without a choice: the stream stays comparable between runs.
+        # Draw only if there is a choice, so that streams remain comparable between runs.
         return int(places[0]) if len(places) == 1 else int(self._rng.choice(places))
 
     def among_each(self, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     Args:
         env: the environment.
         symmetry: a symmetry of a finite group of at most 10,000 elements, or of a continuous one.
-        rng: the wrapper's own randomness; `reset(seed=...)` seeds it again.
+        rng: the generator of the wrapper; `reset(seed=...)` reseeds it.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.
@@ -39,12 +39,12 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.observation_space = image_space(self._bound, self._elements.words)
 
     def _choose_elements(self) -> Elements | LieElements:
-        """The elements that observations may be seen through."""
+        """The elements by which observations may be transformed."""
         return Elements(self._bound)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Map the action back, step, and return the transformed result."""
-        # The action is an action at the observation shown: K at that observation, by the inverse.
+        # The action was chosen at the shown observation, so apply K of the inverse at that observation.
         mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
         if isinstance(self._elements, LieElements):
             mapped = self._elements.clip(mapped)
@@ -52,7 +52,7 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._show(observation), reward, terminated, truncated, self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:
-        """What the agent sees of an observation; it is kept in `_shown`, and the element in `_element`."""
+        """The observation as shown to the agent, stored in `_shown`; the element is stored in `_element`."""
         raise NotImplementedError
 
     def _add_element_name(self, info: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
         words: the words of all its elements.
 
     Returns:
-        The environment's space if no image leaves it; a larger box if an affine map leads out of it.
+        The environment's space if no image leaves it; a larger box if an affine map leaves it.
     """
     if isinstance(bound, BoundTested):
         return turned_box(bound)
@@ -34,7 +34,7 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     lows, highs = [low], [high]
     for word in words:
-        # An affine map of components takes its extremes over a box at corners; infinite bounds stay infinite.
+        # An affine map attains its extremes over a box at corners; infinite bounds stay infinite.
         least, most = _extremes(bound, word, low, high)
         lows.append(least)
         highs.append(most)
@@ -49,7 +49,7 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
 def _extremes(bound: BoundSymmetry, word: tuple[int, ...], low: Any, high: Any) -> tuple[Any, Any]:
     """Bounds of the image of a box under one element, by probing its affine map along every axis."""
     size = low.size
-    if size > _MOST_PROBED:  # images: operators move pixels, whose bounds are the same everywhere or moved along
+    if size > _MOST_PROBED:  # images: operators permute pixels; bounds are uniform or permuted in the same way
         corners = [bound.observation(word, low), bound.observation(word, high)]
         return np.minimum(*corners), np.maximum(*corners)
     zero = np.zeros(low.shape)
@@ -58,10 +58,10 @@ def _extremes(bound: BoundSymmetry, word: tuple[int, ...], low: Any, high: Any) 
     units = np.eye(size).reshape(size, *low.shape)
     matrix = np.asarray(bound.observation_batch(word, units), dtype=np.float64).reshape(size, size) - offset
     ends = np.stack([low.reshape(-1), high.reshape(-1)])
-    # 0 times an infinite bound is nan in NumPy, and 0 here.
+    # 0 times an infinite bound is NaN in NumPy; here it must be 0.
     with np.errstate(invalid="ignore"):
         reached = np.where(matrix == 0.0, 0.0, matrix * ends[:, :, None])
-    # Each component is a sum over axes of the smaller end, and of the larger.
+    # Each component is the sum over axes of the smaller, and of the larger, end point.
     least = reached.min(axis=0).sum(axis=0) + offset
     most = reached.max(axis=0).sum(axis=0) + offset
     return least.reshape(low.shape), most.reshape(low.shape)

@@ -23,7 +23,7 @@ _STACKED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinar
 
 
 class _SymmetryVectorWrapper(VectorWrapper):
-    """Shows each environment's observation through an element, and maps its action back through the inverse."""
+    """Transforms each environment's observation by an element, and maps actions back by the inverse."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
             else Elements(bound)
         )
         self._dice = Dice(rng)
-        # Elements of continuous groups are kept one a slot.
+        # Elements of continuous groups are stored per slot.
         self._chosen: npt.NDArray[np.int64] = np.arange(self.num_envs) if continuous else np.zeros(self.num_envs, int)
         self._shown: Any = None
         self._ended: npt.NDArray[np.bool_] = np.zeros(self.num_envs, dtype=np.bool_)
@@ -56,18 +56,18 @@ class _SymmetryVectorWrapper(VectorWrapper):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset all environments, or those of `options["reset_mask"]`, and show what they begin with."""
+        """Reset all environments, or those of `options["reset_mask"]`; return transformed observations."""
         self._dice.seed(seed)
         fresh = np.ones(self.num_envs, dtype=np.bool_)
         if options is not None and "reset_mask" in options:
-            # Environments outside the mask go on with their episodes and their elements.
+            # Environments outside the mask continue their episodes with their elements.
             fresh = np.asarray(options["reset_mask"], dtype=np.bool_)
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken too
         self._ended &= ~fresh
         return self._show(observations, fresh), self._add_element_names(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Map every action back, step, and show what follows."""
+        """Map every action back, step, and return transformed observations."""
         observations, rewards, terminations, truncations, infos = self.env.step(self._map_back(actions))
         ended = np.asarray(terminations | truncations)
         # SAME_STEP: the observation is the next episode's first one, the last one is in the infos.
@@ -92,7 +92,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
         return self._join_values(self._shown, self.single_observation_space)
 
     def _through(self, values: Any, words: Sequence[tuple[int, ...]]) -> Any:
-        """Each observation through its own element."""
+        """Each observation transformed by its own element."""
         result: Any = np.array(values) if isinstance(values, np.ndarray) else list(values)
         # One call per element in use, not one per environment.
         for element in np.unique(self._chosen):
@@ -119,7 +119,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
         if "final_obs" not in infos:
             return infos
         final = np.array(infos["final_obs"], dtype=object)
-        # Only rows of episodes that ended hold a last observation.
+        # Only rows of finished episodes contain a last observation.
         for row in np.flatnonzero(infos["_final_obs"]):
             word = self._elements.words[self._final_element(int(row), final[row])]
             final[row] = self._bound.observation(word, final[row])
@@ -214,7 +214,7 @@ class VectorQuotient(_SymmetryVectorWrapper):
 
     def _final_element(self, row: int, observation: Any) -> int:
         if isinstance(self._elements, LieElements):
-            return row  # the last observation is shown as the episode's others were
+            return row  # transform the last observation like the episode's others
         # A batch of one for `leading`.
         single = [observation] if isinstance(observation, dict | tuple) else np.asarray(observation)[None]
         images = [self._bound.observation_batch(word, single) for word in self._elements.words]

@@ -1,4 +1,4 @@
-"""The simulated device, in the places where the code asks for CUDA's own."""
+"""The simulated device, in the places where the code asks for CUDA's own, and products as on a device."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 
 from reference_agents.device import graph
 from reference_agents.learning import transfer
+from reference_agents.networks import actor_critic, layers
+from reference_agents.networks.blocks import ConvRelu
 from tests.agents.simulated_device import DEVICE, SimulatedDevice
 
 
@@ -23,3 +25,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     optimizer = importlib.import_module("torch.optim.optimizer")
     monkeypatch.setattr(optimizer, "_get_fused_kernels_supported_devices", lambda: ["cpu", DEVICE])
     return device
+
+
+@pytest.fixture
+def same_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor computes as a device does: it has other ways to convolve large images and to expand weights."""
+    monkeypatch.setattr(actor_critic, "DirectConvRelu", ConvRelu)
+    monkeypatch.setattr(layers, "_MOST_BLOCKS", -1)  # one product with the basis: sums have its order

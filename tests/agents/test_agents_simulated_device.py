@@ -59,11 +59,7 @@ def _assert_same(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np
     assert np.array_equal(one[1], other[1], equal_nan=True)
 
 
-def _expand_as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights by one product instead of copied blocks: gradients by coefficient are summed in its order."""
-    monkeypatch.setattr("reference_agents.networks.layers._MOST_BLOCKS", -1)
-
-
+@pytest.mark.usefixtures("same_products")
 @pytest.mark.parametrize(
     ("task", "network", "preset_name"),
     [
@@ -76,11 +72,10 @@ def _expand_as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_recorded_updates_and_evaluations_train_to_the_same_bits(
-    simulated: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, task: str, network: str, preset_name: str
+    simulated: SimulatedDevice, task: str, network: str, preset_name: str
 ) -> None:
     with simulated:
         on_device = _found(train_on_device(_job(task, network, DEVICE, preset_name=preset_name)))
-    _expand_as_on_a_device(monkeypatch)
     _assert_same(on_device, _found(train_on_device(_job(task, network, "cpu", preset_name=preset_name))))
 
 
@@ -117,16 +112,16 @@ def test_a_graph_that_reads_what_was_made_before_it_trains_to_other_bits(
     assert not np.array_equal(stale[0], whole[0])
 
 
+@pytest.mark.usefixtures("same_products")
 @pytest.mark.parametrize(
     ("task", "network"),
     [("cartpole", "equivariant"), ("cartpole", "augmented"), ("gridworld", "cnn"), ("gridworld", "nullspace")],
 )
 def test_played_on_the_processor_and_learned_on_a_device_ends_in_the_same_bits(
-    simulated: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, task: str, network: str
+    simulated: SimulatedDevice, task: str, network: str
 ) -> None:
     with simulated:
         on_device = _found(train(_job(task, network, DEVICE, updates=2)))
-    _expand_as_on_a_device(monkeypatch)
     _assert_same(on_device, _found(train(_job(task, network, "cpu", updates=2))))
 
 

@@ -16,9 +16,7 @@ from reference_agents.learning import transfer
 from reference_agents.learning.distributions import Categorical, Gaussian
 from reference_agents.learning.rollout import Collector, Rollout
 from reference_agents.learning.transfer import Download, Uploads
-from reference_agents.networks import actor_critic
 from reference_agents.networks.actor_critic import ActorCritic
-from reference_agents.networks.blocks import ConvRelu
 from reference_agents.networks.build import build_plan
 from reference_agents.settings import preset
 from reference_agents.tasks import resolve_network
@@ -27,12 +25,6 @@ from tests.agents.simulated_device import DEVICE, SimulatedDevice, Transfer
 from tests.agents.test_agents_training import CountingEnvironment, poisoned_at
 
 THERE, TASK = torch.device(DEVICE), find_task("cartpole")
-
-
-@pytest.fixture
-def same_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processor has another way to convolve large images, which rounds otherwise."""
-    monkeypatch.setattr(actor_critic, "DirectConvRelu", ConvRelu)
 
 
 def _pong(network: str, device: str, *, updates: int = 3) -> Job:

@@ -1,4 +1,4 @@
-"""Replay of one counterexample of a report: the same state, action and element, stepped again.
+"""Replays one counterexample of a report: the same state, action and element are stepped again.
 
 Statistical results have no single input. For them the property is checked again from the beginning, with the options
 and seed of the run.
@@ -35,7 +35,7 @@ from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck.verdict import Facts, decide
 
-_SAMPLES = 500  # enough to measure the conditioning that tolerances need
+_SAMPLES = 500  # enough samples to measure the conditioning for tolerances
 _PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.items()}
 
 
@@ -83,7 +83,7 @@ def _evaluate(
         chosen = choose(make_env, symmetry, options, target, ignore, Clock())
         return entry.check(EnvContext(chosen.bench, chosen))
     symmetry = symmetry.pinned(element_word(example), element_parameters(example))
-    # Few samples: only tolerances have to be measured, for one pair.
+    # Few samples, because only the tolerances for one pair are needed.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
     evidence = chosen.evidence.of_steps if isinstance(chosen.evidence, EndsOfEpisodes) else chosen.evidence
@@ -94,7 +94,8 @@ def _evaluate(
     situation, action = _read_input(chosen, example)
     if entry.name == GROUP_AXIOMS.name:
         return judge_one_relation(entry.name, chosen.bench, word, situation, action)
-    if "truncated" in (example.get("expected"), example.get("actual")):  # the run saw that cuts follow the state
+    # the run found that the state determines truncations
+    if "truncated" in (example.get("expected"), example.get("actual")):
         chosen.bench.pairs.own_cuts = OwnCuts(chosen.bench.pairs.stepper, (), ())
     return _compare_again(chosen, entry.name, word, situation, action)
 

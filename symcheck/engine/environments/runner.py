@@ -1,6 +1,6 @@
-"""Running a claim on an environment: controls, method selection, then every registered property.
+"""Runs a claim on an environment: checks of the environment, method selection, then every registered property.
 
-The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, run the
+The order is always the same: bind the symmetry to the spaces, determine how states can be set, gather states, run the
 determinism check, select the method, and evaluate each property. Evidence is gathered once and shared by the
 properties.
 """
@@ -33,7 +33,7 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck.verdict import Facts
 
-# After an interrupt these are still judged, on the pairs that were finished.
+# After an interrupt these are still judged, on the finished pairs.
 _JUDGED_AT_ONCE = frozenset(BY_PART[part].name for part in STEP_PARTS)
 
 
@@ -61,7 +61,7 @@ class EnvContext:
 
     @property
     def reason(self) -> Statement:
-        """Why the method was selected; says so if none was."""
+        """The reason for the selected method, or a statement that none was selected."""
         return self._chosen.reason if self._chosen is not None else state("method_not_chosen")
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -72,7 +72,7 @@ class EnvContext:
 
     def judge_axioms(self, name: str) -> PropertyResult:
         """The verdict on the group action; if it fails, also whether the equations hold nevertheless."""
-        # Callables are checked on sampled states, which the choice of a method gathers.
+        # Callables are checked on sampled states, which method selection gathers.
         result = judge_axioms(name, self.bench if only_data(self.bench) else self.chosen.bench)
         if result.verdict != "failed" or self.bench.options.fail_fast:
             return result
@@ -157,7 +157,7 @@ def run_env(
     begun = run_started("env", target, symmetry.name, symmetry.group, entries, options, command)
     listener(begun)
     with warnings.catch_warnings():
-        # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
+        # Suppress Gymnasium's warnings, such as those on observations outside their space; set states may lie outside.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
         results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
     result = dataclasses.replace(
@@ -190,7 +190,7 @@ def _run(
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
             listener(PropertyStarted(entry.name))
-            # Fail-fast wins over an interrupt: it says what decided the run.
+            # Fail-fast has priority over an interrupt: it is the reason for the end of the run.
             stopped = options.fail_fast and any(result.verdict == "failed" for result in results)
             interrupted = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
             if stopped or interrupted:
@@ -203,7 +203,7 @@ def _run(
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
         if clock.refusal is not None and not failed:
-            raise clock.refusal  # a failure found before it stands
+            raise clock.refusal  # an earlier failure remains
         if failed and not (context.bench.interrupted or options.fail_fast):
             evidence, options = context.chosen.evidence, context.bench.options
             results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
@@ -216,7 +216,7 @@ def _run(
 
 
 def _check_in_time(entry: Property, context: EnvContext) -> PropertyResult:
-    """The property's verdict; undecided if it needs a step for which no time is left."""
+    """The property's verdict; undecided if it needs a step after the time budget is spent."""
     try:
         return entry.check(context)
     except TimeUp:

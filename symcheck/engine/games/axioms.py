@@ -18,8 +18,8 @@ from symcheck.engine.games.positions import Positions, Reached
 from symcheck.engine.games.rules import Node
 from symcheck.errors import TargetError
 
-_POSITIONS = 60  # of a game that is not tested completely
-_TELL_APART = 10  # positions at which two images have one board before they count as the same map
+_POSITIONS = 60  # number of positions of a game that is not tested completely
+_TELL_APART = 10  # number of positions at which two images must have the same board to count as the same map
 
 
 @dataclass
@@ -55,7 +55,7 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
 
     Args:
         positions: the positions reached.
-        deadline: on the clock of `time.monotonic`; None for none.
+        deadline: in terms of `time.monotonic`; None for none.
 
     Returns:
         The comparisons; board and policy are compared together.
@@ -63,7 +63,7 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
     seen = Axioms()
     chosen = positions.reached
     if not positions.is_complete:
-        # Where many images differ, much can go wrong.
+        # Prefer positions with many distinct images: they can show the most violations.
         ranked = sorted(chosen, key=lambda p: -len({image.key for image in p.node.images}))
         chosen = tuple(ranked[:_POSITIONS])
     for position in chosen:
@@ -86,12 +86,12 @@ def _judge_beside_original(seen: Axioms, is_complete: bool) -> None:
             boards, rearrangements = products.setdefault(word, ([], set()))
             boards.append(image)
             rearrangements.add(places)
-    # The first word of those with the same boards everywhere says which rearrangement goes with them.
+    # Among words with the same boards everywhere, the first one determines the permutation.
     known: dict[tuple[bytes, ...], set[bytes | None]] = {}
     wrong = {word for word, (boards, places) in products.items() if places - known.setdefault(tuple(boards), places)}
     if not is_complete and len(positions) < _TELL_APART:
-        wrong = set()  # the first positions of a game are often symmetric: different images have one board there
-    # A product that is the position itself is not missing: the original has it.
+        wrong = set()  # the first positions of a game are often symmetric: different images have the same board
+    # A product that is the position itself is not missing, because the original position is included.
     original = products[()][0]
     pairs = {(i, j) for _, i, j in seen.not_closed}
     seen.left_out = len({pair for pair in pairs - wrong if products[pair][0] != original})
@@ -114,7 +114,7 @@ def _products(position: Reached) -> Iterator[tuple[tuple[int, ...], bytes, bytes
 def _check_position(position: Reached, seen: Axioms) -> None:
     node = position.node
     images = node.images
-    # Policies that are no rearrangement cannot be composed: boards alone then.
+    # Policies that are not permutations cannot be composed: then compare only boards.
     with_policy = all(image.moves is not None for image in images)
     known = {_board_and_places(image, None, with_policy) for image in images}
     seen.checked += 1

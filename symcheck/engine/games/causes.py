@@ -20,14 +20,14 @@ from symcheck.errors import TargetError
 from symcheck.games.game import numbers
 from symcheck.statements.statement import Statement, state
 
-_LOOKED_AT = 40  # positions from which the moves of an image are read off
+_LOOKED_AT = 40  # number of positions from which the moves of an image are inferred
 _SHOWN = 6
-_MOST_EXTRAS = 3  # moves about no cell: pass, resign, a swap of colours
+_MOST_EXTRAS = 3  # maximum number of moves without a cell: pass, resign, a swap of colours
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known about one image that is wrong somewhere.
+    """The facts about one image with a violation.
 
     Attributes:
         index: the index of the image.
@@ -162,7 +162,8 @@ def numbers_of_cells(shape: Sequence[int], actions: int) -> list[int]:
 
 def _other_shape(seen: Seen, context: GameContext) -> bool:
     examples = context.tallies["legal_moves"].examples
-    if context.positions.reached[0].twins:  # played, not set: a move that is illegal there is a rule's
+    # the state was reached by play, not set: an illegal move there is due to a rule
+    if context.positions.reached[0].twins:
         return False
     return any(item.image == seen.index and item.where == "the image" for item in examples) and not seen.implied
 
@@ -180,7 +181,7 @@ def _not_moved(seen: Seen, context: GameContext) -> bool:
 
 
 def _not_reversed(seen: Seen, context: GameContext) -> bool:
-    """The policy of a game whose moves are columns or rows is unchanged where it should be reversed."""
+    """The policy of a game whose moves are columns or rows is unchanged although it should be reversed."""
     last = context.game.actions - 1
     return (
         not numbers_of_cells(_board_shape(context), context.game.actions)
@@ -211,7 +212,7 @@ def _channels_stay(seen: Seen, context: GameContext) -> bool:
     places = [(a, b, int(seen.given[a])) for a, b in seen.implied.items()]
     for cells in numbers_of_cells(_board_shape(context), actions):
         channels = actions // cells
-        # Cell by cell with its channels, or channel by channel with its cells.
+        # Cell-major with channels, or channel-major with cells.
         for cell, channel in ((_by(channels, 0), _by(channels, 1)), (_by(cells, 1), _by(cells, 0))):
             if channels > 1 and all(cell(b) == cell(c) and channel(c) == channel(a) for a, b, c in places):
                 return True
@@ -233,7 +234,7 @@ def _exchanged(seen: Seen, context: GameContext) -> bool:
     if given is None or not seen.wrong():
         return False
     for other in context.comparison.reference:
-        # r given r^-1: the entry that another image sends to r(a) goes where r sends that of b.
+        # r given r^-1: the entry that another image maps to r(a) maps to the image of b under r.
         if other is not None and all(int(given[other[a]]) == int(other[b]) for a, b in seen.implied.items()):
             return True
     return False
@@ -263,7 +264,7 @@ def _still_plane(context: GameContext, image: int | None = None) -> int | None:
 
 
 def _canonical_differs(seen: Seen, context: GameContext) -> bool:
-    """The boards are images of each other before they are canonicalised, and their canonical forms are not."""
+    """The boards are images of each other, but their canonical forms are not."""
     game = context.game
     examples = [v for v in context.tallies["next_state"].examples if v.image == seen.index]
     if not examples:

@@ -1,4 +1,4 @@
-"""Both sides of every claim at one position: images, legal moves, next states, outcomes."""
+"""Compares both sides of every claim at one position: images, legal moves, next states, outcomes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from symcheck.errors import TargetError
 from symcheck.games.game import Outcome, numbers
 
 PARTS = ("legal_moves", "next_state", "outcome", "policy_map")
-_KEPT = 400  # violations of one property that causes are sought in
-_SAME_OUTCOME = 1e-9  # outcomes are a few numbers, not results of long sums
+_KEPT = 400  # maximum number of violations of one property that are examined for causes
+_SAME_OUTCOME = 1e-9  # outcomes are a few numbers without accumulated rounding
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Comparison:
                 twin = self.twin(position, k)
                 goes_on = self._compare_image(position, k, twin, tallies)
             except TargetError as error:
-                # The game takes the position, and not its image: the image is at fault.
+                # The game accepts the position but not its image, so the image is at fault.
                 tallies["legal_moves"].add([Violation(position, k, None, None, error.problem, "the image", 1.0)])
                 continue
             if goes_on and twin is not None and image.moves is not None:
@@ -135,7 +135,7 @@ class Comparison:
                 yield Violation(
                     position, k, None, known.tolist(), image.moves.tolist(), f"pi[{wrong[0]}]", float(len(wrong))
                 )
-        # Lists that leave out equal images have no fixed places.
+        # Lists that omit equal images have no fixed order.
         elif image.moves.tobytes() not in self._places:
             yield Violation(position, k, None, "a permutation of another position", image.moves.tolist(), "pi", 1.0)
 
@@ -163,7 +163,7 @@ class Comparison:
     def _compare_step(
         self, position: Reached, k: int, twin: Node, action: int, moved: int, tallies: dict[str, Tally]
     ) -> None:
-        # Only legal moves are played: an image that is none is counted with the legal moves.
+        # Only legal moves are played; an illegal image of a move is counted under legal_moves.
         if not twin.legal[moved]:
             return
         expected = self.expected_boards(position.node, k, action)
@@ -175,7 +175,7 @@ class Comparison:
         where, residual = _differing(wanted, after.board)
         tallies["next_state"].add([Violation(position, k, action, wanted, after.board, where, residual)])
         implied = self._implied.setdefault((k, action), _Implied(moved))
-        # Once no move is left, the rules are at fault and not the policy.
+        # If no candidate move is left, the rules are at fault, not the policy.
         if implied.candidates or not implied.positions:
             others = set(implied_moves(twin, expected))
             implied.candidates = implied.candidates & others if implied.positions else others

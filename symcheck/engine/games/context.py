@@ -18,7 +18,7 @@ from symcheck.engine.games.rules import Rules
 from symcheck.games.game import Game
 from symcheck.statements.statement import Statement
 
-_PLAYED = 4  # moves of a position that are played, where not all positions are tested
+_PLAYED = 4  # maximum number of moves played per position, if not all positions are tested
 
 
 @dataclass
@@ -28,7 +28,7 @@ class GameContext:
     Attributes:
         game: the game.
         options: the options of the run.
-        deadline: on the clock of `time.monotonic`; None for none.
+        deadline: in terms of `time.monotonic`; None for none.
         causes: why moves are wrong, computed on first use.
     """
 
@@ -44,7 +44,7 @@ class GameContext:
 
     @functools.cached_property
     def player(self) -> Player:
-        """Plays the game."""
+        """The player of the game."""
         return Player(self.rules)
 
     @functools.cached_property

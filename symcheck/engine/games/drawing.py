@@ -13,10 +13,10 @@ from symcheck.engine.games.comparing import Violation
 from symcheck.games.game import numbers
 
 Drawing = dict[str, Any]
-"""`rows`: texts of cells, row by row; `marks`: [row, column] of those that disagree; `moved`: those of the move."""
+"""`rows`: texts of cells, row by row; `marks`: [row, column] of differing cells; `moved`: cells of the move."""
 
 _SYMBOLS = {0: ".", 1: "X", -1: "O"}  # X is to move
-_LARGEST = 26  # cells across: wider boards are not read
+_LARGEST = 26  # maximum number of cells per row; wider boards would be unreadable
 
 
 def draw(part: str, violation: Violation) -> tuple[tuple[str, Drawing], ...]:
@@ -92,7 +92,7 @@ def grid_of(board: Any) -> Array | None:
         array = array[None]
     if array.ndim == 3:
         planes = np.moveaxis(array, _plane_axis(array.shape), 0)
-        # Two players' stones in one plane, or layers of a board in three dimensions.
+        # Stones of two players in one plane, or layers of a three-dimensional board.
         if (planes < 0).any() or ((planes != 0).sum(axis=0) > 1).any():
             array = np.concatenate(list(planes), axis=1)
         else:

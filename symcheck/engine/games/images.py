@@ -10,7 +10,7 @@ import numpy as np
 from symcheck.array_types import Floats, Ints
 from symcheck.games.game import Game
 
-_APART = 0.01  # of the distance of two entries of a probe; float32 keeps them that exactly
+_APART = 0.01  # relative to the distance of two entries of a probe; float32 preserves this precision
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Image:
     Attributes:
         board: the board image.
         key: equal for equal boards.
-        moves: entry a of the policy vector moves to place moves[a]; None if the policy image is not a permutation.
+        moves: entry a of the policy vector moves to position moves[a]; None if the policy image is not a permutation.
         size: length of the policy image.
     """
 
@@ -56,7 +56,7 @@ class Probe:
         return np.asarray(self.ranks / self.ranks.sum())
 
     def read(self, moved: Floats) -> Ints | None:
-        """The new place of each entry; None if the image has other entries.
+        """The new position of each entry; None if the image has other entries.
 
         Example:
             >>> Probe(np.array([1, 2, 3])).read(np.array([3, 1, 2]) / 6)
@@ -69,7 +69,7 @@ class Probe:
             return None
         scaled = moved * (count * (count + 1) // 2)
         ranks = np.rint(scaled)
-        # Written so that NaN is none of the entries.
+        # Written so that NaN matches no entry.
         if not (np.abs(scaled - ranks) <= _APART).all() or ranks.min() < 1 or ranks.max() > count:
             return None
         whole = ranks.astype(np.int64)

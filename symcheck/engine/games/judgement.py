@@ -93,7 +93,7 @@ def positions_note(context: GameContext) -> Statement:
 
 def _smallest(context: GameContext, part: str) -> Counterexample:
     first = min(context.tallies[part].examples, key=lambda item: len(item.position.moves))
-    # Of a game that was tested completely the nearest position is known already.
+    # For a completely tested game, the nearest position is already known.
     shrunk = first if context.positions.is_complete else shrink(first, part, context.comparison, context.player)
     return counterexample_of(part, shrunk)
 

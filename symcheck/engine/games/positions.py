@@ -1,4 +1,4 @@
-"""Positions by legal play: all positions of a small game, otherwise those of many games, half of which avoid the end.
+"""Positions by legal play: all positions of a small game, otherwise those of many games, half of which avoid ending.
 
 Positions are never constructed, and none lies beyond the end of a game, where the results of a correct game are
 undefined.
@@ -19,10 +19,10 @@ from symcheck.engine.games.rules import Node, Rules
 from symcheck.errors import TargetError
 
 ENUMERATED_UP_TO = 20_000
-"""Positions up to which a game is tested completely."""
-_GAMES = 40  # at least; each gives its share of the positions
-_LONGEST = 2_000  # moves of one game
-_ATTEMPTS = 20  # games per game asked for, where most repeat positions
+"""Maximum number of positions for which a game is tested completely."""
+_GAMES = 40  # minimum number of games; each contributes an equal number of positions
+_LONGEST = 2_000  # maximum number of moves per game
+_ATTEMPTS = 20  # maximum number of games per requested game, if most repeat positions
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Player:
 def _play_twin(twin: Node, action: int) -> Node | None:
     try:
         return twin.step(action) if twin.outcome is None and twin.legal[action] else None
-    except TargetError:  # an image that the game cannot take shows itself where it is compared
+    except TargetError:  # an image that the game cannot handle is reported by the comparison
         return None
 
 
@@ -116,7 +116,7 @@ def gather_positions(player: Player, samples: int, seed: int, deadline: float | 
         player: the player of the game.
         samples: the number of positions, unless the game has few.
         seed: the seed of the games played.
-        deadline: on the clock of `time.monotonic`; None for none.
+        deadline: in terms of `time.monotonic`; None for none.
 
     Returns:
         The positions, including at least the start.
@@ -147,7 +147,7 @@ def _log_positions(player: Player, game: list[Reached]) -> float:
 
 
 def _enumerate(player: Player, deadline: float | None) -> tuple[Reached, ...] | None:
-    """All positions, nearest first; None if they are too many, or time is up."""
+    """All positions, nearest first; None if there are too many, or time is up."""
     start = player.start()
     seen = {id(start.node): start}
     waiting = deque([start])
@@ -166,7 +166,7 @@ def _enumerate(player: Player, deadline: float | None) -> tuple[Reached, ...] | 
 
 def _sample(player: Player, rng: np.random.Generator, samples: int, deadline: float | None) -> Positions:
     seen: dict[bytes, Reached] = {}
-    # More than an end of each: only before it there is something to play.
+    # Several positions per game, not only its end: moves are played only before the end.
     share = max(4, math.ceil(samples / _GAMES))
     played, longest = 0, 0
     while len(seen) < samples and played < _ATTEMPTS * max(_GAMES, samples // share):

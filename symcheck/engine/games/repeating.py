@@ -1,6 +1,6 @@
-"""Whether results reproduce: a game with chance, or with memory of earlier calls, yields no violation.
+"""Tests whether results reproduce: a game with randomness, or with memory of earlier calls, gives no violation.
 
-A violation counts only if both sides return the same results every time, whatever was played in between.
+A violation counts only if both sides return the same results every time, for any moves in between.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from symcheck.errors import TargetError
 from symcheck.games.game import Game, board_key
 
 Item = TypeVar("Item")
-_AGAIN = 60  # positions that are asked about a second time
+_AGAIN = 60  # number of positions that are evaluated a second time
 _EXAMPLES = 20
-_TIMES = 6  # a coin that falls alike this often, on both sides of an example: at most once in 4,000
+_TIMES = 6  # repetitions: a fair coin on both sides repeats this often with probability at most 1 in 4,000
 
 
 def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int:
@@ -32,7 +32,7 @@ def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int
     """
     chosen = _spread(reached, _AGAIN)
     once = [_answers(position.node) for position in chosen]
-    # In another order: what a game remembers of the last call shows itself.
+    # In another order, to detect memory of the last call.
     fresh = Rules(game, seed)
     again = [_answers(fresh.node(position.node.state)) for position in reversed(chosen)][::-1]
     return sum(a != b for a, b in zip(once, again, strict=True))

@@ -1,4 +1,4 @@
-"""Replay of a counterexample: the moves are played, and the image is compared again."""
+"""Replays a counterexample: plays the moves and compares the image again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
             where="replay",
             remedy="Replay the report as it was written, against the game that it was made with.",
         )
-    # What is fixed over positions is fixed from the start.
+    # Quantities that must agree between positions are taken from the start position.
     comparison = Comparison([item.moves for item in player.start().node.images])
     tallies = {part: Tally() for part in PARTS}
     comparison.compare(position, [int(a) for a in player.legal_moves(position)], tallies)

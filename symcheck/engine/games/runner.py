@@ -1,4 +1,4 @@
-"""Checking one game under its claimed images: events in order, one result."""
+"""Checks one game under its claimed images: emits events in order, returns one result."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
     properties = registered_properties("game")
     if not properties:
         raise TargetError("no property of games is registered: nothing would be tested.", where="verify-game")
-    unknown = {"name": "images", "order": 1}  # the group is that of the images, which are not drawn yet
+    unknown = {"name": "images", "order": 1}  # the group of the images is not known yet
     begun = run_started("game", target, game.symmetries_label, unknown, properties, options, command)
     emit(begun)
-    # Gathering stops by itself when time is up: what was compared until then is judged.
+    # Gathering stops when time is up: the comparisons so far are judged.
     results, interrupted = check_in_order(properties, context, emit, deadline=None)
     result = replace(
         begun.unfinished,

@@ -10,7 +10,7 @@ from symcheck.engine.games.comparing import PARTS, Comparison, Tally, Violation
 from symcheck.engine.games.positions import Player
 
 _ATTEMPTS = 300
-_LONGEST = 400  # moves of a game that is shrunk: longer ones take too long to play again
+_LONGEST = 400  # maximum number of moves of a game that is shrunk; longer games take too long to replay
 
 
 def shrink(violation: Violation, part: str, comparison: Comparison, player: Player) -> Violation:
@@ -23,7 +23,7 @@ def shrink(violation: Violation, part: str, comparison: Comparison, player: Play
         player: plays the shorter games.
 
     Returns:
-        A violation by the same image after as few moves as were found.
+        A violation by the same image after the smallest number of moves found.
     """
     smallest, attempts = violation, 0
     shorter = _shorter(smallest.position.moves)
@@ -57,7 +57,7 @@ def _violation_after(
     actions = player.legal_moves(position)
     if violation.action is not None and violation.action in actions:
         actions = np.array([violation.action])
-    # The same reference, and nothing that other positions imply.
+    # The same reference, but no inferences from other positions.
     alone = Comparison(comparison.reference)
     alone.compare(position, [int(a) for a in actions], tallies)
     alone.judge_implied(tallies)

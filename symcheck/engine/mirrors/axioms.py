@@ -107,7 +107,7 @@ def _filled(table: Floats | None, given: Floats) -> Floats:
 
 
 def _products(context: MirrorContext) -> list[tuple[int, int, int]]:
-    """(i, j, k) such that element i after element j is element k; neither is the identity."""
+    """All (i, j, k) such that element i after element j is element k, with i and j not the identity."""
     elements = context.layout.group.elements()
     listed = range(1, len(elements))
     return [(i, j, elements.index(elements[i] * elements[j])) for j in listed for i in listed]
@@ -143,7 +143,7 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
         except SpecError as error:
             notes.append(state("mirror_half_refused", missing=missing, problem=str(error.problem)))
             continue
-        except Exception as error:  # whatever the function raises
+        except Exception as error:  # the function may raise any exception
             notes.append(state("mirror_half_refused", missing=missing, problem=f"{type(error).__name__}: {error}"))
             continue
         if missing == "actions":
@@ -183,7 +183,7 @@ def _nan_alike(left: Floats, right: Floats) -> tuple[Floats, Floats]:
 
 
 def _element_in_words(context: MirrorContext, k: int) -> str:
-    """An element by its effect: "the batch itself", or the isometries that compose it."""
+    """An element described by its effect: "the batch itself", or the isometries of which it is composed."""
     group, pairings = context.layout.group, context.layout.robot.pairings
     word = group.word(group.elements()[k])
     return " and ".join(f"the {pairings[letter].isometry.name}" for letter in word) or "the batch itself"

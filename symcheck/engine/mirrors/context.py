@@ -86,7 +86,7 @@ class MirrorContext:
         """Random vectors of every group."""
         rng = np.random.default_rng(self.options.seed)
         tables = {name: draw(group, rng, self.options.samples) for name, group in self.groups().items()}
-        # Functions are given float32: numbers that it holds exactly leave no rounding of their own.
+        # Functions receive float32, so use numbers that float32 represents exactly.
         return {name: table.astype(np.float32).astype(np.float64) for name, table in tables.items()}
 
     def answer_to(self, batch: Mapping[str, Floats]) -> Answer:
@@ -107,7 +107,7 @@ class MirrorContext:
     def block_order(self) -> tuple[int, ...]:
         """The block of every non-identity element: in order, or reversed for clockwise quarter turns."""
         listed = tuple(range(1, self.called.order))
-        # Both senses of the turn are one group; the one that fits more columns is taken.
+        # Both directions of rotation give the same group; choose the one that fits more columns.
         backwards = (3, 2, 1)
         clockwise = self.layout.group.name == "C4" and self._misses(backwards) < self._misses(listed)
         return backwards if clockwise else listed
@@ -183,7 +183,7 @@ class MirrorContext:
             batch[name] = table
             try:
                 answer = self.answer_to(batch)
-            except Exception:  # whatever the function makes of zeros in the other groups
+            except Exception:  # the function may raise on zeros in the other groups
                 return np.full((len(table), self.groups()[name].width), np.nan)
             found = answer.actions if name == ACTION else answer.observations[name]
             return np.full(table.shape, np.nan) if found is None else np.asarray(found[block])

@@ -21,7 +21,7 @@ from symcheck.mujoco.layouts.robot import Robot
 from symcheck.mujoco.layouts.vocabulary import JOINT_TERMS
 
 _SLIDE = 2
-_BEND = 0.7  # radians: enough to tell two poses apart in a small drawing
+_BEND = 0.7  # radians: enough to distinguish two poses in a small drawing
 
 
 def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]:
@@ -114,7 +114,7 @@ def _within_limits(robot: Robot, angles: Floats) -> Floats:
     model = robot.model
     limits = np.array(model.jnt_range).reshape(-1, 2)
     bounded = np.array(model.jnt_limited, dtype=bool) & (limits[:, 0] < limits[:, 1])
-    # Slides move by a tenth as many metres as hinges by radians.
+    # The displacement of a slide in metres is a tenth of a hinge's angle in radians.
     angles = np.where(np.array(model.jnt_type) == _SLIDE, 0.1 * angles, angles)
     return np.where(bounded, np.clip(angles, limits[:, 0], limits[:, 1]), angles)
 
@@ -137,7 +137,7 @@ def _drawing(robot: Robot, pairing: Pairing, angles: Floats, wrong: set[int]) ->
             joints.append([*place, name_of(model, "joint", joint) or f"joint {joint}", joint in wrong])
         centre = _screen(_apply(moved[body], reference.centre[body]))
         if not (np.array(model.body_parentid) == body).any():
-            # The last link has no child to draw it to: as far again as its centre of mass.
+            # The last link has no child: draw it to twice the distance of its centre of mass.
             lines.append([*ends[1], *(2 * c - e for c, e in zip(centre, ends[1], strict=True))])
     return {"lines": lines, "joints": joints}
 

@@ -22,7 +22,7 @@ from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup
 from symcheck.mujoco.layouts.vocabulary import JOINT_TERMS
 from symcheck.statements.statement import Statement, state
 
-_SHOWN = 6  # names of columns in a sentence
+_SHOWN = 6  # maximum number of column names in a sentence
 
 
 @dataclass
@@ -80,14 +80,14 @@ def _explain(context: MirrorContext, claims: _Claims) -> None:
         claims.claim("SYM234", claims.left(), order=context.misplaced_blocks)
         return
     if claims.seen.group.name in context.answer.narrowed:
-        # Rounded numbers tell no mistake apart from another.
+        # Rounding does not distinguish mistakes.
         claims.claim("SYM235", claims.left(), dtype=context.answer.narrowed[claims.seen.group.name])
         return
     _whole_group(context, claims)
     for t, term in enumerate(claims.seen.group.terms):
         if claims.left(t):
             _whole_term(context, claims, t, term.written.kind)
-    # Of a single term its own mistakes come first: a scan flipped along the wrong axis is one.
+    # For a single term, its own mistakes come first, such as a scan flipped along the wrong axis.
     if len(claims.seen.group.terms) == 1 and not claims.codes:
         _another_plane(context, claims)
     for column in claims.left():
@@ -174,7 +174,7 @@ def _single_column(seen: Seen, column: int) -> str:
 
 def _code_of_sign(seen: Seen, column: int, image: int, wanted: float) -> str:
     """The code of a column with the wrong sign: on one side only, missing, or superfluous."""
-    # The sign is on one side of an exchanged pair only where the other side is right.
+    # The mistake is on one side of an exchanged pair only if the other side is right.
     paired = image != column and seen.group.term_name(column) in JOINT_TERMS
     if paired and image not in seen.wrong:
         return "SYM221"

@@ -110,14 +110,14 @@ def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, A
 
 
 def _component_major(context: MirrorContext, seen: Seen) -> Any:
-    """All frames of one number, then of the next, term by term, in the columns of the layout."""
+    """All frames of one component, then of the next, term by term, in the columns of the layout."""
     rows: list[int] = []
     columns: list[int] = []
     values: list[float] = []
     for t, term in enumerate(seen.group.terms):
         places, frames = seen.columns_of(t), seen.group.frames[t]
         single = element_matrix(context, term.matrices, seen.element).toarray()
-        # Number c of frame f stands at c * frames + f.
+        # Component c of frame f is at c * frames + f.
         entries = sparse.coo_array(np.kron(single, np.eye(frames)))
         rows += [places[i] for i in entries.row]
         columns += [places[j] for j in entries.col]
@@ -186,12 +186,12 @@ def other_terms(context: MirrorContext, seen: Seen, term: int) -> Iterator[tuple
             yield from _other_scans(written)
         case "quat":
             order = "xyzw" if "".join(laid.labels) == "wxyz" else "wxyz"
-            # The map of the other order, applied to the numbers as they stand.
+            # The map of the other order, applied to the components in the given order.
             other = _lay(context, replace(written, arguments={"order": order}))
             if other is not None:
                 yield "SYM215", element_matrix(context, other.matrices, seen.element)
         case "rot6d":
-            # Rows of the 3x2 matrix first: number (i, j) stands at 2 i + j instead of 3 j + i.
+            # Row-major 3x2 matrix: entry (i, j) is at 2 i + j instead of 3 j + i.
             place = np.array([3 * j + i for i in range(3) for j in range(2)])
             dense = right.toarray()
             yield "SYM216", sparse.csr_array(dense[np.ix_(place, place)])
@@ -205,7 +205,7 @@ def _reflects(context: MirrorContext, element: int) -> bool:
 
 def _other_scans(written: WrittenTerm) -> Iterator[tuple[str, Any]]:
     rows, cols = int(written.arguments["rows"]), int(written.arguments["cols"])
-    # As it stands: along either axis or both; then with rows and columns exchanged.
+    # In the given order: along either axis or both; then with rows and columns exchanged.
     for code, shape in (("SYM212", (rows, cols)), ("SYM213", (cols, rows))):
         places = np.arange(rows * cols).reshape(shape)
         for axes in ((0,), (1,), (0, 1)):

@@ -1,4 +1,4 @@
-"""The model alone: numbers that differ from their images, the largest relative difference first."""
+"""The model alone: parameters that differ from their images, the largest relative difference first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def model_context(robot: Robot, options: MirrorOptions) -> MirrorContext:
         A context without function and layout.
     """
     differences = [item for pairing in robot.pairings for item in compare(robot.model, pairing)]
-    # Largest first; a missing image is infinite. Two generators may find the same.
+    # Largest first; a missing image counts as infinite. Two generators may find the same difference.
     ranked = sorted(dict.fromkeys(differences), key=lambda item: (-item.relative, item.element, item.quantity))
     unpaired = [(pairing.isometry.name, text) for pairing in robot.pairings for text in pairing.unpaired]
     model = robot.model

@@ -15,10 +15,10 @@ from symcheck.array_types import Bools, Floats
 from symcheck.mujoco.layouts.laid_out import LaidGroup
 
 Images = Callable[[Floats], Floats]
-"""From (rows, width) to (rows, width): one block of a function, on one group."""
-_WIDEST_BASIS = 2_048  # columns: basis vectors of more would take minutes
+"""One block of a function on one group, (rows, width) to (rows, width)."""
+_WIDEST_BASIS = 2_048  # maximum number of columns; basis vectors of more would take minutes
 _CHUNK = 256
-_LARGEST_RAMP = 2**22  # whole numbers up to 2^24 are exact in float32, and offsets need two bits
+_LARGEST_RAMP = 2**22  # integers up to 2^24 are exact in float32, and offsets need two bits
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def read_rows(images: Images, width: int, columns: Sequence[int], samples: Float
 
 
 def _from_ramp(value: float, constant: float, width: int) -> Row | None:
-    """The single column whose value is a whole number of the ramp; a zero row for 0."""
+    """The single column whose value is an integer of the ramp; a zero row for 0."""
     if not np.isfinite(value) or not np.isfinite(constant):
         return None
     if abs(value) < 1e-6 * width + 1e-6:
@@ -146,14 +146,14 @@ def _from_basis(
         basis[np.arange(stop - start), np.arange(start, stop)] = 1.0
         parts.append(images(basis)[:, columns] - constant[list(columns)])
     coefficients = np.concatenate(parts)
-    # All columns at once: what the coefficients say of the samples, beside what the function said.
+    # All columns at once: compare the predictions of the coefficients with the function's values on the samples.
     said = samples @ coefficients + constant[list(columns)]
     sizes = np.maximum(1.0, np.abs(answers[:, columns]).max(axis=0, initial=0.0))
     linear = (np.abs(said - answers[:, columns]) <= 1e-4 * sizes).all(axis=0)
     rows = {}
     for k, c in enumerate(columns):
         values = coefficients[:, k]
-        # float32 probes leave 1e-7 of the largest value where nothing is.
+        # float32 probes give 1e-7 of the largest value instead of 0.
         kept = np.flatnonzero(np.abs(values) > 1e-5 * max(1.0, float(np.abs(values).max(initial=0.0))))
         fixed = float(constant[c]) if abs(constant[c]) > 1e-6 else 0.0
         row = Row(tuple(zip(kept.tolist(), values[kept].tolist(), strict=True)), fixed)
@@ -179,9 +179,9 @@ def columns_that_differ(expected: Floats, actual: Floats, given: Floats) -> Bool
         given: the batch itself; its largest value bounds the terms of a sum.
 
     Returns:
-        Shape (width,); NaN counts as a difference, and so does an infinity on one side alone.
+        Shape (width,); NaN counts as a difference, and so does an infinity on one side only.
     """
-    # An infinite size would allow for every difference.
+    # An infinite size would allow every difference.
     comparable = np.isfinite(expected) & np.isfinite(actual)
     left, right = np.where(comparable, expected, 0.0), np.where(comparable, actual, 0.0)
     limit = 1e-5 * np.maximum(np.abs(left), np.abs(right)).max(axis=0) + 4e-6 * np.abs(given).max(initial=0.0)

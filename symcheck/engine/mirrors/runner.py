@@ -1,4 +1,4 @@
-"""Checking one mirror function, or a model alone: properties in order, events in order, one result."""
+"""Checks one mirror function, or a model alone: properties and events in order, one result."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _entries(laid: LaidOut, group: LaidGroup) -> list[list[str]]:
     for generator in laid.group.generators:
         sources, signs = _signed(group, elements.index(generator))
         images = [""] * group.width
-        # Column `source` goes to `place`: its image is +-(place + 1).
+        # Column `source` maps to `place`: its image is +-(place + 1).
         for place, (source, sign) in enumerate(zip(sources, signs, strict=True)):
             images[source] = f"{'-' if sign < 0 else '+'}{place + 1}"
         entries.append(images)

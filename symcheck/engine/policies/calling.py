@@ -90,7 +90,7 @@ class Policy:
             tensors = tensor_groups(tensors, len(next(iter(tensors.values())))) if self.grouped else tensors
         else:
             tensors = torch.as_tensor(np.asarray(batch), dtype=self.dtype)
-        # rsl_rl's actor-critic answers by act_inference; its forward raises.
+        # rsl_rl's actor-critic uses act_inference; its forward raises.
         method = next(getattr(self.net, name) for name in _METHODS if hasattr(self.net, name))
         return method(tensors)
 

@@ -20,7 +20,7 @@ from symcheck.engine.policies.normalised import Normalised, read_normalised
 from symcheck.engine.policies.options import PolicyOptions
 from symcheck.symmetry.symmetry import Symmetry
 
-_SCALE_TOLERANCE = 1e-5  # of networks: up to it weights are rounded, above it they differ
+_SCALE_TOLERANCE = 1e-5  # the level for networks: residuals up to this are due to rounded weights
 
 
 @dataclass
@@ -82,7 +82,10 @@ class PolicyContext:
 
     @functools.cached_property
     def deviation_residuals(self) -> Floats | None:
-        """The largest residual of a stochastic policy's deviations over states and elements, (m,); None for others."""
+        """The largest residual of a stochastic policy's deviations over states and elements, (m,).
+
+        None for deterministic policies.
+        """
         if self.answer.deviation is None:
             return None
         sizes = []
@@ -100,7 +103,7 @@ class PolicyContext:
         if self.options.tolerance is not None:
             return np.full(self.answer.action.shape[1], self.options.tolerance)
         spread = self.answer.action.std(axis=0)
-        # A constant action has no spread: its own size then.
+        # A constant action has no spread: use its size.
         scale = np.where(spread > 0, spread, np.abs(self.answer.action).max(axis=0, initial=0.0))
         return np.asarray(_SCALE_TOLERANCE * np.maximum(scale, np.finfo(np.float64).tiny))
 

@@ -13,11 +13,13 @@ from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
-_MOST_ELEMENTS = 16  # beyond it generators are tested, which suffice
+_MOST_ELEMENTS = 16  # maximum number of tested elements; for larger groups the generators suffice
 
 
 def words_of(symmetry: Symmetry) -> list[tuple[int, ...]]:
-    """The elements to test, as words in the generators: all except the identity of a small group, else the generators.
+    """The elements to test, as words in the generators.
+
+    For a small group: all elements except the identity. Otherwise: the generators.
 
     For a continuous group, the generators are its tested elements (`Symmetry.at_elements`).
     """
@@ -97,5 +99,8 @@ def image_of_deviations(entries: Sequence[Entry], word: Sequence[int], deviation
 
 
 def _sized(entry: Any, dim: int) -> Any:
-    """The map of vectors of this length; the tested element of a continuous group accepts every length that it fits."""
+    """The map of vectors of this length.
+
+    For continuous groups, the tested element accepts every length that it fits.
+    """
     return entry.sized(max(dim, entry.least)) if isinstance(entry, ElementEntry) else entry

@@ -1,4 +1,4 @@
-"""The observation columns that a normaliser inside a policy reads, and its one-sided statistics.
+"""The observation columns that a normaliser inside a policy reads, and its asymmetric statistics.
 
 With Dict observations, a normaliser may read one key or several concatenated keys (rsl_rl's actors, policies with one
 module per key). Its recorded inputs show which.
@@ -23,7 +23,7 @@ from symcheck.symmetry.symmetry import Symmetry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ONE_SIDED = 1e-3  # of a deviation: below it statistics of a long run agree by chance
+_ONE_SIDED = 1e-3  # relative to the deviation: smaller differences of statistics are due to chance
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Normalised:
             try:
                 found = _find_one_sided(means[0], variances[0], entries_of(symmetry, key), symmetry)
             except SpecError:
-                continue  # statistics by column are not averaged under this map
+                continue  # per-column statistics cannot be averaged under this map
             columns += [column if key is None else {"key": key, **column} for column in found]
         return columns
 
@@ -75,7 +75,7 @@ def read_normalised(module: nn.Module, answer: Answer, observations: Any, dtype:
 
     Args:
         module: a module with column statistics.
-        answer: the answer of the policy, with the recorded inputs of the module.
+        answer: the output of the policy, with the recorded inputs of the module.
         observations: one array, or a mapping of arrays.
         dtype: the dtype of the policy's input.
     """

@@ -26,7 +26,7 @@ _DEVIATIONS = ("std", "_std", "obs_std")
 
 
 def symmetrise_normaliser(state: Any, symmetry: Symmetry) -> Any:
-    """The same normaliser with symmetric statistics: an observation and its image are normalised alike.
+    """The same normaliser with symmetric statistics: normalisation commutes with the symmetry.
 
     mean' = 1/|G| sum_g L_g mean and var' = 1/|G| sum_g (L_g var + (L_g mean - mean')^2): the statistics of the data
     together with all its images.
@@ -92,7 +92,7 @@ def _repair(state: Any, entries: list[Entry], symmetry: Symmetry) -> Any:
     _set(repaired, mean_name, new_mean)
     _set(repaired, variance_name, np.sqrt(new_variance) if variance_name in _DEVIATIONS else new_variance)
     for name in _DEVIATIONS:
-        # What is kept beside the variance must agree with it; properties follow by themselves.
+        # Attributes derived from the variance must be updated too; properties need no update.
         kept = name in repaired if isinstance(repaired, Mapping) else name in _stored(repaired)
         if kept and name != variance_name:
             _set(repaired, name, np.sqrt(new_variance))
@@ -138,7 +138,7 @@ def _moved_variance(entries: list[Entry], word: tuple[int, ...], variance: Float
     for letter in reversed(word):
         entry = entries[letter]
         if isinstance(entry, AffineEntry):
-            # Of independent columns: the squares of the matrix act on variances.
+            # For independent columns, the squared matrix entries act on variances.
             variance = np.square(AffineEntry(entry.matrix, entry.index, entry.sign).dense()) @ variance
         elif not isinstance(entry, IdentityEntry):
             raise SpecError(
@@ -165,7 +165,7 @@ def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
 
 
 def has_statistics(state: Any) -> bool:
-    """Whether an object holds a mean and a variance, as buffers or attributes."""
+    """Whether an object has a mean and a variance, as buffers or attributes."""
     names = _stored(state)
     return any(name in names for name in _MEANS) and any(name in names for name in (*_VARIANCES, *_DEVIATIONS))
 
@@ -215,7 +215,7 @@ def _set(state: Any, name: str, value: Floats) -> None:
     if hasattr(before, "detach"):
         import torch
 
-        # In place: a buffer stays the buffer that it is.
+        # In place, so that a buffer remains the same object.
         with torch.no_grad():
             before.copy_(torch.as_tensor(value, dtype=before.dtype, device=before.device).reshape(before.shape))
         return

@@ -1,4 +1,4 @@
-"""The residual of a policy on given states, as training hooks measure it while a policy learns."""
+"""The residual of a policy on given states, for training hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcheck.engine.policies.images import image_of, words_of
 from symcheck.symmetry.symmetry import Symmetry
 
 _MOST_STATES = 2_048
-_SEED = 0  # of the elements of a continuous group: the same ones all through a training
+_SEED = 0  # seed of the elements of a continuous group, the same during the whole training
 
 
 def measure_residual(
@@ -64,7 +64,7 @@ def random_rows(count: int) -> Any:
     """
     import torch
 
-    # A generator of its own: the trainer's random numbers stay what they are.
+    # A separate generator, so that the trainer's random numbers do not change.
     generator = torch.Generator().manual_seed(0)
     return torch.randperm(count, generator=generator)[:_MOST_STATES]
 

@@ -1,4 +1,4 @@
-"""Auditing one policy under one symmetry: events in order, one result."""
+"""Audits one policy under one symmetry: emits events in order, returns one result."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def whole_number(given: Any, where: str, *, least: int, most: int | None = None)
     """Read an integer within a range.
 
     Args:
-        given: anything that counts as an index: an int, a NumPy integer, an array of one without axes.
+        given: any index: an int, a NumPy integer, or a zero-dimensional integer array.
         where: the name of the argument, for the message.
         least: the smallest allowed value.
         most: the largest allowed value, or None.
@@ -37,7 +37,7 @@ def whole_number(given: Any, where: str, *, least: int, most: int | None = None)
     # A missing upper bound reads "or more" in the message.
     allowed = f"{least} or more" if most is None else f"{least} to {most}"
     try:
-        # `operator.index` takes NumPy integers and refuses floats, also those that are whole.
+        # `operator.index` accepts NumPy integers and rejects all floats, including integral ones.
         number = operator.index(given)
     except TypeError:
         raise OptionError(f"expected a whole number, {allowed}, got {given!r}.", where=where) from None
@@ -67,7 +67,7 @@ def spread_seeds(seed: Any, count: int) -> list[int]:
         >>> spread_seeds([5, 6], 2)
         [5, 6]
     """
-    # Strings are sequences too; they are left to `whole_number`, whose message names what was given.
+    # Strings are sequences too; `whole_number` rejects them with a message that names the given value.
     if not isinstance(seed, Sequence | np.ndarray) or isinstance(seed, str | bytes):
         whole = whole_number(seed, "seed", least=0)
         # Children of one SeedSequence are independent of each other, whatever the number of environments.
@@ -98,16 +98,16 @@ def checked_games(
         raise TargetError(
             f"expected a value returned by `state`, with {', '.join(STATE_KEYS)}, got {given}.", where="state"
         )
-    # Only a key that the state has can disagree; what is missing is not held against it.
+    # Only keys that are present are compared; missing keys are accepted.
     for name, own in kind.items():
         if state.get(name, own) != own:
             raise TargetError(f"expected a state with {name} = {own!r}, got {state[name]!r}.", where="state")
     games = [np.frombuffer(log, dtype=np.uint8) for log in state["games"]]
     if len(games) != environments:
         raise TargetError(f"expected the state of {environments} environments, got {len(games)}.", where="state")
-    # The log is indexed by step and its values index the action table: both are checked before they are used.
+    # The log is indexed by step, and its values index the action table: check both before use.
     longest, largest = max(map(len, games)), max(int(game.max(initial=0)) for game in games)
-    # `horizon` itself is refused: a game that long has been truncated and is no game being played.
+    # `horizon` itself is rejected: a game of that length was truncated and is no longer being played.
     if longest >= horizon or largest >= actions:
         raise TargetError(
             f"expected games of fewer than {horizon:,} steps with actions up to {actions - 1}, got {longest:,} steps "

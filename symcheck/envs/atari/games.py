@@ -14,7 +14,7 @@ from symcheck.errors import TargetError, suggestion
 
 Reduction = Literal["every_second", "means"]
 
-# First row of the field: above it are the score and the upper wall.
+# First row of the field, below the score and the upper wall.
 TOP = 34
 # Rows and columns of the field: a square, so that 80 x 80 is one reduction of both.
 FIELD = 160
@@ -56,9 +56,9 @@ class Game:
         return self.actions.index("fire")
 
 
-# Pong's ball reflects about screen row 113 (r -> 226 - r), Breakout's about column 79.5 (c -> 159 - c): measured, see
-# `evidence` and docs/pong.md. Of every second line, 34, 36, ..., the flip is r -> 226 - r; of means over 2 x 2 it is
-# r -> 227 - r or c -> 159 - c. So each game has one reduction that commutes with it.
+# Pong's ball reflects about screen row 113 (r -> 226 - r), Breakout's about column 79.5 (c -> 159 - c): these values
+# were measured, see `evidence` and docs/pong.md. For every second line, 34, 36, ..., the flip is r -> 226 - r; for
+# means over 2 x 2 it is r -> 227 - r or c -> 159 - c. So each game has one reduction that commutes with it.
 GAMES: dict[str, Game] = {
     "pong": Game(
         "pong", ("noop", "fire", "up", "down", "up and fire", "down and fire"), (0, 1, 3, 2, 5, 4), "flip_ud",
@@ -119,7 +119,7 @@ def rom_path(game: Game) -> Path:
         path = None
     if path is None or not Path(path).is_file():
         raise TargetError(
-            # A package built without its ROMs imports all right.
+            # A package built without its ROMs can still be imported.
             f"expected the ROM {game.name}.bin that ale-py ships, but it is not in {folder}.",
             where="game",
             remedy="Install ale-py again: pip install --force-reinstall ale-py.",

@@ -77,10 +77,10 @@ class AtariEnv(gym.Env[Any, Any]):
         """
         super().reset(seed=seed)
         noops = (options or {}).get("noops")
-        # A life was lost and its episode ended: the next episode goes on with the same game.
+        # A lost life ended the episode: the next episode continues the same game.
         if self._goes_on and seed is None and noops is None:
             self._goes_on = False
-            # Drawn once an episode, so that an agent sees both ways round of the same game.
+            # Drawn once per episode, so that the agent sees the game in both orientations.
             self._reflected = self._symmetrized and bool(self.np_random.integers(2))
             return self._observe(self._shown, afresh=True), self._info()
         if noops is None:
@@ -104,7 +104,7 @@ class AtariEnv(gym.Env[Any, Any]):
         gained = self._play(self._translate_action(number))
         over = self.machine.over
         self._elapsed += 1
-        # Where the game is over, `over` ends the episode and no life is waited for.
+        # If the game is over, `over` ends the episode, whatever the lives.
         lost = self.machine.lives < self._lives and not over
         # Breakout waits for fire after a lost life; the next action is replaced by it.
         self._lives, self._serves = self.machine.lives, lost and self.game.fire_starts_lives
@@ -117,7 +117,7 @@ class AtariEnv(gym.Env[Any, Any]):
     def render(self) -> Any:
         """The screen as the player sees it, reflected if the episode is; (210, 160, 3)."""
         colours = self.machine.colours()
-        # Colours have the channel as a last axis, so rows and columns are one place further left.
+        # In colour images the channel is the last axis, so rows and columns are one axis earlier.
         return np.flip(colours, self._axis + 2).copy() if self._reflected else colours
 
     def _translate_action(self, action: int) -> int:
@@ -126,10 +126,12 @@ class AtariEnv(gym.Env[Any, Any]):
         return self.game.swapped[action] if self._reflected else action
 
     def _play(self, action: int) -> float:
-        """Four frames, or fewer where the game ends; the reward. What is shown is the maximum of the last two screens.
+        """Run four frames, or fewer if the game ends; return the reward.
 
-        Where the game ends, the vectoriser looks at no further screen: what was shown before, or the last but one
-        screen, stands in. Nothing is learned from that image.
+        The image is the maximum of the last two screens.
+
+        When the game ends, the vectoriser reads no further screen and uses the previous one. Agents do not learn from
+        this image.
         """
         gained = 0.0
         for frame in range(FRAME_SKIP):

@@ -1,8 +1,8 @@
 """An emulator of one game: frames, memory, and its complete state as numbers that can be written back.
 
-The emulator's saved state contains the position of the paddle's knob, which the memory does not. Memory and knob
-together are the state of the game: written into the saved state of any moment, they reproduce every later frame
-(tested). So a reflected state can be set, knob included.
+The emulator's saved state contains the position of the paddle's knob; the memory does not. Memory and knob together are
+the state of the game: written into any saved state, they reproduce every later frame (tested). So a reflected state,
+including the knob, can be set.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from symcheck.envs.atari.games import MOST_NOOPS, Game, rom_path
 
 RAM = 128
 KNOB_RANGE = (27_450, 790_196)
-"""Where the emulator stops a knob, in ohms."""
+"""The range of a knob in the emulator, in ohms."""
 _SCORE = 20
-"""Where a saved state of Pong keeps the score that the next reward is counted from, in bytes before its end: found by
-watching which four bytes follow the score, and confirmed by what a state pays after it was set (tests)."""
+"""The position, in bytes before the end of a saved state of Pong, of the score from which the next reward is computed.
+It was found by comparing states with the score, and confirmed by the reward after setting a state (tests)."""
 
 
 class Machine:
@@ -41,7 +41,7 @@ class Machine:
         self._clone = ale_py.ALEState
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._ale = ale_py.ALEInterface()
-        # No sticky actions: with them no two states could be compared step by step.
+        # No sticky actions: with them, two states could not be compared step by step.
         self._ale.setFloat("repeat_action_probability", 0.0)
         # The setting is read when the ROM is loaded, so it comes first.
         self._ale.loadROM(str(rom))
@@ -56,7 +56,7 @@ class Machine:
         if self._fresh is None:
             self._ale.reset_game()
             self._fresh = self.save()
-        else:  # the same, a hundred times faster: nothing is random but the number of no-ops
+        else:  # equivalent and a hundred times faster: only the number of no-ops is random
             self.load(self._fresh)
         self.act(self._fire)
         for _ in range(noops):
@@ -107,7 +107,7 @@ class Machine:
         return saved
 
     def load(self, saved: bytes) -> None:
-        """Put the emulator into a saved state."""
+        """Restore a saved state of the emulator."""
         # ALEState has no constructor from bytes; `__setstate__` is what unpickling would call.
         state: Any = self._clone.__new__(self._clone)
         state.__setstate__(saved)
@@ -128,18 +128,18 @@ class Machine:
             ram: shape (128,).
             knob: in ohms.
             score: the score before the step (in Pong, the player's points minus the opponent's); the reward is the gain
-                over it. None counts from the score of the saved state.
+                over it. None uses the score of the saved state.
         """
         # A saved state holds more than memory and knob (timers, the screen's position): those come from one template.
         if self._base is None:
             self._base = self.save()
         low, high = KNOB_RANGE
-        # Bytes are immutable; the copy is patched and the template stays.
+        # Bytes are immutable: patch a copy, and keep the template.
         saved = bytearray(self._base)
         struct.pack_into("<i", saved, 0, int(min(max(knob, low), high)))
         if score is not None:
             struct.pack_into("<i", saved, len(saved) - _SCORE, score)
-        # Loading restores the memory too, so the bytes that differ are written afterwards.
+        # Loading restores the memory too, so write the differing bytes afterwards.
         self.load(bytes(saved))
         for at, value in enumerate(ram.tolist()):
             self._ale.setRAM(at, value)

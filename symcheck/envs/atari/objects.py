@@ -35,7 +35,7 @@ _ORDER = (BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)
 # The paddle's byte settles at (knob + 24,000) / 4,000 (measured between 140,000 and 780,000 ohms), so that a row is
 # 4,000 ohms and the axis, 119, is at 452,000.
 KNOB_ROW, KNOB_CENTRE = 4_000.0, 452_000.0
-# All other bytes of the memory are kept as they are; the reflection does not move them.
+# All other bytes of the memory are fixed by the reflection.
 _OTHERS = tuple(at for at in range(RAM) if at not in _ORDER)
 # Six mirrored bytes, the knob, whether there is a ball, and the other bytes.
 STATE_SIZE = len(_ORDER) + 2 + len(_OTHERS)
@@ -70,7 +70,7 @@ class PongObjectsEnv(AtariEnv):
         side = -1.0 if self._reflected else 1.0
         offsets = {name: side * (float(ram[at]) - _CENTRES[at]) for name, at in (("p", PADDLE), ("o", OPPONENT))}
         ball = np.zeros(4)
-        # Byte 0: no ball is on the screen, so that place and speed mean nothing.
+        # Byte 0: there is no ball on the screen, so its position and speed are meaningless.
         if ram[BALL]:
             # Speeds are signed bytes. The one along the columns is not reflected.
             speed, along = float(ram[SPEED].astype(np.int8)), float(ram[COLUMN_SPEED].astype(np.int8))

@@ -50,7 +50,7 @@ def reduce_field(fields: Bytes, reduction: Reduction) -> Bytes:
     if reduction == "every_second":
         # A view; every second line is its own image under the flip r -> 226 - r.
         return fields[..., ::2, ::2]
-    # Pairs of rows as 16-bit sums; four grey values and the 2 that rounds stay below 2^10.
+    # Pairs of rows as 16-bit sums; four grey values plus the rounding term 2 stay below 2^10.
     rows = fields[..., ::2, :].astype(np.uint16)
     rows += fields[..., 1::2, :]
     # (a + b + c + d + 2) // 4 rounds the mean half up, symmetrically in the four.
@@ -87,7 +87,7 @@ class FrameStacks:
 
     def push(self, newest: Bytes) -> None:
         """Add a frame to every stack; shape (environments, 80, 80)."""
-        # Oldest first: all move one place to the front. NumPy buffers overlapping assignments.
+        # Oldest first: shift all frames by one. NumPy buffers overlapping assignments.
         self.frames[:, :-1] = self.frames[:, 1:]
         self.frames[:, -1] = newest
 

@@ -36,8 +36,8 @@ from symcheck.envs.atari.games import (
 from symcheck.envs.atari.pixels import FrameStacks, observe
 from symcheck.errors import OptionError, TargetError
 
-_NEVER = 10**9  # frames after which the vectoriser would truncate; steps are counted here
-_BLOCK = 256  # games between two seeds: a seed costs the vectoriser 65 ms, and what is restored draws at most this many
+_NEVER = 10**9  # truncation limit of the vectoriser in frames, never reached because steps are counted here
+_BLOCK = 256  # games between two seeds: seeding costs 65 ms, and restoring a state draws at most this many games
 
 
 class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
@@ -90,7 +90,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = num_envs = whole_number(num_envs, "num_envs", least=1)
         self._horizon = horizon = whole_number(horizon, "horizon", least=1)
         num_threads = whole_number(num_threads, "num_threads", least=0)
-        # Refuse a missing ROM here, where the message can name the remedy.
+        # Reject a missing ROM here, where the message can name the remedy.
         rom_path(self.game)
         self._symmetrized, self._clips, self._episodic = bool(symmetrized), clip_rewards, episodic_life
         self._emulators = _vectoriser(game, num_envs, num_threads or min(num_envs, _usable_cores()))
@@ -101,15 +101,15 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._swap = np.array(self.game.swapped)
         self._axis = -2 if self.game.operator == "flip_ud" else -1
         self._stacks = FrameStacks(num_envs)
-        # Seeds of the system until `reset` gives some, so that unseeded runs differ.
+        # Seeds from the system until `reset` provides some, so that unseeded runs differ.
         self._seeds = [np.random.SeedSequence().generate_state(1)[0] for _ in range(num_envs)]
-        self._played = np.full(num_envs, -1)  # the number of the game being played; -1: none has begun
+        self._played = np.full(num_envs, -1)  # the number of the current game; -1 if none has begun
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
         self._lives = np.zeros(num_envs, dtype=np.int64)
         self._reflected = np.zeros(num_envs, dtype=bool)
         self._serves = np.zeros(num_envs, dtype=bool)
         self._frames_before = np.zeros(num_envs, dtype=np.int64)
-        # The actions sent in the games being played: all that is needed to play them again.
+        # The actions sent in the current games, which suffice to replay them.
         self._log = np.zeros((num_envs, horizon), dtype=np.uint8)
 
     def reset(
@@ -119,7 +119,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
         Args:
             seed: an integer, from which each environment's seed is spawned, or one seed for each environment. Without a
-                seed, every environment continues with its next game; the system provides seeds that were never given.
+                seed, every environment continues with its next game; without any earlier seed, the system provides one.
             options: not used.
 
         Returns:
@@ -184,14 +184,14 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._need_games()
         sent = self._translate_actions(actions)
         screens, gains, over, _, info = self._emulators.step(sent)
-        # What was sent is logged, after reflection and serving, so that replaying needs neither.
+        # Log the actions that are sent, after reflection and serving, so that a replay needs neither.
         self._log[np.arange(self.num_envs), self._elapsed] = sent
         self._elapsed += 1
         shown = screens
         if over.any():  # elsewhere the vectoriser leaves `final_obs` as it was
             shown = np.where(over[:, None, None, None], info["final_obs"], screens)
         self._stacks.push(self._frames(shown))
-        # A game that is over ends its episode by itself, whatever its lives.
+        # The end of a game ends its episode, whatever the lives.
         lost = (info["lives"] < self._lives) & ~over
         truncated = (self._elapsed >= self._horizon) & ~over
         terminated = over | (lost & self._episodic)
@@ -203,7 +203,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._lives = np.array(info["lives"], dtype=np.int64)
         self._serves = lost & self.game.fire_starts_lives
         if over.any() or truncated.any():
-            # Games before lives: a life that is lost in a step that truncates starts no further episode of its game.
+            # Handle games before lives: a life lost in the truncating step does not start another episode of its game.
             self._next_games(over, truncated, screens)
         if self._episodic and lost.any():
             self._next_lives(lost & ~truncated)
@@ -227,7 +227,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return {"game": self.game.name, "symmetrized": self._symmetrized}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same game and options, by playing the current games again up to that state.
+        """Restore a state of the same game and options by replaying the current games up to that state.
 
         Games of different length are replayed so that they finish together: an environment idles until its game must
         begin.
@@ -243,28 +243,28 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         # Restoring is replaying: the emulators' own states cannot be set through the vectoriser.
         self._seeds = list(state["seeds"])
         lengths = np.array([len(game) for game in games])
-        # Shorter games begin later, so that all reach their last action in the same step.
+        # Shorter games start later, so that all games reach their last action in the same step.
         longest = int(lengths.max())
         for time in range(longest + 1):
             begins = longest - lengths == time
             if begins.any():
-                # `_begin` counts one on, to the game that was being played.
+                # `_begin` increments the count to the current game.
                 self._played[begins] = np.array(state["played"])[begins] - 1
                 self._begin(begins, draws_again=True)
             if time < longest:
                 # Negative for environments that have not begun yet.
                 self._replay(games, lengths - (longest - time))
-        # Idle steps advanced the count; the lengths are what was played.
+        # Idle steps advanced the counts; set them to the replayed lengths.
         self._elapsed = lengths
 
     def _replay(self, games: Sequence[npt.NDArray[np.uint8]], at: npt.NDArray[np.int64]) -> None:
-        """One step of the games that have begun (`at` is 0 or more); the others idle, and are begun afresh later."""
+        """Step the games that have begun (`at` is 0 or more); the others idle, and are restarted later."""
         playing = at >= 0
         given = [game[place] if place >= 0 else 0 for game, place in zip(games, at, strict=True)]
-        # `step` reflects what it is given, and a swap is its own inverse.
+        # `step` reflects its actions, and a swap is its own inverse.
         unreflected = np.where(self._reflected, self._swap[given], given)
         self._elapsed = np.where(playing, at, 0)
-        self._serves[:] = False  # the log holds what was sent
+        self._serves[:] = False  # the log contains the actions that were sent
         self.step(unreflected)
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -288,7 +288,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             )
         if given.min() < 0 or given.max() >= count:
             raise OptionError(f"expected actions from 0 to {count - 1}, got {given.tolist()}.", where="actions")
-        # Reflected first, then replaced by fire where the game waits for it: fire is its own image.
+        # Reflect first, then replace by fire if the game waits for it: fire is its own image.
         moved = np.where(self._reflected, self._swap[given], given)
         return np.where(self._serves, self.game.fire, moved).astype(np.int64)
 
@@ -303,14 +303,14 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return np.where(reflected, np.flip(frames, self._axis), frames)
 
     def _next_games(self, over: Bools, truncated: Bools, screens: Bytes) -> None:
-        """The vectoriser has restarted games that were over; games cut short are restarted here."""
+        """Restart games that were cut short; the vectoriser has already restarted those that were over."""
         if over.any():
-            # The vectoriser has drawn the next game by itself, unless a new block needs a new seed.
+            # The vectoriser has already drawn the next game, unless a new block needs a new seed.
             self._played[over] += 1
             fresh = over & (self._played % _BLOCK == 0)
             self._start(over, screens)
             if fresh.any():
-                # `_begin` counts them on again.
+                # `_begin` increments the count again.
                 self._played[fresh] -= 1
                 self._begin(fresh)
         if truncated.any():
@@ -320,23 +320,23 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         """Reset some emulators and start their next games.
 
         Args:
-            where: which.
-            draws_again: seed them and let the vectoriser draw as often as it had before, to come to the same game.
+            where: which emulators.
+            draws_again: whether to seed them and repeat the vectoriser's draws, to reach the same game.
         """
         self._played[where] += 1
-        # Place within its block: 0 is the game right after a seed.
+        # Position within its block: 0 is the game right after a seed.
         place = self._played % _BLOCK
         seeded = where & ((place == 0) | draws_again)
         screens = np.zeros((0, 1, *SCREEN), dtype=np.uint8)
         if seeded.any():
             seeds = [_block_seed(self._seeds[at], int(self._played[at]) // _BLOCK) for at in np.flatnonzero(seeded)]
             screens, info = self._reset(seeded, np.array(seeds))
-        # With `draws_again`: a seeded environment draws `place` more games to come to its own. Otherwise one draw
-        # leads to the next game where no seed was set.
+        # With `draws_again`, a seeded environment draws `place` more games to reach its own. Otherwise, without a new
+        # seed, one draw leads to the next game.
         further = np.where(seeded, place, 1) if draws_again else (where & ~seeded).astype(np.int64)
         for draw in range(int(further[where].max())):
             again = where & (further > draw)
-            # -1 keeps the vectoriser's own generator going.
+            # -1 continues the vectoriser's generator.
             screens, info = self._reset(again, np.full(int(again.sum()), -1))
         self._lives = np.where(where, info["lives"], self._lives)
         self._frames_before = np.array(info["episode_frame_number"])
@@ -348,7 +348,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return self._emulators.reset(seed=seeds, options={"reset_mask": where})  # type: ignore[no-any-return]
 
     def _start(self, where: Bools, screens: Bytes) -> None:
-        """The emulators have been reset: clear what belongs to the games before."""
+        """After a reset of emulators, clear the data of their previous games."""
         self._elapsed[where] = 0
         self._serves[where] = False
         if self._symmetrized:
@@ -357,24 +357,24 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _next_lives(self, where: Bools) -> None:
         """Begin episodes that continue with their games."""
-        # The last frame of the life before is the first of the next; older ones are black.
+        # The last frame of the previous life is the first of the next; older frames are black.
         newest, before = self._stacks.frames[:, -1].copy(), self._reflected.copy()
         if self._symmetrized:
             self._reflect(where)
             turned = self._reflected != before
-            # The kept frame was drawn the other way round.
+            # The kept frame has the other orientation.
             newest[turned] = np.flip(newest, self._axis)[turned]
         self._stacks.restart(where, newest)
 
     def _reflect(self, where: Bools) -> None:
-        """Draw which way round some episodes are played, each from its environment's seed, game and life."""
+        """Draw the orientation of some episodes, each from its environment's seed, game and life."""
         # A function of seed, game and lives: restoring gives the same reflection without a stored state.
         for at in np.flatnonzero(where):
             self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]), int(self._lives[at]))
 
 
 def _usable_cores() -> int:
-    """Cores that this process may run on; the vectoriser by itself would count all that there are."""
+    """The number of cores available to this process; by default the vectoriser counts all cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -402,7 +402,7 @@ def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
 
 
 def _block_seed(seed: int, block: int) -> int:
-    """The vectoriser's seed of a block of games: 1 to 2^31 - 1, since it takes 0 and less for none."""
+    """The vectoriser's seed of a block of games: 1 to 2^31 - 1, because it treats 0 and negative numbers as no seed."""
     drawn = np.random.SeedSequence(seed, spawn_key=(0, block)).generate_state(1)[0]
     # The modulus keeps the value within a signed 32-bit integer.
     return 1 + int(drawn) % (2**31 - 1)

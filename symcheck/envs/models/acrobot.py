@@ -11,7 +11,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.envs.models.model import BatchModel, Transitions
 
-_G = 9.8  # no parameter of the environment
+_G = 9.8  # a constant, not a parameter of the environment
 _TURN = 2 * np.pi
 
 
@@ -26,7 +26,7 @@ def build(env: Any) -> BatchModel | None:
 
     Source: R. S. Sutton and A. G. Barto, Reinforcement Learning (1998), section 11.3.
     """
-    # Noise is drawn from the environment's generator, which a batch has no part in.
+    # Noise comes from the environment's generator, which a batch cannot use.
     if env.torque_noise_max > 0:
         return None
     torques = np.asarray(env.AVAIL_TORQUE, dtype=np.float64)
@@ -40,7 +40,7 @@ def build(env: Any) -> BatchModel | None:
         spins = [np.clip(following[2], -fast_1, fast_1), np.clip(following[3], -fast_2, fast_2)]
         states = np.stack([*angles, *spins], axis=1)
         ends = is_terminal(states)
-        # The reward of a step that ends is 0, of any other -1.
+        # The reward is 0 for a terminating step, and -1 otherwise.
         return Transitions(states, observe(states), np.where(ends, 0.0, -1.0), ends)
 
     return BatchModel("the batched form of AcrobotEnv", step, observe, is_terminal, state_showing)
@@ -62,7 +62,7 @@ def state_showing(observations: npt.NDArray[Any]) -> Floats:
 
 def is_terminal(states: Floats) -> npt.NDArray[np.bool_]:
     """Whether the tip is a link's length above the base."""
-    # Height of the tip over the base, in link lengths: the second angle is measured from the first link.
+    # Height of the tip above the base, in link lengths; the second angle is relative to the first link.
     return np.asarray(-np.cos(states[:, 0]) - np.cos(states[:, 1] + states[:, 0]) > 1.0)
 
 
@@ -75,8 +75,7 @@ def _derivative(env: Any) -> Callable[[Floats, Floats], Floats]:
     def derivative(state: Floats, torque: Floats) -> Floats:
         theta_1, theta_2, spin_1, spin_2 = state
         cosine, sine = np.cos(theta_2), np.sin(theta_2)
-        # d_1, d_2, phi_1 and phi_2 as in the book's equations; operations in the environment's order, so that rounding
-        # agrees.
+        # d_1, d_2, phi_1 and phi_2 as in the book; operations are in the environment's order, so that rounding agrees.
         d_1 = m_1 * c_1**2 + m_2 * (l_1**2 + c_2**2 + 2 * l_1 * c_2 * cosine) + moment + moment
         d_2 = m_2 * (c_2**2 + l_1 * c_2 * cosine) + moment
         phi_2 = m_2 * c_2 * _G * np.cos(theta_1 + theta_2 - np.pi / 2.0)
@@ -98,7 +97,7 @@ def _derivative(env: Any) -> Callable[[Floats, Floats], Floats]:
 
 
 def _runge_kutta(derivative: Callable[[Floats, Floats], Floats], state: Floats, torque: Floats, dt: float) -> Floats:
-    # The classical tableau; the torque is held during a step.
+    # The classical tableau; the torque is constant during a step.
     half = dt / 2.0
     k_1 = derivative(state, torque)
     k_2 = derivative(state + half * k_1, torque)
@@ -108,7 +107,7 @@ def _runge_kutta(derivative: Callable[[Floats, Floats], Floats], state: Floats, 
 
 
 def _wrap_angles(angles: Floats) -> Floats:
-    """Angles in [-pi, pi], by whole turns taken off one at a time, as rounding wants it."""
+    """Angles in [-pi, pi], by subtracting one full turn at a time, so that rounding agrees with the environment."""
     while (angles > np.pi).any():
         angles = np.where(angles > np.pi, angles - _TURN, angles)
     while (angles < -np.pi).any():

@@ -48,7 +48,7 @@ class CartAndPole:
 
         Source: R. V. Florian, Correct equations for the dynamics of the cart-pole system (2007), without friction.
         """
-        # Order of operations as in the environment: another one differs in the last bit.
+        # Operations in the environment's order: a different order changes the last bit.
         pull = (push + self.moment * (spin * spin) * sine) / self.mass
         # 4/3 is a uniform rod's moment of inertia about its end, over m l^2, with l half its length.
         inertia = self.length * (4.0 / 3.0 - self.pole_mass * (cosine * cosine) / self.mass)
@@ -69,7 +69,7 @@ def build(env: Any) -> BatchModel:
     body = CartAndPole(env.gravity, env.total_mass, env.masspole, env.length, env.polemass_length)
     far, tilted = env.x_threshold, env.theta_threshold_radians
     euler = env.kinematics_integrator == "euler"
-    # Reward of a step that goes on, and of one that ends. Sutton and Barto punish only the end.
+    # Rewards of continuing and of terminating steps. The Sutton-Barto variant only penalises termination.
     going, over = (0.0, -1.0) if env._sutton_barto_reward else (1.0, 1.0)
 
     def is_terminal(states: Floats) -> npt.NDArray[np.bool_]:
@@ -77,12 +77,12 @@ def build(env: Any) -> BatchModel:
         return np.asarray((x < -far) | (x > far) | (angle < -tilted) | (angle > tilted))
 
     def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
-        # Contiguous rows: the arithmetic below runs over n states at once.
+        # Contiguous rows: the arithmetic below is vectorised over n states.
         x, v, angle, spin = np.ascontiguousarray(states.T)
         push = np.where(actions == 1, force, -force)
         drive, turn = body.accelerations(push, spin, np.cos(angle), np.sin(angle))
         following = np.empty_like(states)
-        # Explicit Euler moves with the old velocities, the half-implicit form with the new.
+        # Explicit Euler uses the old velocities, the half-implicit form the new ones.
         if euler:
             following[:, 0], following[:, 2] = x + tau * v, angle + tau * spin
             following[:, 1], following[:, 3] = v + tau * drive, spin + tau * turn

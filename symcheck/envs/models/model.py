@@ -1,7 +1,7 @@
 """The record of one environment's batched form.
 
-A batched form is never trusted by itself: the engine first steps the environment and compares the results bit for
-bit, and the environment steps every violation of a batch again before it is reported.
+A batched form is always validated: the engine first compares its results with steps of the environment bit for bit, and
+repeats every violation in the environment before reporting it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.envs.models.model import BatchModel, Transitions
 
-_SLOPE = 0.0025  # of the continuous version, whose gravity is no parameter
+_SLOPE = 0.0025  # of the continuous version, in which gravity is a constant
 
 
 def build(env: Any) -> BatchModel:
@@ -32,7 +32,7 @@ def build(env: Any) -> BatchModel:
         position, velocity = states[:, 0], states[:, 1]
         velocity = velocity + ((actions - 1) * force + _cosines(3 * position) * (-gravity))
         velocity = np.clip(velocity, -fastest, fastest)
-        # Velocity first: the position moves by the new one.
+        # Velocity first: the position uses the new velocity.
         position = np.clip(position + velocity, low, high)
         # The left wall stops the car; the right end is the goal.
         velocity = np.where((position == low) & (velocity < 0), 0.0, velocity)
@@ -50,7 +50,7 @@ def build_continuous(env: Any) -> BatchModel:
         env: the unwrapped environment; power, bounds and goal are read from it.
 
     Returns:
-        The form; its next states have float32 precision, as the environment's have.
+        The form; its next states have float32 precision, like the environment's.
 
     Source: as `build`, with a force proportional to the action and its square as a cost.
     """
@@ -67,10 +67,10 @@ def build_continuous(env: Any) -> BatchModel:
         position = np.clip(position + velocity, low, high)
         velocity = np.where((position == low) & (velocity < 0), 0.0, velocity)
         ends = reached(np.stack([position, velocity], axis=1))
-        # On the action as given, not on the clipped push, and in float64, as the environment computes it.
+        # Computed from the unclipped action in float64, as in the environment.
         cost = actions[:, 0].astype(np.float64) ** 2 * 0.1
         shown = np.stack([position, velocity], axis=1).astype(np.float32)
-        # The environment keeps its state in float32; widening it again is exact.
+        # The environment stores its state in float32; converting to float64 is exact.
         return Transitions(shown.astype(np.float64), shown, np.where(ends, 100.0, 0.0) - cost, ends)
 
     return BatchModel("the batched form of Continuous_MountainCarEnv", step, observe, reached)
@@ -87,5 +87,5 @@ def _goal(env: Any) -> Any:
 
 
 def _cosines(angles: Floats) -> Floats:
-    """Cosines as the C library gives them: NumPy's own differ in the last bit on some processors."""
+    """Cosines computed by the C library; NumPy's differ in the last bit on some processors."""
     return np.fromiter(map(math.cos, angles.tolist()), dtype=np.float64, count=len(angles))

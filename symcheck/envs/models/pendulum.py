@@ -31,11 +31,11 @@ def build(env: Any) -> BatchModel:
         torque = np.clip(actions, -strongest, strongest)[:, 0]
         # The angle in [-pi, pi): the cost counts the distance from upright.
         upright = ((angle + np.pi) % (2 * np.pi)) - np.pi
-        # Powers as the C library rounds them: scalars are squared by it, and x * x may differ in the last bit.
+        # Powers computed by the C library, as for scalars; x * x may differ in the last bit.
         cost = np.float_power(upright, 2.0) + 0.1 * np.float_power(spin, 2.0) + 0.001 * _squares(torque)
         faster = spin + (gravity_torque * np.sin(angle) + motor * torque) * dt
         faster = np.clip(faster, -fastest, fastest)
-        # The new velocity moves the angle: half-implicit Euler.
+        # The angle uses the new velocity: half-implicit Euler.
         following = np.stack([angle + faster * dt, faster], axis=1)
         return Transitions(following, observe(following), -cost, never(states))
 
@@ -55,5 +55,5 @@ def state_showing(observations: npt.NDArray[Any]) -> Floats:
 
 
 def _squares(torques: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Squares of float32 scalars, one by one: the C library rounds them otherwise than NumPy rounds arrays."""
+    """Squares of float32 scalars, one by one, because the C library and NumPy's array code round differently."""
     return np.array([torque**2 for torque in torques], dtype=torques.dtype)

@@ -1,8 +1,8 @@
 """Recognises environments that have a batched form: known source code, and wrappers that change nothing.
 
 A subclass, a wrapper that changes anything, a method replaced on the instance or in the class, or a release of
-Gymnasium with different code has no batched form and is stepped one state at a time: your own environment is always
-what is verified.
+Gymnasium with different code has no batched form and is stepped one state at a time: so your own environment is always
+verified.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Known:
     """One class whose code was transcribed.
 
     Attributes:
-        build: an instance to its batched form, or None if its parameters ask for what the form does not do.
-        code: names of the functions that a step runs, methods of the class or functions of its module.
+        build: maps an instance to its batched form; None if the form does not support its parameters.
+        code: names of the functions that a step runs: methods of the class, or functions of its module.
         digest: the digest of their source text.
     """
 
@@ -39,8 +39,8 @@ class _Known:
     digest: str
 
 
-# Class: how its batched form is built, the functions that were transcribed, and the digest of their source text.
-# Another version of Gymnasium has another digest and no batched form.
+# For each class: the builder of its batched form, the transcribed functions, and the digest of their source text. A
+# version of Gymnasium with a different digest has no batched form.
 _KNOWN: dict[str, _Known] = {
     f"{_PACKAGE}.cartpole:CartPoleEnv": _Known(cartpole.build, ("step",), "36d99482f4772b6c"),
     f"{_PACKAGE}.pendulum:PendulumEnv": _Known(
@@ -76,15 +76,15 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
     if callable(pure):  # one slot of a batch of pure functions
         form: BatchModel | None = pure()
         return form
-    # A `step` set on an instance, as tests and monkey patches do, is as unknown as another wrapper.
+    # A `step` that was replaced on an instance (a monkey patch) has unknown behaviour.
     if any(defined_at(layer) not in KEEPS_STEPS or "step" in vars(layer) for layer in wrappers(env)):
         return None
     base: Any = env.unwrapped
     known = _KNOWN.get(defined_at(base))
-    # Rendering in `step` has effects that a batch would leave out.
+    # Rendering in `step` has side effects that a batch would omit.
     if known is None or base.render_mode is not None:
         return None
-    # The same for functions replaced on the instance, and for a subclass or version with other code.
+    # Also reject functions replaced on the instance, and subclasses or versions with different code.
     if any(name in vars(base) for name in known.code) or code_digest(type(base), known.code) != known.digest:
         return None
     return known.build(base)
@@ -118,5 +118,5 @@ def _digest(functions: tuple[Any, ...]) -> str:
         text = "\n".join(inspect.getsource(function) for function in functions)
     except (OSError, TypeError):
         return ""
-    # 64 bits: enough to tell versions apart, and short enough for the table above.
+    # 64 bits distinguish versions, and are short enough for the table above.
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -112,7 +112,7 @@ def _built_in(env: Any) -> StateAccess | None:
 
 
 def _find_registered(env: Any) -> StateAccess | None:
-    # The nearest class wins: what is registered for a subclass overrides what its base has.
+    # The nearest class wins: a registration for a subclass overrides that of its base.
     for base in type(env).__mro__:
         if base in _REGISTERED:
             entry = _REGISTERED[base]
@@ -129,7 +129,7 @@ def _find_registered(env: Any) -> StateAccess | None:
 
 def _own_methods(env: Any) -> StateAccess | None:
     setter, getter = getattr(env, "set_state", None), getattr(env, "get_state", None)
-    # Methods of these names with other parameters (MuJoCo's set_state takes two) mean something else.
+    # Methods of these names with other parameters (MuJoCo's set_state takes two) have a different meaning.
     if not (
         callable(setter)
         and callable(getter)
@@ -149,7 +149,7 @@ def _count_required_arguments(method: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(method).parameters.values()
     except (TypeError, ValueError):
-        # Some built-in methods have no signature: -1 is no number of arguments, so that they are not called.
+        # Some built-in methods have no signature: -1 matches no number of arguments, so they are not called.
         return -1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(parameter.default is parameter.empty and parameter.kind in positional for parameter in parameters)

@@ -2,12 +2,12 @@
 
 A state is the RAM, uint8 of shape (128,), which carries a clone of the whole machine (`CarriedState`). Setting a state
 restores the clone and then writes the bytes that differ from it, so a state map changes only the bytes that it maps.
-Paddles, registers and the screen are not in the RAM: a map cannot change them, and they are those of the state whose
-image was computed. A plain array of bytes, as in a report, is written over the machine state after the first reset.
+Paddles, registers and the screen are not in the RAM: a map cannot change them, so an image keeps those of its original
+state. A plain array of bytes, as in a report, is written over the machine state after the first reset.
 
-The console's random numbers (sticky actions) are not part of the state: the generator continues, so both sides draw
-their own. The last action, which a sticky action repeats, is not part of a clone either: setting a state does not
-change it.
+The console's random numbers (sticky actions) are not part of the state: the generator continues, so both sides use
+different numbers. The last action, which a sticky action repeats, is not part of a clone either: setting a state does
+not change it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def built_in(env: Any) -> StateAccess | None:
     """
     if not any(f"{base.__module__}:{base.__name__}" == _CLASS for base in type(env).__mro__):
         return None
-    first: list[Any] = []  # the machine that plain arrays are written over
+    first: list[Any] = []  # the machine state into which plain arrays are written
 
     def get_state(target: Any) -> CarriedState:
         if not first:

@@ -14,7 +14,8 @@ reverses the ground.
 
 BipedalWalker, 32 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
 31 ground contact of legs[1] and legs[3]. The state carries the unchanged terrain and, for each foot, the pieces of
-ground that it touched, because Box2D reports a foot that leaves one piece as in the air even if it stands on the next.
+ground that it touched, because the environment's flag says "in the air" when a foot leaves one piece, even if it stands
+on the next.
 
 Not restored: the contact and joint impulses of the previous step (the solver's warm start), and the time for which a
 body has been at rest (a lander that falls asleep ends the episode).
@@ -37,7 +38,7 @@ from symcheck.statements.statement import Statement
 
 _INEXACT = (Statement("inexact_impulses"),)
 _BODY = 6  # numbers of one body: x, y, angle, velocity in x and y, angular velocity
-_POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
+_POINTS = 11  # points of the lander's ground; the landing pad spans the middle five
 
 
 def built_in(env: Any) -> StateAccess | None:
@@ -94,17 +95,18 @@ def place_bodies(bodies: Sequence[Any], numbers: npt.NDArray[Any]) -> None:
 
 
 class _Met:
-    """A world whose bodies have met: its next step reports the contacts of the state that was set, once.
+    """A world whose next step reports the contacts of a newly set state, once.
 
-    Box2D reports contacts at the beginning of a step, from the positions that the last step left. They are found here
-    in a step that takes no time, and reported when the environment steps: until then its flags are those of the state.
+    Box2D reports contacts at the beginning of a step, from the positions after the previous step. Here they are
+    determined in a step of zero duration and reported when the environment steps. Until then, its flags are those of
+    the state.
 
     Args:
         env: its bodies are placed; `env.world` becomes this object until the next step.
         feet: the bodies with a flag `ground_contact`.
-        flags: what the state says of them.
-        met: which flag foot i will have, given whether it touches anything now.
-        touched: what the state says each foot touched.
+        flags: the values of these flags in the state.
+        met: maps foot i, and whether it touches anything now, to its flag.
+        touched: the objects that each foot touched, according to the state.
     """
 
     def __init__(
@@ -116,13 +118,13 @@ class _Met:
         touched: Mapping[bytes, frozenset[int]] | None = None,
     ) -> None:
         for foot in feet:
-            # Only contacts that exist now may set the flags again.
+            # Only existing contacts may set the flags.
             foot.ground_contact = False
-        # In no time nothing moves, but the contact listener hears of every pair that touches.
+        # With zero duration nothing moves, but the contact listener is called for every touching pair.
         env.world.Step(0.0, 0, 0)
         report = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
         vars(self).update(world=env.world, env=env, feet=feet, report=report, touched=touched)
-        # A hull that touches the ground ends the episode in the step that reports it, not in the set.
+        # A hull that touches the ground ends the episode in the reporting step, not when the state is set.
         env.game_over = False
         for foot, flag in zip(feet, flags, strict=True):
             foot.ground_contact = bool(flag)
@@ -135,12 +137,12 @@ class _Met:
         setattr(vars(self)["world"], name, value)
 
     def Step(self, *arguments: Any) -> None:  # noqa: N802 - Box2D's name
-        """Report the contacts, hand the world back and step it."""
+        """Report the contacts, restore the environment's world and step it."""
         flags, over = self.report
         for foot, flag in zip(self.feet, flags, strict=True):
             foot.ground_contact = flag
         self.env.game_over = over
-        # Once: from now on the environment steps its own world.
+        # Only once: afterwards the environment steps its own world.
         self.env.world = self.world
         self.world.Step(*arguments)
 
@@ -155,14 +157,14 @@ def _get_lander(env: Any) -> Singles:
     bodies = read_bodies([env.lander, *env.legs])
     flags = [leg.ground_contact for leg in env.legs]
     wind = [getattr(env, "wind_idx", 0), getattr(env, "torque_idx", 0)]
-    # Each sky polygon spans two neighbouring points of the ground; the first one gives the leftmost too.
+    # Each sky polygon spans two adjacent points of the ground; the first polygon also gives the leftmost point.
     ground = [env.sky_polys[0][0][1], *(polygon[1][1] for polygon in env.sky_polys)]
     return np.concatenate([bodies, np.array([*flags, *wind, *ground], dtype=np.float32)])
 
 
 def _set_lander(env: Any, state: Any) -> None:
     numbers = np.asarray(state, dtype=np.float64)
-    # Compared with 0.5 and rounded: an image under a map of floats may be off by rounding.
+    # Compare with 0.5, because the image under a float map may have rounding errors.
     contacts, wind, ground = numbers[18:20] > 0.5, np.rint(numbers[20:22]), numbers[22:]
     with replace_attributes(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
         env.reset()
@@ -174,8 +176,8 @@ def _set_lander(env: Any, state: Any) -> None:
 
 
 def _raw_heights(ground: npt.NDArray[np.float64], env: Any) -> npt.NDArray[np.float64]:
-    """The twelve heights that reset averages, three neighbours at a time, into the eleven points of the ground."""
-    pad = 400 / 30.0 / 4  # reset overwrites the five heights in the middle with this, the height of the landing pad
+    """The twelve heights that `reset` averages, three adjacent ones at a time, to the eleven points of the ground."""
+    pad = 400 / 30.0 / 4  # `reset` overwrites the middle five heights with this height of the landing pad
     middle = range(_POINTS // 2 - 2, _POINTS // 2 + 3)
     heights = np.zeros(_POINTS + 1)
     heights[list(middle)] = pad
@@ -184,13 +186,13 @@ def _raw_heights(ground: npt.NDArray[np.float64], env: Any) -> npt.NDArray[np.fl
     average = np.zeros((_POINTS, _POINTS + 1))
     for i in range(_POINTS):
         average[i, [i - 1, i, i + 1]] = 0.33
-    # Eleven equations, one for each point of the ground, for the seven heights beside the pad.
+    # Eleven equations, one per point of the ground, for the seven heights outside the pad.
     heights[free] = np.linalg.lstsq(average[:, free], ground - average @ heights, rcond=None)[0]
     return heights
 
 
 def _lander_shaping(env: Any) -> float:
-    """The potential that the next reward is measured from, as the environment computes it after a step."""
+    """The shaping potential relative to which the next reward is computed, as in the environment after a step."""
     position, velocity = env.lander.position, env.lander.linearVelocity
     # VIEWPORT_W and VIEWPORT_H over SCALE, halved, and FPS: constants of Gymnasium's module.
     half_width, half_height, frames = 600 / 30.0 / 2, 400 / 30.0 / 2, 50
@@ -234,10 +236,10 @@ class Ground:
 
 
 def _walker() -> StateAccess:
-    known: list[tuple[Any, Terrain]] = []  # the list of bodies that the environment holds, and what it is made of
+    known: list[tuple[Any, Terrain]] = []  # the environment's list of terrain bodies, and the terrain read from it
 
     def terrain_of(env: Any) -> Terrain:
-        # reset makes a new list: the same object means the same terrain, which is then read once.
+        # `reset` creates a new list, so the same object means the same terrain, which is read only once.
         if not known or known[0][0] is not env.terrain:
             known[:] = [(env.terrain, _read_terrain(env))]
         return known[0][1]
@@ -245,7 +247,7 @@ def _walker() -> StateAccess:
     def get_state(env: Any) -> CarriedState:
         feet = (env.legs[1], env.legs[3])
         numbers = [read_bodies([env.hull, *env.legs]), np.array([foot.ground_contact for foot in feet], np.float32)]
-        waiting = isinstance(env.world, _Met)  # set and not stepped yet: what the state said
+        waiting = isinstance(env.world, _Met)  # set but not stepped yet: use the values of the state
         touched = env.world.touched if waiting else {_key(foot): _touched_ground(env, foot) for foot in feet}
         return CarriedState(np.concatenate(numbers), Ground(terrain_of(env), touched))
 
@@ -262,7 +264,7 @@ def _walker() -> StateAccess:
         with replace_attributes(env, shadows):
             env.reset()
         known[:] = [(env.terrain, ground.terrain)]
-        # After reset: it places them on flat ground.
+        # After `reset`, which places the feet on flat ground.
         place_bodies([env.hull, *env.legs], numbers[:30])
         feet, flags = (env.legs[1], env.legs[3]), (numbers[30:32] > 0.5).tolist()
 
@@ -271,7 +273,7 @@ def _walker() -> StateAccess:
             return now if before is None else _flag(flags[i], before, _touched_ground(env, feet[i]))
 
         _Met(env, feet, flags, flag_now, ground.touched)
-        # As BipedalWalker.step computes it: 130 x / SCALE less 5 |angle|; the next reward is the difference.
+        # As in BipedalWalker.step: 130 x / SCALE - 5 |angle|; the next reward is the difference.
         env.prev_shaping = 130 * env.hull.position[0] / 30.0 - 5.0 * abs(env.hull.angle)
 
     return StateAccess(
@@ -284,23 +286,23 @@ def _walker() -> StateAccess:
 
 
 def _key(foot: Any) -> bytes:
-    """Where a foot is and how it moves, so that what is carried is found under whichever leg it is now."""
+    """A foot's position and velocity as a key, so that carried data is found even if legs were exchanged."""
     return read_bodies([foot]).tobytes()
 
 
 def _touched_ground(env: Any, foot: Any) -> frozenset[int]:
-    """The pieces of ground that a foot touches, counted in the order in which reset made them."""
+    """The indices of the ground pieces that a foot touches, in the order of their creation by `reset`."""
     last = len(env.terrain) - 1
     return frozenset(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)
 
 
 def _flag(flag: bool, before: frozenset[int], now: frozenset[int]) -> bool:
-    """What the environment's contact listener leaves: the end of any contact counts last."""
+    """The flag as set by the environment's contact listener: the end of any contact clears it."""
     return False if before - now else True if now - before else flag
 
 
 def _empty_world(env: Any) -> None:
-    """A new world: in one that bodies were taken out of, the same state steps differently."""
+    """Create a new world: in a world from which bodies were removed, the same state steps differently."""
     import Box2D
 
     env._destroy()

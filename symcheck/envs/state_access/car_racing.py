@@ -61,7 +61,7 @@ def built_in(env: Any) -> StateAccess | None:
     """
     if not any(f"{base.__module__}:{base.__name__}" == _CLASS for base in type(env).__mro__):
         return None
-    side = [1.0]  # of the track that the environment holds now
+    side = [1.0]  # side of the environment's current track
     built: list[Any] = [None]  # its road, to notice a reset
 
     def orientation(target: Any) -> float:
@@ -81,7 +81,7 @@ def built_in(env: Any) -> StateAccess | None:
         race: Race = getattr(state, "rest", None) or _race(target, orientation(target))
         side[0] = 1.0 if numbers[53] >= 0 else -1.0
         _build(target, race, side[0])
-        # The road is new, but no reset made it: it must not be taken for one of side 1.
+        # The road is new but does not come from a reset: it must not count as one of side 1.
         built[0] = target.road
         _drive(target, numbers, race)
 
@@ -95,7 +95,7 @@ def built_in(env: Any) -> StateAccess | None:
 
 
 def _race(env: Any, side: float) -> Race:
-    """The track that the environment holds, as it was before it was mirrored."""
+    """The environment's current track, before mirroring."""
     count = len(env.road)
     tiles = tuple(
         (tuple((side * float(x), float(y)) for x, y in tile.fixtures[0].shape.vertices), tile.road_friction, tile.idx)
@@ -135,7 +135,7 @@ def _build(env: Any, race: Race, side: float) -> None:
 
 
 def _drive(env: Any, numbers: npt.NDArray[np.float64], race: Race) -> None:
-    """A car on the track, as the numbers have it."""
+    """Place a car on the track according to the numbers."""
     from gymnasium.envs.box2d import car_dynamics
 
     package: Any = car_dynamics
@@ -145,7 +145,8 @@ def _drive(env: Any, numbers: npt.NDArray[np.float64], race: Race) -> None:
     for wheel, values in zip(env.car.wheels, controls.tolist(), strict=True):
         for name, value in zip(_CONTROLS, values, strict=True):
             setattr(wheel, name, value)
-    env.world.Step(0.0, 0, 0)  # wheels and road meet in a step that takes no time; no tile pays in it
+    # a step of zero duration creates the contacts of wheels and road; no tile gives a reward in it
+    env.world.Step(0.0, 0, 0)
     for tile, colour in zip(env.road, race.colours, strict=True):
         tile.color[:] = colour
         tile.road_visited = tile.idx in race.visited
@@ -156,7 +157,7 @@ def _drive(env: Any, numbers: npt.NDArray[np.float64], race: Race) -> None:
 
 
 class _Arriving:
-    """A world whose next step pays for the tiles that the wheels stand on and that did not pay yet, once.
+    """A world whose next step rewards the unvisited tiles under the wheels, once.
 
     Args:
         env: `env.world` becomes this object until the next step.
@@ -172,11 +173,11 @@ class _Arriving:
         setattr(vars(self)["world"], name, value)
 
     def Step(self, *arguments: Any) -> None:  # noqa: N802 - Box2D's name
-        """Pay, hand the world back and step it."""
+        """Give the rewards, restore the environment's world and step it."""
         env, world = self.env, self.world
         env.world = world
         for wheel in env.car.wheels:
-            # Sets have no order: by index, so that rewards and laps are counted in the same order each time.
+            # Sort by index, because sets have no order: rewards and laps are then counted in a fixed order.
             for tile in sorted(wheel.tiles, key=lambda each: int(each.idx)):
                 if not tile.road_visited:
                     _visit(env, tile)

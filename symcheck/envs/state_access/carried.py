@@ -38,7 +38,7 @@ class CarriedState(npt.NDArray[Any]):
         return state
 
     def __array_finalize__(self, source: Any) -> None:
-        """Keep the remainder in views, copies and results of arithmetic."""
+        """Keep the rest in views, copies and results of arithmetic."""
         self.rest = getattr(source, "rest", None)
 
 

@@ -58,7 +58,7 @@ def cartpole(env: Any) -> StateAccess:
 
     def set_state(target: Any, state: Any) -> None:
         target.state = np.array(state, dtype=np.float64)
-        target.steps_beyond_terminated = None  # poking would count as steps beyond the end
+        target.steps_beyond_terminated = None  # otherwise setting a state would count as a step after the end
 
     return StateAccess(
         set_state,

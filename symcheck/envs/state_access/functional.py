@@ -66,7 +66,7 @@ def as_arrays(value: Any) -> Any:
 
 
 def _cast_like(value: Any, example: Any) -> Any:
-    """A value in the type, dtype and library of an example."""
+    """Convert a value to the type, dtype and library of an example."""
     if isinstance(example, tuple):
         parts = [_cast_like(part, kept) for part, kept in zip(value, example, strict=True)]
         return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)

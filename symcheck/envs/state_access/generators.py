@@ -26,7 +26,7 @@ _LEFT_ALONE = Statement("inexact_generators")
 
 
 class _Generator(NamedTuple):
-    """One random generator that an environment may draw from: how its state is read, put back, changed and begun."""
+    """One random generator of an environment: functions that read, restore, advance and seed its state."""
 
     read: Callable[[], Any]
     write: Callable[[Any], None]
@@ -102,7 +102,7 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
     """
     if access.get is None or access.batched or access.get_random is not None:
         return access
-    # The trial below draws from the generators: they are put back after it.
+    # The test below draws from the generators, so restore them afterwards.
     before = {name: generator.read() for name, generator in _generators(env).items()}
     decided = _generators_set_by_state(env, access)
     for name, generator in _generators(env).items():
@@ -112,7 +112,7 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
         return access
 
     def set_state(target: Any, state: Any) -> None:
-        # By name and not by object: a setter that copies attributes replaces the generator itself.
+        # Identify generators by name, not by object: a setter that copies attributes replaces the object.
         held = {name: generator.read() for name, generator in _generators(target).items() if name in decided}
         access.set(target, state)
         now = _generators(target)
@@ -123,23 +123,23 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
 
 
 def _generators_set_by_state(env: Any, access: StateAccess) -> frozenset[str]:
-    """The generators whose next numbers a set state decides; none where reading or setting raises."""
+    """The generators whose next numbers depend on the set state; empty if reading or setting raises."""
     if access.get is None:
         return frozenset()
     try:
         state = copy.deepcopy(access.get(env))
         access.set(env, copy.deepcopy(state))
         first = _generators(env)
-        # As bytes: states are nested tuples and dicts of arrays, which == does not compare.
+        # Compare as bytes: states are nested tuples and dicts of arrays, which == cannot compare.
         held = {name: pickle.dumps(generator.read()) for name, generator in first.items()}
         for generator in first.values():
-            # Moved on: a generator that setting leaves alone is then elsewhere than before.
+            # Advance the generators: one that setting does not change then has a different state.
             generator.draw()
         access.set(env, state)
         return frozenset(
             name for name, generator in _generators(env).items() if pickle.dumps(generator.read()) == held.get(name)
         )
-    except Exception:  # whatever a user's setter raises is reported when a state is set in earnest
+    except Exception:  # errors of a user's setter are reported when a state is set during the run
         return frozenset()
 
 
@@ -147,7 +147,7 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
     """Reset with a seed for every generator, including those of the process and those in attributes of any wrapper.
 
     Many environments construct their own generator, once or at each reset, and ignore `reset(seed=...)` for it.
-    Generators that `reset` seeds itself keep that seed.
+    Generators that `reset` seeds keep that seed.
 
     Args:
         env: with its wrappers.
@@ -167,7 +167,7 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
         >>> env.unwrapped.wind.random() == first
         True
     """
-    # Objects from before the reset, to tell apart those that it makes.
+    # Generator objects before the reset, to recognise those that it creates.
     before = [held for layer in _layers(env) for held in vars(layer).values()]
     for layer in _layers(env):
         for generator in _generators(layer).values():
@@ -207,16 +207,16 @@ def generators_kept(env: Any) -> Iterator[None]:
         yield
     finally:
         for layer, states in zip(_layers(env), held, strict=True):
-            now = _generators(layer)  # a reset may have made others
+            now = _generators(layer)  # a reset may have created new ones
             for name in states.keys() & now.keys():
                 now[name].write(states[name])
 
 
 def _layers(env: Any) -> list[Any]:
-    """An environment with its wrappers, from the outermost on."""
+    """An environment with its wrappers, outermost first."""
     layers: list[Any] = []
     layer = env
-    # Some wrappers refer to themselves: a layer that was met ends the walk.
+    # Some wrappers refer to themselves: stop at a layer that was already visited.
     while layer is not None and not any(layer is known for known in layers):
         layers += [layer] if hasattr(layer, "__dict__") else []
         layer = getattr(layer, "env", None)
@@ -224,7 +224,7 @@ def _layers(env: Any) -> list[Any]:
 
 
 def _generators(env: Any) -> dict[str, _Generator]:
-    """The generators among an environment's attributes, by name, and those of the process."""
+    """The generators among the attributes of an environment, by name, and those of the process."""
     generators = {
         name: known
         for name, value in getattr(env, "__dict__", {}).items()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 
 class GivenNumbers(np.random.Generator):
-    """Answers the first request for an array with the given one, and every other request with the midpoint.
+    """Returns the given array for the first request of an array, and the midpoint for every other request.
 
     Args:
         first: the result of the first `uniform(..., size=...)` of that size; None to return only midpoints.

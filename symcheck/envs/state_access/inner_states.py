@@ -1,4 +1,4 @@
-"""Compares next internal states, which have digits that observations round away.
+"""Compares next internal states, whose last digits are lost in observations.
 
 A float32 observation of a float64 state hides a relative bias of 1e-6. If the state can be read, it is compared as
 well, provided that the action of the symmetry on it is known exactly:
@@ -22,9 +22,9 @@ from symcheck.array_types import Floats, Indices
 from symcheck.spaces.probing import linear_map
 
 Word = tuple[int, ...]
-_NEAR = 1e-5  # between numbers that are the same but for float32 rounding (6e-8 of each, summed over a few)
-_PART = np.pi / 12  # of a turn: angles of the symmetries of regular polygons up to the dodecagon's
-_SINGLE = 1e-10  # rounding units above it are those of float32
+_NEAR = 1e-5  # tolerance for numbers that are equal up to float32 rounding (6e-8 each, summed over a few)
+_PART = np.pi / 12  # fraction of a turn: rotation angles of regular polygons up to the dodecagon
+_SINGLE = 1e-10  # larger rounding units are those of float32
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ class Inner:
             observed: the images of their observations, shape (n, observation dim).
 
         Returns:
-            Shape (n, k); if a callable differs from its signed permutation by more than rounding, the value of the
-            callable.
+            Shape (n, k); the callable's own value if it differs from its signed permutation by more than rounding.
         """
         images = self.apply(word, states)
         if self.shown is None:
@@ -144,7 +143,7 @@ def shown_digits(states: Floats, observed: Floats, epsilon: Floats) -> tuple[Ind
     rounded = states.astype(np.float32).astype(np.float64)
     for i in range(states.shape[1]):
         if np.ptp(states[:, i]) == 0 or (rounded[:, i] == states[:, i]).all():
-            continue  # says nothing, or has no digits that could be hidden
+            continue  # carries no information, or has no further digits
         same = np.flatnonzero((epsilon > _SINGLE) & (observed == rounded[:, i : i + 1]).all(axis=0))
         pairs += [(i, int(j)) for j in same[:1]]
     columns = np.array(pairs, dtype=np.intp).reshape(-1, 2)

@@ -32,7 +32,7 @@ _CLASS = "minigrid.minigrid_env:MiniGridEnv"
 _HEAD, _CODE = 9, 5  # numbers before the cells, and numbers of one cell
 _NOTHING = (1, 0, 0, 0, 0)
 _MAPPED = frozenset(("grid", "agent_pos", "agent_dir", "carrying", "step_count"))
-# What stays as the environment made it; generators are no part of the state.
+# Attributes that do not change; generators are not part of the state.
 _FIXED = frozenset(
     ("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space")
 )
@@ -98,7 +98,7 @@ def _get_state(env: Any) -> CarriedState:
     things = {
         id(thing): thing
         for cell in (*grid.grid, *carried)
-        if cell is not None and cell.type not in ("wall", "floor", "lava")  # which never change
+        if cell is not None and cell.type not in ("wall", "floor", "lava")  # these never change
         for thing in (cell, cell.contains)
         if thing is not None
     }
@@ -138,7 +138,7 @@ def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
         if name in _MAPPED | _FIXED | _DRAWN:
             continue
         if not isinstance(value, _PLAIN):
-            # deepcopy takes what the memo holds as copied already: objects of the grid keep their identity.
+            # deepcopy treats objects in the memo as already copied, so objects of the grid keep their identity.
             memo = {**kept, **things}
             value = copy.deepcopy(value, memo)
         values[name] = value
@@ -167,7 +167,7 @@ def _restore(env: Any, world: World) -> None:
     env.grid.grid = list(world.cells)
     env.carrying = world.carrying
     for thing, attributes in world.things:
-        # The same objects, with the attributes that they had: other references to them stay valid.
+        # Restore the attributes of the same objects, so that other references to them stay valid.
         vars(thing).clear()
         vars(thing).update(attributes)
     things = {id(thing): thing for thing, _ in world.things}
@@ -178,10 +178,10 @@ def _restore(env: Any, world: World) -> None:
 
 
 def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
-    """Put objects where the numbers have them: those of the world first, new ones where it has none like that."""
+    """Place objects according to the numbers: existing objects first, new ones if there is no matching object."""
     width, height = world.size
     waiting: dict[Code, list[Any]] = defaultdict(list)
-    # `pop` takes the last: the carried object first, then those of the cells in order.
+    # `pop` takes the last element: the carried object comes first, then those of the cells in order.
     for thing in (*reversed(world.cells), world.carrying):
         if thing is not None:
             waiting[_code(thing)].append(thing)
@@ -190,7 +190,7 @@ def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
         for j in range(height):
             thing = _take_object(waiting, codes[i, j])
             env.grid.set(i, j, thing)
-            # Objects that `grid.set` placed do not know where they are.
+            # `grid.set` does not update the positions of objects.
             if thing is not None and thing.cur_pos is not None:
                 thing.cur_pos = (i, j)
     env.carrying = _take_object(waiting, vector[4:_HEAD])

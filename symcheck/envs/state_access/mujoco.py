@@ -40,7 +40,7 @@ def built_in(env: Any) -> StateAccess | None:
         import mujoco
 
         vector = np.array(state, dtype=np.float64)
-        # First, since it sets activations and mocap bodies to the model's defaults.
+        # Call this first, because it sets activations and mocap bodies to the model's defaults.
         mujoco.mj_resetData(target.model, target.data)
         data, rest = target.data, vector[end:]
         data.act[:] = rest[: extra[0]]

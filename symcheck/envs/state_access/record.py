@@ -1,4 +1,4 @@
-"""The record of how one environment's state is set, read, sampled and observed."""
+"""The record of functions that set, read, sample and observe the state of one environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StateAccess:
     """State access of one unwrapped environment.
 
     Attributes:
-        set: puts the environment into a state and clears the remains of states set before.
+        set: puts the environment into a state and clears traces of earlier states.
         what: a name for reports: the environment and the contents of the state ("CartPole", "MuJoCo: qpos and qvel").
         origin: the origin of the access.
         get: reads the state; None if the observation is the state.

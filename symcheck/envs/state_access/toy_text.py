@@ -1,9 +1,9 @@
 """Built-in state access for Gymnasium's toy text: FrozenLake, CliffWalking, Taxi and Blackjack.
 
-The state of the first three is one number, which is also the observation. A fickle Taxi also stores whether its
-passenger will change the destination; its state is then (number, flag). Blackjack's state is both hands, as 21 numbers:
-0-9 the player's count of cards of value 1 to 10, 10 the dealer's open card, 11-20 the dealer's count of cards of each
-value. The order of the cards matters only for the dealer's open card.
+The state of the first three is one number, which is also the observation. Taxi with `fickle_passenger` also stores
+whether the passenger will change the destination; its state is then (number, flag). Blackjack's state is both hands, as
+21 numbers: 0-9 the player's count of cards of value 1 to 10, 10 the dealer's open card, 11-20 the dealer's count of
+cards of each value. The order of the cards matters only for the dealer's open card.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def _blackjack(env: Any) -> StateAccess:
         numbers = np.asarray(state, dtype=np.int64)
         opened = int(numbers[_CARDS])
         rest = numbers[_CARDS + 1 :].copy()
-        rest[opened - 1] -= 1  # the open card is one of the dealer's counts
+        rest[opened - 1] -= 1  # the open card is included in the dealer's counts
         target.player = _cards(numbers[:_CARDS])
-        # The environment shows dealer[0]: the order of the others decides nothing.
+        # The environment shows dealer[0]; the order of the other cards is irrelevant.
         target.dealer = [opened, *_cards(rest)]
 
     return StateAccess(
@@ -98,7 +98,7 @@ def _cards(counts: npt.NDArray[np.int64]) -> list[int]:
 
 
 def _blackjack_observation(state: npt.NDArray[np.int64]) -> tuple[int, int, int]:
-    """The player's sum (an ace counts 11 where that does not exceed 21), the open card, whether an ace counts 11."""
+    """The player's sum (an ace counts 11 if the sum stays within 21), the open card, and whether an ace counts 11."""
     total = int(np.arange(1, _CARDS + 1) @ state[:_CARDS])
     usable = int(state[0] > 0 and total + 10 <= 21)
     return total + 10 * usable, int(state[_CARDS]), usable

@@ -36,10 +36,10 @@ def built_in(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess
 
 def _cartpole(env: Any) -> StateAccess:
     def set_states(target: Any, states: Any) -> None:
-        # Gymnasium's batch of cart-poles holds shape (4, slots); states come slot by slot, shape (slots, 4).
+        # Gymnasium's batch of cart-poles has shape (4, slots); states have shape (slots, 4).
         target.state = np.array(states, dtype=np.float64).T.copy()
         target.steps[:] = 0
-        target.prev_done[:] = False  # a slot that was over would be reset by its next step
+        target.prev_done[:] = False  # a finished slot would be reset by its next step
 
     return dataclasses.replace(
         classic_control.cartpole(env),
@@ -53,7 +53,7 @@ def _cartpole(env: Any) -> StateAccess:
 def _sync(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | None:
     inside = [find(inner.unwrapped) for inner in env.envs]
     known = [access for access in inside if access is not None]
-    # All or none: one slot that cannot be set leaves whole batches unset.
+    # All or none: batches can be set only if every slot can be set.
     if len(known) < len(inside) or not known:
         return None
     first = known[0]
@@ -64,7 +64,7 @@ def _sync(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | 
 
     def get(target: Any) -> Any:
         states = [access.get(inner.unwrapped) for access, inner in zip(known, target.envs, strict=True) if access.get]
-        # States that carry more (`CarriedState`) lose it when they are stacked.
+        # States with attached data (`CarriedState`) would lose it when stacked.
         plain = all(type(state) is np.ndarray for state in states)
         return np.stack(states) if plain else states
 

@@ -1,4 +1,4 @@
-"""Errors for calls that an environment refuses and for invalid return values, with the expected value and a remedy."""
+"""Errors for calls that raise in an environment and for invalid return values, with the expected value and a remedy."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def number_of(reward: Any, label: str) -> float:
             f"expected a number as reward, got a vector of {size}: {short_text(reward)}.", where=label, remedy=_SCALAR
         )
     number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
-    # Python reads "1.0" as a number; an environment that returns it has not computed one.
+    # float("1.0") would succeed, but a string is not a reward.
     if isinstance(number, str | bytes):
         raise TargetError(
             f"expected a number as reward, got {short_text(number)} ({type(number).__name__}).", where=label
@@ -138,5 +138,5 @@ def flag_of(value: Any, name: str, label: str) -> bool:
     """
     try:
         return bool(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
+    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors with several entries
         raise TargetError(f"expected true or false as {name}, got {short_text(value)}.", where=label) from error

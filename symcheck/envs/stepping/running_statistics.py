@@ -1,8 +1,8 @@
 """Warms up and freezes wrappers that normalise by running statistics.
 
 An environment that changes during a check cannot be judged, so the statistics are frozen. New statistics have mean 0
-and variance 1, which does not represent training, so they are first gathered with the uniform policy, as at the
-beginning of training. Statistics that have already been updated are kept.
+and variance 1, unlike in training. They are therefore first collected with the uniform policy, as at the beginning of
+training. Statistics that have already been updated are kept.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def normalisers(env: Any) -> list[Normaliser]:
 
 
 def _statistics_of(layer: Any) -> Any:
-    """Whatever the wrapper calls them: its first object with a mean, a variance and a count; else None."""
+    """The statistics of a wrapper, under any name: its first attribute with a mean, a variance and a count.
+
+    Otherwise None.
+    """
     held = [each for each in vars(layer).values() if all(hasattr(each, name) for name in _MOMENTS)]
     return held[0] if held else None
 
@@ -81,7 +84,7 @@ def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
         Whether any were warmed up.
     """
     layers = normalisers(env)
-    # Gymnasium begins to count at 1e-4.
+    # Gymnasium initialises the count with 1e-4.
     fresh = any(each.statistics is not None and float(each.statistics.count) < 1 for each in layers)
     if fresh:
         for each in layers:
@@ -93,13 +96,16 @@ def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
 
 
 def _warm(env: Any, reset: Callable[[], Any]) -> None:
-    """Some steps of the uniform policy; what an environment raises is reported when it is stepped in earnest."""
+    """Take some steps of the uniform policy.
+
+    Errors of the environment are reported when it is stepped during the run.
+    """
     try:
         reset()
         for _ in range(WARMING_STEPS):
             ended, cut = env.step(env.action_space.sample())[2:4]
-            # Slots of a vector environment reset themselves.
+            # Slots of a vector environment reset automatically.
             if not isinstance(env, gym.vector.VectorEnv) and (ended or cut):
                 reset()
-    except Exception:  # whatever it is, the next reset or step meets it again and says what was being done
+    except Exception:  # the next reset or step raises it again, with a message that names the call
         return

@@ -24,7 +24,7 @@ def first_difference(stepper: Stepper, rng: np.random.Generator) -> tuple[Differ
     """The first outcome that differs between two episodes with the same seed, start and actions.
 
     Args:
-        stepper: the environment; its generators are restored at the end, and it has to be reset.
+        stepper: the environment; its generators are restored at the end, and it must be reset afterwards.
         rng: draws seeds.
 
     Returns:
@@ -33,12 +33,12 @@ def first_difference(stepper: Stepper, rng: np.random.Generator) -> tuple[Differ
     """
     with generators_kept(stepper.env):
         for seed in (int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)):
-            # Of a copy: the actions of the run are drawn from the space itself.
+            # Use a copy, because the actions of the run are drawn from the space itself.
             space = copy.deepcopy(stepper.env.action_space)
             space.seed(seed)
             actions = [space.sample() for _ in range(_STEPS)]
             start, steps = _play(stepper, seed, actions)
-            _play(stepper, seed + 1, actions)  # another episode, which may leave something behind
+            _play(stepper, seed + 1, actions)  # another episode, which may have lasting effects
             again, repeated = _play(stepper, seed, actions)
             if start != again:
                 return None
@@ -61,7 +61,7 @@ def _play(stepper: Stepper, seed: int, actions: list[Any]) -> tuple[bytes, list[
 
 
 def _differing(step: Step, other: Step) -> Differing | None:
-    """The part in which two outcomes of the same (s, a) differ; rewards and ends before what follows."""
+    """The part in which two outcomes of the same (s, a) differ; rewards and terminations are compared first."""
     if not np.array_equal([step.reward], [other.reward], equal_nan=True):
         return "reward"
     if (step.terminated, step.truncated) != (other.terminated, other.truncated):

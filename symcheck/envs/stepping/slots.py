@@ -1,9 +1,9 @@
-"""Environments that exist only in batches: each case occupies one slot, and many cases fill a batch.
+"""Steps environments that exist only in batches: each case occupies one slot, and many cases fill a batch.
 
 A vector environment steps its slots together and resets finished slots by itself (autoreset), so a step does not always
 return the result of a slot's action. `Slots` resolves that. `SlotView` presents one slot as an ordinary environment,
-for code that steps rarely; `SlotStepper` fills whole batches, for code that steps often. States go to random slots with
-random neighbours, so a dependence on the slot or on other slots makes the environment inconsistent and is detected.
+for code that steps rarely; `SlotStepper` fills whole batches, for code that steps often. States are assigned to random
+slots with random neighbours. A dependence on the slot or on other slots then shows as inconsistency, and is detected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, stack_s
 from symcheck.errors import TargetError
 from symcheck.spaces.values import copy_value, numeric, short_text
 
-_REMEMBERED = 256  # states that fill the slots which a case leaves free
+_REMEMBERED = 256  # states that fill unused slots
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Slots:
         mode = vector.metadata.get("autoreset_mode")
         self._same_step, self._by_hand = mode == AutoresetMode.SAME_STEP, mode == AutoresetMode.DISABLED
         self._over = np.zeros(self.count, dtype=np.bool_)
-        self._ended = True  # some slot awaits its automatic reset, or nothing has been reset yet
+        self._ended = True  # whether some slot awaits its automatic reset, or nothing has been reset yet
         self._form: Any = None
         self._tensor: Any = None
 
@@ -104,7 +104,7 @@ class Slots:
         """
         empty: Any = create_empty_array(self.action_space, n=self.count)
         batch: Any = concatenate(self.action_space, actions, empty)
-        # With autoreset disabled, slots that are over wait for a reset of ours.
+        # With autoreset disabled, finished slots must be reset explicitly.
         if self._by_hand and self._over.any():
             self.vector.reset(options={"reset_mask": self._over.copy()})
         if self._tensor is not None and isinstance(batch, np.ndarray):
@@ -115,7 +115,7 @@ class Slots:
         self._ended = self._ended or bool(over.any())
         split = self._split(observations)
         states = self.states() if read else None
-        # The slot shows its next start already: what ended is in info, or lost.
+        # The slot already shows its next start: the final observation is in info, or lost.
         if self._same_step and over.any():
             for k in np.flatnonzero(over):
                 split[k] = self._final(info, int(k), split[k])
@@ -184,7 +184,7 @@ def _slot_of(value: Any, k: int) -> Any:
 
 
 def _nan_like(value: Any) -> Any:
-    """NaN in the place of numbers that nobody kept: on both sides of a comparison it matches itself."""
+    """NaN in place of numbers that were not kept; in comparisons NaN matches NaN."""
     array = np.asarray(value)
     if array.dtype.kind != "f":
         raise TargetError(
@@ -215,15 +215,18 @@ class SlotView(gym.Env[Any, Any]):
         self._starts: list[tuple[int, Any]] = []
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """The initial observation of a slot that was reset and not stepped since, or of one after a reset of all."""
+        """The initial observation of a slot that has not been stepped since its reset.
+
+        If there is none, reset all slots.
+        """
         if seed is not None:
             self.rng = np.random.default_rng(seed)
         if seed is not None or not self._starts:
             self._starts = list(enumerate(self.slots.reset(seed)))
-            # Compared before they are shuffled: slot 0 may stand for all.
+            # Compare before shuffling: slot 0 may represent all.
             if _alike([obs for _, obs in self._starts]):
-                self._starts = self._starts[:1]  # slots that start alike are no independent starts
-            # In any order: slots may differ (by level, by mass), and every second start is mapped and compared.
+                self._starts = self._starts[:1]  # slots with equal starts are not independent samples
+            # In random order: slots may differ (in level or mass), and every second start is mapped and compared.
             self._starts = [self._starts[int(i)] for i in self.rng.permutation(len(self._starts))]
         self.at, obs = self._starts.pop(0)
         return obs, {}
@@ -232,7 +235,7 @@ class SlotView(gym.Env[Any, Any]):
         """Step the slot, and the others with random actions."""
         self._starts = []
         actions = self.slots.actions()
-        # The others move at random, so that a leak between slots shows as noise of this one.
+        # Other slots take random actions, so that a leak between slots shows as noise in this one.
         actions[self.at] = action
         outcomes = self.slots.step(actions, read=False)
         k = self.at
@@ -247,7 +250,7 @@ class SlotView(gym.Env[Any, Any]):
     def put_state(self, state: Any) -> None:
         """Put a random slot into a state, and the others into states from earlier calls."""
         self._starts = []
-        self.at = int(self.rng.integers(self.slots.count))  # first: a seed decides it, whatever was put before
+        self.at = int(self.rng.integers(self.slots.count))  # draw this first, so that it depends only on the seed
         self.remember(state)
         states = [self._known[int(i)] for i in self.rng.integers(len(self._known), size=self.slots.count)]
         states[self.at] = state
@@ -340,9 +343,9 @@ class SlotStepper(Stepper):
         if self.reset_first:
             self.reset()
         view._starts = []
-        for state in states[:8]:  # a few of each batch: later fillers come from many places
+        for state in states[:8]:  # a few states of each batch, so that later fillers are diverse
             view.remember(state)
-        # Random slots beside random neighbours: whatever depends on either shows as noise.
+        # Random slots with random neighbours: a dependence on either shows as noise.
         places = view.rng.permutation(slots.count)
         held = [view._known[int(i)] for i in view.rng.integers(len(view._known), size=slots.count)]
         taken = slots.actions()
@@ -398,7 +401,7 @@ class SlotStepper(Stepper):
         played = [Played([start], [], [], []) for start in starts]
         going = np.ones(slots.count, dtype=np.bool_)
         taken = 0
-        # At least one step is taken even without time: an empty episode has no outcome.
+        # Take at least one step even if time is up: an empty episode has no outcome.
         while going.any() and taken < longest and (not taken or proceed()):
             before = slots.states() if read else None
             actions = slots.actions()
@@ -408,7 +411,7 @@ class SlotStepper(Stepper):
                 played[k].states.append(None if before is None else before[k])
                 played[k].steps.append(self._step_of(outcomes, int(k)))
                 played[k].seen.append(outcomes.observations[k])
-            # A slot that resets itself goes on with another episode, which is not recorded.
+            # After an automatic reset, a slot continues with another episode, which is not recorded.
             going &= ~(outcomes.terminated | outcomes.truncated)
             taken += 1
         self.steps += taken

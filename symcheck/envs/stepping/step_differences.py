@@ -1,4 +1,4 @@
-"""Differences between the outcomes of two lists of steps, and the resulting loss of a method of setting states."""
+"""Differences between the outcomes of two lists of steps, which measure the loss due to setting states."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from symcheck.array_types import Bools, Floats
 from symcheck.envs.stepping.stepper import Step
 from symcheck.spaces.coordinates import Coordinates, finite, scalar_coordinate
 
-FAR_ABOVE = 10.0  # times the largest loss that was met: two sides lose, and larger losses are rarer than those met
-_RARE = 0.1  # share of the values on either side that do not count for how far they spread
+FAR_ABOVE = 10.0  # safety factor on the largest measured loss: both sides have a loss, and rare losses may be larger
+_RARE = 0.1  # fraction of values at either end that is ignored for the spread
 
 
 @dataclass(frozen=True)

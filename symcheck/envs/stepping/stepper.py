@@ -120,7 +120,7 @@ class Stepper:
 
     Attributes:
         reset_first: whether to reset before each state is set, for environments that keep more than their state.
-        at: the index of the current state among many, so that a refusal can be traced to its case.
+        at: the index of the current state among many, so that an error can be traced to its case.
         warmed: whether statistics of normalising wrappers were warmed up first.
 
     Raises:
@@ -140,9 +140,9 @@ class Stepper:
         self.steps = 0
         self.reset_first = False
         self.at = 0
-        self.check_time: Callable[[], None] | None = None  # raises where the run may take no further step
+        self.check_time: Callable[[], None] | None = None  # raises if the run may take no further step
         self._ahead: tuple[Any, list[Any]] = (None, [])
-        self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
+        self._put: tuple[Any, ...] = ()  # the state that was set immediately before, if any
         self._clocks = _time_limits_of(env)
         self.warmed = settle_statistics(env, partial(env.reset, seed=seed))
         self.first_obs = self.reset(seed=seed)
@@ -174,7 +174,7 @@ class Stepper:
         return copy_value(returned[0])
 
     def _check_space(self) -> None:
-        """Refuse an environment whose observation space is another one than when it was built."""
+        """Reject an environment whose observation space has changed since it was built."""
         space = self.env.observation_space
         if space is not self.codec.space and space != self.codec.space:
             raise refusals.of_space(self.codec.space, space, self.label)
@@ -189,7 +189,7 @@ class Stepper:
             raise TargetError("the state of a black box cannot be set.", where=self.label)
         if self.reset_first:
             self.reset()
-        # A TimeLimit counts our steps as one episode; what is poked has just begun.
+        # TimeLimit would count all steps as one episode; after setting a state, the count starts again.
         for clock in self._clocks:
             clock._elapsed_steps = 0
         try:
@@ -224,17 +224,18 @@ class Stepper:
         return refusals.of_action(short_text(action), error, self.label, self.steps, remedy)
 
     def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:
-        """What a step returns from the state that was set just before, after a reset; from then on each is reset first.
+        """Repeat a failed step from the state that was just set, after a reset; from then on, reset before every set.
 
-        Many environments refuse a step once an episode is over, and not every setter takes that mark back.
+        Many environments reject a step after the end of an episode, and not every setter clears that flag.
 
         Args:
             put: the state that was set, as a tuple of one; empty if the step followed another.
-            action: what the step refused.
-            error: with which it did.
+            action: the action that the step rejected.
+            error: the exception that it raised.
 
         Raises:
-            TargetError: no state was set just before, resets come first already, or the step raises after a reset too.
+            TargetError: no state was set just before, states are already set after resets, or the step also raises
+                after a reset.
         """
         if not put or self.reset_first or self.batched:
             raise self._refused_action(action, error) from error
@@ -332,7 +333,7 @@ class Stepper:
         space = self.env.action_space
         drawn_for, held = self._ahead
         if drawn_for is not space or not held:
-            # Reversed, so that pop() hands them out in the order in which they were drawn.
+            # Reversed, so that pop() returns them in the order in which they were drawn.
             held = uniform_actions(space, _AHEAD)[::-1]
             self._ahead = (space, held)
         return held.pop()
@@ -375,7 +376,7 @@ class Stepper:
                 if type(obs) is np.ndarray and obs.shape == shape:
                     observations.append(obs.copy())
                 else:
-                    self._flat(obs)  # refuses what does not fit
+                    self._flat(obs)  # raises if the shape does not fit
                     observations.append(copy_value(obs))
                 rewards.append(reward if type(reward) is float else refusals.number_of(reward, label))
                 ends.append(ended if type(ended) is bool else refusals.flag_of(ended, "terminated", label))
@@ -418,8 +419,8 @@ def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
     return [space.sample()]
 
 
-_AHEAD = 256  # actions
-STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
+_AHEAD = 256  # actions drawn ahead
+STOPPED = (Exception, SystemExit)  # an environment that exits Python was not tested
 
 
 def stack_steps(steps: Sequence[Step]) -> Steps:

@@ -1,7 +1,9 @@
-"""Thresholds between visited states, for environments without a known box of states: reported, never decisive.
+"""Thresholds between visited states, for environments without a known box of states.
 
-A vector whose coordinate lies between the values of two visited states need not be a state, so nothing that happens
-there refutes a claim. One finding is reported nevertheless: if termination begins at the same number on both sides, and
+They are reported, but never decide.
+
+A vector whose coordinate lies between the values of two visited states need not be a state, so its outcome cannot
+refute a claim. One finding is reported nevertheless: if termination begins at the same number on both sides, and
 exactly at that number one side always terminates and the other never does, then one side compares with `>` and the
 other with `>=`. The verdict is undecided, because it is not known whether that number can be reached.
 """
@@ -54,10 +56,10 @@ def between(
         if not cases:
             return Between()
         beside = pairs.measure(cases)
-    except SymcheckError:  # what lies between two states need not be one
+    except SymcheckError:  # a point between two states need not be a state
         return Between()
     transition, ending = pairs.comparison("transition", beside), pairs.comparison("termination", beside)
-    # Only ends that differ can show a threshold that is open on one side.
+    # Only different terminations can show a threshold that is open on one side.
     apart = np.flatnonzero(ending.expected[:, 0] != ending.actual[:, 0])
     for word in words:
         tie = one_sided_tie(pairs, word, transition, ending, [int(row) for row in apart if cases[row].word == word])

@@ -12,11 +12,11 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.regression import told_apart
 from symcheck.spaces.coordinates import finite, scalar_coordinate
 
-_WIDEST = 512  # coordinates that are tested; of more (images) some that vary are taken
+_WIDEST = 512  # maximum number of tested coordinates; for more (images), varying ones are selected
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
-    """The quantity compared: internal states if known, else coordinates of observations, angles as cosine and sine."""
+    """The compared quantity: internal states if known, otherwise observations; angles as cosine and sine."""
     return indicators(on_columns(comparison, compared_columns(bench, comparison)))
 
 
@@ -32,7 +32,7 @@ def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
     elif (within := bench.pairs.placement.inner) is not None and (
         bench.pairs.placement.kind == "observation" or within.shown is not None
     ):
-        inner = []  # the same numbers again, with more digits
+        inner = []  # the same numbers with more digits
     return [*inner, *columns]
 
 

@@ -20,13 +20,13 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.entries.forms import AffineEntry, IdentityEntry
 from symcheck.spaces.probing import linear_map
 
-_SEARCHES, _AT_ONCE = 14, 7  # thresholds looked for along each coordinate, a few together
-_TRIES = 56  # states from which they are looked for
+_SEARCHES, _AT_ONCE = 14, 7  # number of thresholds searched for along each coordinate, and number per batch
+_TRIES = 56  # states from which the search starts
 _MOST_COORDINATES, _MOST_BETWEEN = 12, 6
-_BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
-_HALVINGS = 80  # 52 bits of mantissa, and the exponents between 1 and 1e-8
-_FEWEST_TIES = 8  # all on one side by chance: 2 in 2^8
-_SAME = 4 * float(np.finfo(np.float64).eps)  # values at one threshold are equal but for the last bits
+_BEYOND = 0.1  # relative to the range of visited states: a threshold lies at its rim or slightly beyond
+_HALVINGS = 80  # bisection steps: 52 bits of mantissa, and the exponents between 1 and 1e-8
+_FEWEST_TIES = 8  # ties that must all lie on one side; by chance 2 in 2^8
+_SAME = 4 * float(np.finfo(np.float64).eps)  # values at the same threshold are equal up to the last bits
 
 
 def threshold_cases(
@@ -44,7 +44,7 @@ def threshold_cases(
         measured: steps taken so far; the search goes beyond the states from which none of them terminated.
         rng: selects among them.
         in_time: whether the time budget allows another search.
-        between: search although no box of states is known, at numbers between those of visited states.
+        between: whether to search at numbers between those of visited states, although no box of states is known.
 
     Returns:
         Two cases per threshold, with the action and generator of the step that revealed it. Empty if no box of states
@@ -63,7 +63,7 @@ def threshold_cases(
         upward = rng.random(_TRIES) < 0.5
         goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
         made, enough = pairs.placement.between if between else pairs.placement.at, len(edges) + 2 * _SEARCHES
-        # From half of the states the threshold is reached where an episode has ended already.
+        # From half of the states, the threshold is reached only where the episode has already ended.
         for case, state in _bisect(pairs, inside, int(j), goals, _SEARCHES if between else 2 * _SEARCHES):
             situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:

@@ -13,8 +13,9 @@ from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.envs.stepping.stepper import Step
 from symcheck.spaces.coordinates import finite
 
-_TOGETHER = 100  # runs that begin at once: few enough that later ones begin where earlier ones came to
-_LONGEST = 12  # steps of one run: of the lengths that are drawn, one in fourteen is longer
+# number of runs that start together; small enough that later runs start from states reached by earlier ones
+_TOGETHER = 100
+_LONGEST = 12  # maximum number of steps per run: one drawn length in fourteen is longer
 
 
 class Explored(NamedTuple):
@@ -61,7 +62,7 @@ def explore_together(
         seen = finite(np.stack(flats))
         running = [archive[begin(seen, rng)] for _ in range(min(_TOGETHER, steps - taken))]
         actions = [stepper.env.action_space.sample() for _ in running]
-        # Runs of five steps on average, as where one state is explored at a time.
+        # Runs of five steps on average, as in sequential exploration.
         left = np.minimum(rng.geometric(0.2, size=len(running)), _LONGEST)
         while running:
             outcomes = stepper.steps_from([situation.state for situation in running], actions)

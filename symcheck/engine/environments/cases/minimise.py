@@ -16,7 +16,7 @@ from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.spaces.coordinates import finite
 from symcheck.symmetry.exits import find_excess
 
-_MOST_TRIALS = 400  # pairs stepped; each is two steps of the environment
+_MOST_TRIALS = 400  # maximum number of pairs; each takes two steps of the environment
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)
 
 
@@ -60,12 +60,12 @@ def minimise(pairs: Pairs, case: Case, fails: Callable[[Case], bool]) -> Case:
                 break
             if fails(candidate):
                 case, improved = candidate, True
-                break  # candidates are of the old case: start over from the simpler one
+                break  # the candidates belong to the old case: start again from the simpler one
     return case
 
 
 def _candidates(pairs: Pairs, case: Case) -> Iterator[Case]:
-    # Actions first: they can be simplified wherever states cannot.
+    # Actions first: they can be simplified even if states cannot.
     for action in _simpler_actions(pairs, case.action):
         yield from pairs.cases([case.word], [case.situation], [action])
     access = pairs.placement.access
@@ -100,7 +100,7 @@ def _simpler_vectors(vector: Floats) -> Iterator[Floats]:
                 yield _replace(vector, j, value)
         for decimals in (0, 1, 2, 3, 4):
             rounded = float(np.round(flat[j], decimals))
-            # Zero was tried for all coordinates before.
+            # Zero was already tried for all coordinates.
             if rounded != flat[j] and rounded != 0 and _complexity(rounded) < _complexity(flat[j]):
                 yield _replace(vector, j, rounded)
 

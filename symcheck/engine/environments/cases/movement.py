@@ -1,7 +1,7 @@
 """Whether the claim changes any tested state or action. If not, both sides of every comparison are the same step.
 
-In that case a pass would say nothing about the environment, so `decide` leaves every equation undecided. Only states
-already gathered are examined; nothing is stepped and no random number is drawn.
+In that case a pass would carry no information about the environment, so `decide` leaves every equation undecided. Only
+states already gathered are examined; nothing is stepped and no random number is drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def moves_something(pairs: Pairs, pool: Pool, words: Sequence[Word]) -> bool:
     """
     bound = pairs.bound
     for word in words:
-        for visit in pool.visits:  # cheap, and actions move where states may not (identity on observations)
+        for visit in pool.visits:  # cheap, and actions may change even if states do not (identity on observations)
             if not same_value(visit.action, bound.action(word, visit.action, visit.situation.obs)):
                 return True
         for situation in pool.situations:
@@ -42,7 +42,7 @@ def _moves(pairs: Pairs, word: Word, situation: Situation) -> bool:
     if not same_value(situation.obs, pairs.bound.observation(word, situation.obs)):
         return True
     if pairs.placement.kind is None:
-        return False  # a black box has no state apart from what it shows
+        return False  # a black box has no state apart from its observation
     return not same_value(situation.state, pairs.placement.image(word, situation).state)
 
 
@@ -79,5 +79,5 @@ def _as_numbers(value: Any) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     try:
         array = np.asarray(value)
         return array.astype(np.float64) if array.dtype.kind in "iufb" else None
-    except (ValueError, TypeError):  # ragged, or made of other things than numbers
+    except (ValueError, TypeError):  # ragged, or not made of numbers
         return None

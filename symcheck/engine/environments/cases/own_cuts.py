@@ -1,7 +1,7 @@
-"""Truncation by the environment itself: does the state that was set determine it?
+"""Tests whether truncation by the environment itself is determined by the set state.
 
 Truncation at a position (leaving the track) is compared like a termination. Truncation by a counter that setting a
-state does not restore says nothing about (s, a), and is not compared.
+state does not restore carries no information about (s, a), and is not compared.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.statements.statement import Statement, state
 
-_TRIED = 40  # steps that were cut short, and as many that were not
-_LEAST = 0.9  # share of either that has to come out as reached: a state may sit at a threshold
+_TRIED = 40  # number of truncated steps, and of other steps
+_LEAST = 0.9  # fraction of either kind that must recur; not all, because a state may lie at a threshold
 
 
 @dataclass(frozen=True)

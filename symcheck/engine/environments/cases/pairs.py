@@ -8,8 +8,7 @@ Judging happens elsewhere. For a pair (s, a) and an element g the comparisons ar
     transition    expected g T(s, a)                     actual T(g s, g a)
     termination   expected whether T(s, a) terminates    actual whether T(g s, g a) does
 
-If the environment itself truncates episodes, and the state that was set determines when, a truncation has the value
-0.5.
+If the environment itself truncates episodes, and the set state determines when, a truncation has the value 0.5.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ class Pairs:
         for word, places_of_word in group_by_word(words).items():
             rows = places_of_word.tolist()
             picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
-            distinct, places = _distinct(picked)  # cases share states, whose images are made once
+            distinct, places = _distinct(picked)  # cases share states, so compute each image once
             images = self.placement.images(word, distinct)
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:
@@ -290,7 +289,7 @@ class Pairs:
         name = "observation" if self.placement.kind == "observation" else "state"
         whole = vector_coordinates(name, dim, epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
         if inner.columns is None or inner.shown is None:
-            # The names of the observation may be those of blocks.
+            # The observation may have names from named blocks.
             return replace(whole, names=observed.names) if name == "observation" and dim == observed.dim else whole
         picked = inner.columns
         return replace(

@@ -25,11 +25,12 @@ from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement, state
 
-_WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
-_ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
-_STARTS = 32  # where fewer episodes have begun, short ones begin besides
-_SHORTEST = 10  # steps that follow such a start
-_FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
+# maximum number of coordinates; beyond it, directions in observation space carry little information about the state
+_WIDEST_EXPLORED = 64
+_ROLLOUT_SHARE = 0.25  # fraction of the requested samples; rollouts, exploration and box share the rest equally
+_STARTS = 32  # if fewer episodes have begun, short ones are added
+_SHORTEST = 10  # steps after such a start
+_FEWEST, _MOST = 200, 4000  # minimum number of steps per source, for any number of samples
 
 
 class Visit(NamedTuple):
@@ -67,7 +68,7 @@ class Pool:
         return state("region_states", count=len(self.situations), origins=origins)
 
     def silent_coordinates(self, codec: SpaceCodec, *, starts: bool = False) -> tuple[str, ...]:
-        """Names of observed coordinates that never held a finite number: after steps, or where episodes start."""
+        """Names of observed coordinates that were never finite: after steps, or at starts of episodes."""
         silent: Any = True
         for visit in self.visits:
             if visit.situation.origin == "start" or not starts:
@@ -119,7 +120,7 @@ def roll_out(
     taken = 0
     while taken < steps and (not taken or in_time()):
         taken += _play_episode(stepper, placement, steps - taken, pool, in_time)
-    # Half as many steps again at most.
+    # At most 50% more steps.
     beginnings = min(_STARTS, steps // (2 * _SHORTEST))
     while pool.episodes < beginnings and in_time():
         _play_episode(stepper, placement, max(_SHORTEST, steps // (2 * _STARTS)), pool, in_time)
@@ -130,7 +131,7 @@ def _play_episode(stepper: Stepper, placement: Placement, most: int, pool: Pool,
     played = stepper.play(most, in_time, read=placement.reads_states)
     pool.episodes += 1
     for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
-        # The origin "start" is also the mark that this visit does not follow the one before.
+        # The origin "start" also marks that this visit does not follow the previous one.
         situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
         pool.situations.append(situation)
         pool.visits.append(Visit(situation, action, step))
@@ -147,7 +148,7 @@ def _propose(
     in_time: Callable[[], bool],
 ) -> None:
     proposed = _call_sample(placement, count, rng)
-    # Uniform draws never sit on an edge or at zero, where faults like to be.
+    # Uniform draws are never exactly on an edge or at zero, where faults are common.
     states = move_to_edges(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
     for held in states:
@@ -156,7 +157,7 @@ def _propose(
         if not in_time():
             break
         situation = placement.at(held, origin)
-        if situation is None:  # what it shows is known only after a step
+        if situation is None:  # the observation is known only after a step
             step = stepper.outcome(held, stepper.env.action_space.sample())
             situation = None if step.terminated or step.truncated else placement.current_situation(step.obs, origin)
         if situation is not None:
@@ -218,7 +219,7 @@ def _explore(
     """Reach states that random rollouts miss: set an extreme or rarely visited state, repeat one action, continue."""
     if stepper.codec.coordinates.dim > _WIDEST_EXPLORED or not pool.situations:
         return
-    # At most 500 to begin with: the frontier search compares all of them.
+    # At most 500 initial states, because the frontier search compares all of them.
     archive = list(pool.situations[:: max(1, len(pool.situations) // 500)])
     if isinstance(stepper, SlotStepper) and stepper.explores_together:
         for explored in explore_together(stepper, placement, archive, steps, rng, _rim_index):
@@ -238,13 +239,13 @@ def _explore(
             stepper.reset()
         stepper.poke(visited.state)
         action = stepper.env.action_space.sample()
-        # Runs of five steps on average: short enough to come back, long enough to get away.
+        # Runs of five steps on average: short enough to restart often, long enough to leave the neighbourhood.
         for _ in range(int(rng.geometric(0.2))):
             step = stepper.step(action)
             taken += 1
             if step.terminated or step.truncated:
                 pool.ends.append(Visit(visited, action, step))
-            # A counter of its own, which setting a state leaves running, would cut off every run from now on.
+            # A counter that setting a state does not reset would truncate every further run.
             counts_steps |= step.truncated and not step.terminated
             if step.terminated or step.truncated or taken >= steps:
                 break
@@ -256,7 +257,7 @@ def _explore(
 
 def _rim_index(flats: Floats, rng: np.random.Generator) -> int:
     """Index of an extreme state of the archive: along an axis, along a random direction, or nearest to a target."""
-    # In units of spread, so that no coordinate is extreme by its unit.
+    # In units of spread, so that the choice does not depend on units.
     scale = flats.std(axis=0)
     centred = (flats - flats.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     kind = rng.random()

@@ -10,7 +10,7 @@ from symcheck.engine.scales import bulk
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
-_SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
+_SMALL = 0.05  # relative to the typical size of a value: a smaller violation is called approximate
 
 
 def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> tuple[dict[str, object], ...]:
@@ -19,7 +19,7 @@ def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> 
     if len(names) > 64 or not residual.size:
         return ()
     rows = {}
-    for j, name in enumerate(names):  # internal float64 values, where compared, replace the rounded observation
+    for j, name in enumerate(names):  # if internal float64 values are compared, they replace the rounded observation
         rows[name] = {
             "name": name,
             "max_residual": float(residual[:, j].max()),

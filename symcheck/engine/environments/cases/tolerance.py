@@ -29,16 +29,16 @@ from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
 
-# A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
+# A step rounds a few times, and each rounding changes the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
 # reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, are judged by their
 # own nudge). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
 SAFETY = 16.0
-_NUDGED_CASES = 48  # for the typical nudge of the whole run
-# Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each
-# is taken in a random pattern of directions and in the opposite one, so that a threshold is crossed by one of the two.
+_NUDGED_CASES = 48  # number of cases that determine the typical nudge of the run
+# Sizes of the nudges of a suspicious case, in ulps: SAFETY is the assumed reach of rounding. Each nudge is applied in a
+# random pattern of directions and in the opposite one, so that one of the two crosses a threshold.
 _NUDGES = (1, 4, int(SAFETY))
-_AWAY = 1024  # units in the last place: further than rounding leads, and nothing beside what separates two thresholds
+_AWAY = 1024  # ulps: beyond the reach of rounding, but small compared with the distance of two thresholds
 
 
 class Tolerance:
@@ -47,7 +47,7 @@ class Tolerance:
     Args:
         pairs: measures cases.
         noise: the difference that repeated steps from the same (s, a) may show, per part, per coordinate or common to
-            all; absent for parts that agreed.
+            all; parts that agreed are missing.
     """
 
     def __init__(self, pairs: Pairs, noise: dict[Part, Floats]) -> None:
@@ -91,7 +91,7 @@ class Tolerance:
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure the typical effect of a nudge on the outcomes of these cases, for several properties at once.
 
-        Nothing is learned from cases that do not repeat, because their outcomes change with or without a nudge.
+        Cases that do not repeat are ignored, because their outcomes change without a nudge too.
         """
         for part in parts:
             self.learn_sizes(self._pairs.comparison(part, measured))
@@ -105,7 +105,7 @@ class Tolerance:
         for part in parts:
             if not self._repeats(part, before, plain):
                 continue
-            # Jumps are infinite where only one side is NaN; they say nothing about rounding.
+            # A change is infinite if only one side is NaN; this is unrelated to rounding.
             moved = finite(self._movement(part, plain, neighbours))
             unmoved = self._pairs.comparison(part, plain)
             self._typical[part] = TypicalMovement(np.fmax(np.abs(unmoved.expected), np.abs(unmoved.actual)), moved)
@@ -113,7 +113,7 @@ class Tolerance:
     def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
         """Whether both sides of the same cases, stepped twice, agree up to rounding and the known noise."""
         one, two = self._pairs.comparison(part, before), self._pairs.comparison(part, again)
-        # The noise that is known is the largest of some repetitions: others are larger, though not by an order.
+        # The known noise is the maximum of a few repetitions; others may be larger, but not by an order of magnitude.
         limits = SAFETY * self.of(one)
         sides = ((one.expected, two.expected), (one.actual, two.actual))
         return all(bool((one.coordinates.residual(*side) <= limits).all()) for side in sides)
@@ -183,7 +183,7 @@ class Tolerance:
         ]
         try:
             other = self._pairs.comparison("reward", self._pairs.measure(wide))
-        except SymcheckError:  # an environment may insist on its actions' dtype
+        except SymcheckError:  # an environment may require its actions' dtype
             return 0.0
         sides = ((plain.expected, other.expected), (plain.actual, other.actual))
         return np.maximum(*(plain.coordinates.residual(narrow_side, wide_side) for narrow_side, wide_side in sides))

@@ -100,7 +100,7 @@ class Workbench:
         return self.budget.smallest
 
     def judged_at(self, name: str, word: Word, p_value: float) -> float:
-        """The level of one test, once all tests have run; with fail-fast, a clear rejection does not wait.
+        """The level of one test, once all tests have run; with fail-fast, a clear rejection does not wait for them.
 
         Args:
             name: the name of the property.
@@ -108,7 +108,7 @@ class Workbench:
             p_value: the p-value of the test.
         """
         if self.options.fail_fast and p_value <= self.level:
-            return self.level  # rejected whatever the others show
+            return self.level  # rejected, whatever the other tests show
         return self.budget.level(name, word)
 
     def in_time(self, share: float = 1.0) -> bool:
@@ -131,7 +131,7 @@ def shift_bound(
     """The effect size that a statistical pass excludes.
 
     Args:
-        detectable: the changes of a mean found with 90% power; 0 if the two sides never differed.
+        detectable: the changes of a mean detected with 90% power; 0 if the two sides never differed.
         checked: independent pairs compared.
         alpha: the alpha of the run.
         unit: the unit of the change.

@@ -27,13 +27,13 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.altered import AlteredSymmetry
 from symcheck.symmetry.bound import BoundSymmetry
 
-_TRIED_ON = 80  # cases on which a correction must hold
+_TRIED_ON = 80  # number of cases on which a correction must hold
 _MOST_PROPOSED = 3
-# Pairs stepped for all corrections of a property together: counted, so that a busy machine tries what an idle one does.
+# Budget of pairs for all corrections of a property. A count, so that results do not depend on the load of the machine.
 _MOST_STEPPED = 1500
-_SECONDS = 4.0  # the same, where one step takes milliseconds
+_SECONDS = 4.0  # the same if one step takes milliseconds
 _MOST_ACTIONS_PERMUTED = 4
-_LONGEST_ORDER = 24  # of an action map
+_LONGEST_ORDER = 24  # largest order of an action map
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], 
     original = violations.pairs
     pairs = Pairs(original.stepper, original.placement.under(bound), bound)
     pairs.own_cuts = original.own_cuts
-    start, size = 0, 4  # most alterations break on the first few cases
+    start, size = 0, 4  # most alterations fail on the first few cases
     while start < len(cases):
         if effort.is_spent():
             return False
@@ -89,7 +89,7 @@ def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], 
             measured = pairs.measure([pairs.case(case.word, case.situation, case.action) for case in batch])
             if any(violations.exceeding(pairs.comparison(part, measured)).any() for part in STEP_PARTS):
                 return False
-        except Exception:  # an altered map may leave the space, or break whatever the user wrote
+        except Exception:  # an altered map may leave the space, or cause an error in the user's code
             return False
         start, size = start + size, 40
     return True
@@ -112,7 +112,8 @@ def _action_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, A
         inverse = case.word * (order - 1)
         yield state("SYM011"), alter_action(lambda a, obs: bound.action(inverse, a, obs))
     if isinstance(space, spaces.Discrete) and space.n <= _MOST_ACTIONS_PERMUTED:
-        for images in list(itertools.permutations(range(int(space.n))))[1:]:  # the identity comes first, and was tried
+        # the identity comes first and was already tried
+        for images in list(itertools.permutations(range(int(space.n))))[1:]:
             yield (
                 state("SYM012", permutation=list(images)),
                 alter_action(_permuting(np.array(images), int(space.start))),
@@ -138,7 +139,7 @@ def _signing(bound: BoundSymmetry, word: Word, sign: Floats) -> Callable[[Any, A
 
 
 def _order_of_action(pairs: Pairs, case: Case) -> int:
-    """How often the generator's action map must be applied to return an action; 0 if the order is too large."""
+    """The order of the generator's action map; 0 if it is too large."""
     flatten, word = pairs.stepper.action_codec.flatten, case.word[0]
     for order in range(1, _LONGEST_ORDER + 1):
         image = pairs.bound.action((word,) * order, case.action, case.situation.obs)
@@ -157,12 +158,12 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
     if not ((matrix != 0).sum(axis=1) == 1).all() or len(matrix) > MOST_PROBED:
         return
     held = numeric(case.situation.state) if pairs.placement.kind == "map" else None
-    same = held is not None and held.size == len(matrix)  # then the state is mapped as the observation is
-    # A sequence has more coordinates than the array that the map acts on.
+    same = held is not None and held.size == len(matrix)  # then the state is mapped like the observation
+    # A sequence has more coordinates than the array on which the map acts.
     for j, name in enumerate(pairs.stepper.codec.coordinates.names[: len(matrix)]):
         changed, shifted = matrix.copy(), offset.copy()
         changed[j] = -changed[j]
-        shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # x -> x needs no offset
+        shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # a fixed coordinate needs no offset
         image = _affine(changed, shifted)
         altered = AlteredSymmetry(bound, word[0], {"observation": image, **({"state": image} if same else {})})
         yield state("SYM014", sign="+1" if changed[j].sum() > 0 else "-1", coordinate=name), altered
@@ -171,7 +172,7 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
 def _affine(matrix: Floats, offset: Floats) -> Callable[[Any], Any]:
     def apply(value: Any) -> Any:
         array = np.asarray(value)
-        with np.errstate(invalid="ignore"):  # readings may be infinite
+        with np.errstate(invalid="ignore"):  # values may be infinite
             image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
             return image.astype(array.dtype)
 

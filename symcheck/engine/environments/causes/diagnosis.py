@@ -1,7 +1,7 @@
 """Likely causes of a violation, most likely first, each with the correction that would make the claim hold.
 
-Corrections are tested: see `symcheck.engine.environments.causes.corrections`. Then follow the places where the claim
-breaks, and how often.
+Corrections are tested: see `symcheck.engine.environments.causes.corrections`. After them come the places where the
+claim breaks, and the frequency.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from symcheck.envs.stepping.stepper import Steps
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import find_excess
 
-_FEWEST_SHARED, _MOST_SHARED = 8, 0.6  # violations that share a value, and the share of all pairs that may have it
-_MOST_SHOWN = 12  # numbers of a next state
+# minimum number of violations that share a value, and largest fraction of all pairs with that value
+_FEWEST_SHARED, _MOST_SHARED = 8, 0.6
+_MOST_SHOWN = 12  # maximum number of coordinates of a next state
 
 
 def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: Tie | None) -> list[Statement]:
@@ -44,7 +45,7 @@ def likely_causes(violations: Violations, case: Case, shown: Measurement, tie: T
         return [state("SYM021", coordinate=name, ends_at=end, goes_on_at=-end)]
     causes = [
         *([_end_on_one_side(shown)] if part == "termination" else []),
-        # Where rounding decides, a map that changes less repeats more digits, and is no better for it.
+        # If rounding decides, a map that changes less preserves more digits, without being a better correction.
         *(corrections(violations, case) if part != "observation" and not violations.rounded else []),
         *([_next_states_differ(violations) or _reward_term(violations)] if part == "reward" else []),
         subgroups.what_holds(violations),
@@ -69,7 +70,7 @@ def _is_cut(side: Steps) -> bool:
 
 
 def _next_states_differ(violations: Violations) -> Statement | None:
-    """That next states differ wherever rewards do: a worn motor is no term of the reward."""
+    """The cause that next states differ whenever rewards do: then no reward term is at fault."""
     transition = violations.exceeding(violations.pairs.comparison("transition", violations.measured))
     rows = violations.confirmed
     return state("SYM056", pairs=len(rows)) if transition[rows].all() else None
@@ -85,11 +86,11 @@ def _reward_term(violations: Violations) -> Statement | None:
     before = codec.flatten_batch([measured.cases[row].situation.obs for row in rows])
     for of_next_state, values in ((False, before), (True, measured.left.flat[rows])):
         for name, column in zip(codec.coordinates.names, values.T, strict=True):
-            # Two points lie on a line whatever the reward is.
+            # Two points always lie on a line.
             if not np.isfinite(column).all() or len(np.unique(np.abs(column))) < 2 or len(np.unique(column)) < 3:
                 continue
             slope = float(column @ gap / (column @ column)) if column.any() else 0.0
-            # Proportional up to a thousandth: a term that is odd under g shows up as twice itself.
+            # Proportional up to 0.1%: a term that is odd under g contributes twice its value.
             if np.abs(gap - slope * column).max() <= 1e-3 * np.abs(gap).max():
                 return state("SYM020", factor=slope, coordinate=name, of_next_state=of_next_state)
     return None
@@ -110,7 +111,7 @@ def _places(violations: Violations) -> list[Statement]:
 
 
 def _shared_value(pairs: Pairs, measured: Measurement, rows: list[int]) -> list[Statement]:
-    """A value that all violations share and few other pairs have."""
+    """A value that all violations and only few other pairs have."""
     if len(rows) < _FEWEST_SHARED:
         return []
     states = pairs.stepper.codec.flatten_batch([case.situation.obs for case in measured.cases])
@@ -134,7 +135,7 @@ def _wall(pairs: Pairs, measured: Measurement, rows: list[int]) -> list[Statemen
             left = np.abs(measured.left.flat[:, j] - bounds[j]) <= close
             right = np.abs(measured.right.flat[:, j] - bounds[j]) <= close
             stopped = left ^ right
-            # Where nearly all pairs stop on one side only, stopping there tells violations from nothing.
+            # If nearly all pairs stop on one side only, this does not distinguish violations.
             if stopped[rows].all() and stopped.mean() < 0.9:
                 return [state("SYM023", coordinate=name, side=side, bound=float(bounds[j]))]
     return []

@@ -18,8 +18,8 @@ from symcheck.statements.statement import state
 from symcheck.verdict import ReasonCode, decide
 
 _SHOWN: tuple[Part, ...] = ("observation", "transition")
-_BY_PAIRS = ("paired", "exact")  # what these let pass was compared exactly
-_APART = 1e-5  # of a standard deviation: statistics are kept in float32
+_BY_PAIRS = ("paired", "exact")  # methods with exact comparison
+_APART = 1e-5  # tolerance relative to the standard deviation: statistics are stored in float32
 
 
 def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
@@ -31,7 +31,8 @@ def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
 
     Returns:
         The same result if every normaliser commutes with the claim. Otherwise a failure names the wrapper, and a
-        distribution test that did not reject is undecided: a violation is known, too small for its power.
+        distribution test that did not reject is undecided: a violation is known to exist, but too small for the test's
+        power.
     """
     names = (START.name, *(BY_PART[part].name for part in _SHOWN))
     if result.name not in names or result.verdict not in ("failed", "passed"):

@@ -18,10 +18,10 @@ from symcheck.groups.group import Group
 from symcheck.groups.subgroups import generators_of, holding
 from symcheck.statements.statement import Statement, state
 
-_LARGEST = 48  # elements that are tried one by one
-_CASES = 40  # per element; half of them where a generator failed
-_NUDGED = 12  # suspicious cases per element that are compared with what a nudge does there
-_SECONDS_SHARE = 0.9  # of the time budget, where there is one
+_LARGEST = 48  # maximum number of elements that are tested one by one
+_CASES = 40  # pairs per element; half of them are pairs that violated the equation under a generator
+_NUDGED = 12  # number of suspicious cases per element that are compared with the effect of a nudge
+_SECONDS_SHARE = 0.9  # fraction of the time budget, if any
 
 
 def in_words(
@@ -95,7 +95,7 @@ def may_be_partial(group: Group) -> bool:
 def _holds(violations: Violations, word: tuple[int, ...], cases: Sequence[Case], rng: np.random.Generator) -> bool:
     pairs, part = violations.pairs, violations.part
     suspects = [pairs.case(word, case.situation, case.action) for case in cases]
-    # Where outcomes are random now and then, only what repeats is a violation.
+    # If outcomes are intermittently random, only a repeated difference is a violation.
     for trial in range(1 + violations.repeats):
         over = violations.exceeding(pairs.comparison(part, pairs.measure(suspects)))
         suspects = [case for case, exceeds in zip(suspects, over, strict=True) if exceeds]

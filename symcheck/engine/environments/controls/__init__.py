@@ -1,1 +1,1 @@
-"""Controls that precede any statement about a symmetry: determinism, set versus reached states, isolation, resets."""
+"""Checks that precede any statement about a symmetry: determinism, set versus reached states, isolation, resets."""

@@ -1,4 +1,4 @@
-"""The determinism check, which precedes any statement about a symmetry: do repeated steps agree?
+"""The determinism check: repeats steps before any statement about a symmetry.
 
 The same (s, a) is set and stepped twice, with other states in between. If the outcomes differ, either the environment
 is random, or some state is not restored by setting; seeding distinguishes the two. The set-versus-reached check is part
@@ -29,19 +29,21 @@ from symcheck.verdict import ReasonCode
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
-_ENDS = 6  # steps that end an episode, taken before the repetitions
-# Distinct states, and actions, on which setting must have an effect. A sensor that drops out under three seeds in ten,
-# whatever the state, hides all twelve once in two million times.
+_ENDS = 6  # number of terminating steps taken before the repetitions
+# Numbers of distinct states, and of actions, on which setting must have an effect. A sensor that drops out under three
+# of ten seeds, for any state, hides all twelve states with probability 1 in two million.
 _TRIED, _ACTIONS = 6, 12
-# Repetitions that would differ if no seed reached what differed: all agree by chance once in e^8, even where they
-# differ four times less often than they were seen to.
+# Number of seeded repetitions. If seeds had no effect, all would agree with probability e^-8, even if differences are
+# four times rarer than observed.
 _EXPECTED = 4 * 8
-_MORE = 12  # rounds: what happens in a hundredth of the steps is missed once in a thousand times
-_MOST = 0.75  # share of the pairs that repeat: those that do not are stepped again and again, and in vain
-_LEAKS = 4  # repetitions in which what survives is measured
-# Shares of a spread: what loses more than the first shows no violation, and beside less than the second a pass is one.
+_MORE = 12  # number of rounds: an event in 1% of the steps is missed with probability 0.1%
+_MOST = 0.75  # smallest fraction of repeating pairs; the others are repeated without success
+_LEAKS = 4  # number of repetitions for measuring the surviving state
+# Fractions of a spread: with a loss above the first, no violation can be shown; with a loss below the second, a pass is
+# valid.
 _MOST_LOST, _NEGLIGIBLE = 1e-2, 1e-6
-_NOISE_FLOAT64, _NOISE_FLOAT32 = 1e-9, 1e-5  # iterative solvers stop early; above this it is no rounding
+# tolerance for iterative solvers, which stop early; larger differences are not rounding
+_NOISE_FLOAT64, _NOISE_FLOAT32 = 1e-9, 1e-5
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) ->
     states = [pool.situations[i].state for i in picked]
     actions = [stepper.env.action_space.sample() for _ in states]
     first = _step_in_order(stepper, states, actions, range(len(states)))
-    for visit in _draw_last_steps(pool, rng):  # what follows an end may be another environment
+    for visit in _draw_last_steps(pool, rng):  # the environment may behave differently after an episode has ended
         stepper.outcome(visit.situation.state, visit.action)
     second = _step_in_order(stepper, states, actions, rng.permutation(len(states)))
     apart, noise = _compare_steps(stepper, first, second)
@@ -95,7 +97,7 @@ def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) ->
         return _explain_differences(stepper, pool, states, actions, apart, rng)
     reached = compare_set_with_reached(stepper, pool, rng)
     if reached.caution is not None:
-        # Chance that is too rare for two rounds looks like a hidden state to whoever compares more steps.
+        # Randomness that is too rare for two rounds would look like hidden state in comparisons of more steps.
         orders = (rng.permutation(len(states)) for _ in range(_MORE))
         apart = sum(_compare_steps(stepper, first, _step_in_order(stepper, states, actions, at))[0] for at in orders)
         if apart:
@@ -138,14 +140,14 @@ def _check_between_resets(
     """The result if steps repeat only until the next reset, which samples something that states do not hold."""
     first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     after = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in (first_seed, second_seed)]
-    # The next draws must not be those of the check.
+    # Later draws must not repeat those of the check.
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     apart = _compare_steps(stepper, *after)[0]
     if not apart:
         return None
     if _ignores_seeds(stepper, states, actions, after[0], first_seed, apart, rng):
         return _hidden_state_survives(stepper, states, actions, after[0], first_seed, rng)
-    # One draw an episode is shared by all steps of it: only a reset before each state makes pairs independent.
+    # All steps of an episode share one draw: only a reset before each state makes pairs independent.
     finding, repeating = state("control_random_until_reset"), _repeating_parts(*after)
     return DeterminismCheck("stochastic", finding, caution, reset_first=True, repeating=repeating)
 
@@ -161,22 +163,22 @@ def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> t
     """The number of steps that differ beyond rounding, and the largest differences if none does."""
     coordinates = stepper.codec.coordinates
     compared = compare_steps(coordinates, first, second)
-    # One float32 coordinate means that the state went through float32.
+    # A single float32 coordinate means that the state was converted to float32.
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
-    # Whole numbers have no rounding: any difference counts.
+    # Integers have no rounding: any difference counts.
     limit = np.append(np.where(coordinates.epsilon > 0, allowed, 0.0), allowed)
     alike = ~compared.ends & (compared.residual <= limit * (1.0 + finite(np.abs(compared.first)))).all(axis=1)
     apart = int((~alike).sum())
     largest = compared.residual.max(axis=0)
-    # One number for all coordinates: solvers stop early as a whole.
+    # One number for all coordinates, because a solver stops for all of them together.
     return apart, {} if apart else {"transition": largest[:-1].max(keepdims=True), "reward": largest[-1:]}
 
 
 def _explain_differences(
     stepper: Stepper, pool: Pool, states: list[Any], actions: list[Any], apart: float, rng: np.random.Generator
 ) -> DeterminismCheck:
-    """Why `apart` repetitions differ: setting has no effect, a leak, chance, or state that a reset clears."""
+    """Why `apart` repetitions differ: setting has no effect, a leak, randomness, or state that a reset clears."""
     first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     if _setting_has_no_effect(stepper, states, actions, first_seed):
         access = None if stepper.access is None else stepper.access.source
@@ -186,7 +188,7 @@ def _explain_differences(
         return _hidden_state_survives(stepper, states, actions, forward, first_seed, rng)
     seeds = [second_seed + 1000 * k for k in range(_count_rounds(apart))]
     others = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in seeds]
-    # What follows must draw its own noise, not that of the check, and other noise for another seed of the run.
+    # Later steps must draw new noise, not that of the check, and different noise for a different seed of the run.
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     if not any(_compare_steps(stepper, forward, other)[0] for other in others):
         with stepper.resetting_first():
@@ -195,7 +197,7 @@ def _explain_differences(
         frozenset.intersection(*(_repeating_parts(forward, other, share=least) for other in others))
         for least in (1.0, _MOST)
     )
-    # Whatever an episode remembers is drawn anew by a reset before each state, so that pairs are independent.
+    # A reset before each state redraws quantities fixed within an episode, so that pairs are independent.
     finding = state("control_random")
     return DeterminismCheck("stochastic", finding, reset_first=True, repeating=repeating, mostly=mostly)
 
@@ -247,11 +249,11 @@ def _hidden_state_survives(
 def _setting_has_no_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:
     """Whether different states give the same outcome for each tested action, so that they were never set."""
     distinct = {known.tobytes(): held for held in states if (known := numeric(held)) is not None}
-    # Too few distinct states say nothing about whether setting has an effect.
+    # With too few distinct states, the effect of setting cannot be tested.
     if len(distinct) < _TRIED:
         return False
     with global_generators():
-        for k, action in enumerate(actions[:_ACTIONS]):  # each under a seed of its own: noise may hide the state
+        for k, action in enumerate(actions[:_ACTIONS]):  # each under a separate seed, because noise may hide the state
             outcomes = set()
             for held in list(distinct.values())[:_TRIED]:
                 reset_all(stepper, seed + k)

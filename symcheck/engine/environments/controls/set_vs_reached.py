@@ -1,4 +1,6 @@
-"""Does a state that was set behave like one that a rollout reached? If not, a pass is about states that never occur.
+"""Checks that a set state behaves like one that a rollout reached.
+
+Otherwise a pass would concern states that never occur.
 
 The states in which rollout steps began are set, and the steps are repeated. If steps are deterministic, both outcomes
 must be equal, now and one step later; if they are random, their distributions must be equal. Only values that show the
@@ -32,23 +34,25 @@ from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import ReasonCode
 
-_PICKED, _NUMBERS = 320, 240  # steps of rollouts that are repeated, and among them one of each step number up to this
-_WIDE, _PICKED_WIDE = 1000, 60  # and of images
-_PICKED_CUT = 20  # of those that a time limit cut short
-# A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
-# at jumps (walls, thresholds) where a last digit matters. States that are read back, or shown in float64, have every
-# digit.
+# number of repeated rollout steps; they include one of each step number up to the second limit
+_PICKED, _NUMBERS = 320, 240
+_WIDE, _PICKED_WIDE = 1000, 60  # the same for images
+_PICKED_CUT = 20  # number of truncated steps
+# Allowed fraction of differing visits: reached states have more digits than the observation shows, and a few lie at
+# discontinuities (walls, thresholds) where the last digit matters. States that can be read, or are observed in float64,
+# have all digits.
 _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
-_REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
-_FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
+# tolerance: iterative solvers stop early, and the state itself was rounded
+_REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3
+_FLOAT64 = 1e-10  # smaller rounding units are those of float64 or integers
 _PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
-# Step numbers looked at if a few visits differ, visits of each (fewer are completed by new ones), and how many have to
-# differ.
+# Number of step numbers examined if a few visits differ, visits of each (completed by new ones if fewer), and how many
+# must differ.
 _MOST_NUMBERS, _PICKED_SAME, _FEWEST_SAME, _ENOUGH_SAME = 8, 40, 8, 4
-_TIME = 0.5  # of the budget
-_LATE = 0.75  # quantile of the step's number: clocks are felt late
+_TIME = 0.5  # fraction of the time budget
+_LATE = 0.75  # quantile of the step number: clocks have an effect late in an episode
 _LATE_STEPS = Region("late in episodes compared with early", "late in episodes", "early in episodes")
-_LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
+_LEVEL_RANDOM = 1e-3  # probability of a false alarm for a correctly set state
 _COORDINATES_RANDOM = 32
 
 
@@ -85,7 +89,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         The result.
     """
     visits = pool.visits
-    # A visit whose episode was cut short has no next one, as one that ended has none.
+    # A visit at which the episode was truncated or terminated has no successor.
     going = [i for i in range(len(visits) - 1) if visits[i + 1].situation.origin != "start"]
     most = _PICKED if stepper.codec.coordinates.dim < _WIDE else _PICKED_WIDE
     number = _step_numbers(visits)
@@ -94,7 +98,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         return SetVersusReached()
     now, later = [], []
     for i in picked:
-        # Two steps: what lags by one step after setting has caught up on the second.
+        # Two steps: quantities that lag by one step after setting are correct on the second.
         stepper.poke(visits[i].situation.state)
         now.append(stepper.step(visits[i].action))
         later.append(stepper.step(visits[i + 1].action))
@@ -105,28 +109,28 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     at_once = compare_steps(coordinates, [visits[i].step for i in picked], now)
     afterwards = compare_steps(coordinates, [visits[i + 1].step for i in picked], later)
     first, second = (_mismatches(stepper, compared, typical) for compared in (at_once, afterwards))
-    # Only columns that do mismatch need an excuse.
+    # Only mismatching columns need an explanation.
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
     if shown_again.any() and not (~memory[: observations.shape[1]] & _varying(observations)).any():
-        memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
+        memory = np.zeros_like(memory)  # no other column could show a dependence on the state
     loss = measure_loss(coordinates, [at_once, afterwards])
     reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory), loss)
     if reached.caution is not None:
         apart = (first | second).any(axis=0) & ~memory
-        # Rewards and ends follow from states; what they remember themselves moves no state.
+        # Rewards and terminations follow from states; a memory of their own does not affect the states.
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)
     rows = [] if _is_complete(stepper) else np.flatnonzero(first[:, ~memory].any(axis=1)).tolist()
     if rows:
-        # Too few to say that setting loses something, unless they are one step of every episode: a counter.
+        # Too few to conclude that setting loses state, unless they are the same step of every episode: a counter.
         numbers = dict.fromkeys(int(number[picked[i]]) for i in rows)
         for each in list(numbers)[:_MOST_NUMBERS]:
             same = [visits[i] for i in going if number[i] == each][:_PICKED_SAME]
             if caution := _compare_one_number(stepper, each, same, typical, memory):
                 return SetVersusReached(caution, reached.remarks, loss)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
-    # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
+    # A quantity known to lag by one step after setting lags on the last step too, and is no evidence of a clock.
     lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
 
@@ -168,7 +172,7 @@ def _compare_columns(
     exact = read_back or bool((stepper.codec.coordinates.epsilon < _FLOAT64).all())
     allowed = (_MAY_DIFFER_EXACT if exact else _MAY_DIFFER) * len(first)
     lost, late = (np.flatnonzero(side.any(axis=1)) for side in (first, second))
-    # Later mismatches come first: a state that never catches up is lost, whoever sets it.
+    # Later mismatches first: a state that does not recover is lost, for any state access.
     for rows, side, lag_is_known in ((late, second, False), (lost, first, read_back and whole)):
         if len(rows) <= allowed:
             continue
@@ -230,10 +234,10 @@ def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequ
     same = np.diff(number[order]) == 0
     for j in varying:
         column = np.ascontiguousarray(after[:, j])
-        # A frame shows, bit for bit, what another column showed one step before.
+        # A stacked frame equals, bit for bit, another column one step earlier.
         repeats = column.tobytes() in earlier
         values = column[order]
-        # Eight steps of equal number agree by chance only where the column hardly varies.
+        # Eight steps with the same number agree by chance only if the column hardly varies.
         clock = same.sum() >= 8 and bool((values[1:][same] == values[:-1][same]).all())
         past[j] = repeats or clock
     return past
@@ -254,7 +258,7 @@ def _varying(flats: Floats) -> Bools:
 
 
 def _mismatches(stepper: Stepper, compared: StepDifferences, typical: Floats) -> Bools:
-    """Where steps differ by more than rounding of the state explains, bool, shape (n, dim + 2)."""
+    """Whether steps differ by more than rounding of the state explains, bool, shape (n, dim + 2)."""
     single = bool((stepper.codec.coordinates.epsilon > _FLOAT64).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
     sizes = 1.0 + np.append(typical, 0.0) + finite(np.abs(compared.first))
@@ -301,7 +305,7 @@ def _swap_reached_and_set(
     memory = _columns_of_the_past(stepper, visits, picked)
     sides = [_stack_outcomes(steps) for steps in (reached, again)]
     varying = np.flatnonzero(_varying(np.concatenate(sides)) & ~memory)
-    # Evenly spread over the observation: images have thousands.
+    # Evenly spaced over the observation: images have thousands of columns.
     columns = varying[:: max(1, -(-len(varying) // _COORDINATES_RANDOM))]
     if not len(columns):
         return None

@@ -1,6 +1,6 @@
-"""Isolation of the slots of a vector environment: does one slot influence another?
+"""Checks that the slots of a vector environment do not influence each other.
 
-This control precedes any statement about a single slot: with the same seed, the same (s, a) in the same slot must give
+This check precedes any statement about a single slot: with the same seed, the same (s, a) in the same slot must give
 the same outcome, whatever the states and actions of the other slots. If states cannot be set, the first steps after
 seeded resets are compared instead, until a slot ends (automatic resets may share a random generator).
 """
@@ -19,8 +19,8 @@ from symcheck.statements.statement import Statement, state
 from symcheck.verdict import ReasonCode
 
 _TRIALS = 6
-_STEPS = 12  # of the comparison of seeded episodes
-# Arithmetic on whole batches may round a row otherwise beside other rows: a few thousand units of float32 and float64.
+_STEPS = 12  # number of steps of seeded episodes that are compared
+# Batched arithmetic may round a row differently depending on other rows: a few thousand units of float32 and float64.
 _SAME_FLOAT32, _SAME_FLOAT64 = 1e-4, 1e-11
 
 
@@ -51,7 +51,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
     k = int(rng.integers(slots.count))
     states = [_draw_state(pool, rng) for _ in range(slots.count)]
     actions, others = slots.actions(), slots.actions()
-    # The slot under test holds and does the same; everything else is changed.
+    # The tested slot has the same state and action; everything else is changed.
     others[k] = actions[k]
     changed = [state if j == k else _draw_state(pool, rng) for j, state in enumerate(states)]
 
@@ -64,7 +64,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
         return None
     if _first_difference(stepper, first, outcome(changed, others)) < 0:
         return None
-    # One neighbour at a time, to name the one that leaks.
+    # Change one neighbour at a time, to name the one that leaks.
     for j in rng.permutation(slots.count)[:32]:
         states_one_changed = [changed[i] if i == j else state for i, state in enumerate(states)]
         actions_one_changed = [others[i] if i == j else action for i, action in enumerate(actions)]

@@ -2,8 +2,8 @@
 
 The seed determines the start of an episode. If the same seed leads to another start after other episodes, although
 starts do depend on the seed, then some state of those episodes survives. An asymmetry of such starts may come from the
-preceding episodes, which the engine chose. If the seed has no effect (a wrapper drops it), this test says nothing, and
-starts are compared as they are.
+preceding episodes, which the engine chose. If the seed has no effect (a wrapper drops it), this test is not applicable,
+and starts are compared unchanged.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 
 _SEEDS = 16
-_EPISODES, _LONGEST = 4, 100  # played between the two rounds of resets
-_ROUNDING = 1e-4  # of the spread over seeds: rounding, also of float32, is far below
-# Correlation of the two rounds over seeds, where seeds decide; where they do not, 16 of them reach it by chance once in
-# a million times.
+_EPISODES, _LONGEST = 4, 100  # number of episodes between the two rounds of resets
+_ROUNDING = 1e-4  # relative to the spread over seeds: rounding, including float32, is far smaller
+# Smallest correlation of the two rounds over seeds if seeds determine starts; otherwise 16 seeds reach it with
+# probability one in a million.
 _DECIDED = 0.9
 
 
@@ -38,14 +38,14 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]
-    # The same seeds before and after some episodes: only what survives a reset can differ.
+    # The same seeds before and after some episodes: only state that survives a reset can cause a difference.
     before = _reset_under(bench, seeds)
     for _ in range(_EPISODES):
         bench.pairs.stepper.play(_LONGEST)
     after = _reset_under(bench, seeds)
     bench.pairs.stepper.reset(seed=int(rng.integers(0, 2**30)))
     spread = before.std(axis=0) * after.std(axis=0)
-    # Covariance over seeds: whether the two rounds follow the seed at all.
+    # Covariance over seeds: whether the two rounds depend on the seed.
     common = np.mean((before - before.mean(axis=0)) * (after - after.mean(axis=0)), axis=0)
     moved = np.mean((after - before) ** 2, axis=0) > _ROUNDING**2 * spread
     surviving: npt.NDArray[np.bool_] = moved & (spread > 0) & (common >= _DECIDED * spread)

@@ -1,7 +1,7 @@
-"""Do the maps form a group action? Relations for data, samples for callables.
+"""Checks that the maps form a group action: by relations for data, on samples for callables.
 
-A mirror that is not an involution can satisfy every equation of the MDP, so the group law has a verdict of its own:
-every relation of the group must act as the identity on observations, states and actions (L_w s = s and K_w^s a = a).
+A mirror that is not an involution can satisfy every equation of the MDP, so the group law has a separate verdict: every
+relation of the group must act as the identity on observations, states and actions (L_w s = s and K_w^s a = a).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from symcheck.statements.statement import Statement, state
 from symcheck.verdict import Facts, decide
 
 _SAMPLES = 500
-_LONGEST_ORDER = 24  # powers looked at when a generator has another order than declared
-_SAFETY = 16  # rounding units a letter: each application of a map rounds a few times
+_LONGEST_ORDER = 24  # largest power examined if a generator's order differs from the declared one
+_SAFETY = 16  # rounding units per letter: each application of a map rounds a few times
 _PARTS = ("observation", "action", "state")
 
 
@@ -58,7 +58,7 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
     """
     bound = bench.pairs.bound
     relations = bound.group.relators
-    # Where no state is ever read, there is none to apply a map to.
+    # If states cannot be read, state maps cannot be applied.
     has_state = bound.has_state and (only_data(bench) or bench.pairs.placement.kind is not None)
     parts = [part for part in _PARTS if part != "state" or has_state]
     if only_data(bench):
@@ -95,7 +95,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         for situation, action in zip(picked, actions, strict=True):
             checked += 1
             breaks += _find_breaks(bench, tuple(word), situation, action, parts)
-    # NaN matches NaN: what holds for nothing else says nothing about a map.
+    # NaN matches NaN, so values that are all NaN give no evidence about a map.
     blank = {part: stuck for part in parts if (stuck := _find_stuck(bench, part, picked, actions))}
     facts = Facts(
         checked=checked,
@@ -118,14 +118,14 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         reason=reason,
         facts=facts,
     )
-    if breaks:  # the equations themselves are looked at by the caller: they may hold all the same
+    if breaks:  # the caller tests the equations themselves: they may still hold
         return _describe_breaks(result, bench, breaks, picked, actions)
     if verdict == "undecided":
         return result
     alpha = bench.options.alpha
     bound = {
         "kind": "violation_fraction",
-        "value": largest_fraction(0, len(picked), alpha),  # every relation is tried on the same samples
+        "value": largest_fraction(0, len(picked), alpha),  # every relation is tested on the same samples
         "confidence": 1 - alpha,
         "region": bench.pool.region(),
     }
@@ -133,7 +133,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
 
 
 def _find_stuck(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> str:
-    """The constant value of a part that never was a number; "" if some value was, or if the part is not numeric."""
+    """The constant value of a part that was never a number; "" if some value was, or if the part is not numeric."""
     flats = []
     for situation, action in zip(picked, actions, strict=True):
         value = {"observation": situation.obs, "action": action, "state": situation.state}[part]
@@ -175,7 +175,7 @@ def _find_breaks(bench: Workbench, word: Word, situation: Situation, action: Any
         coordinates, flatten = _flattener(bench, part, value)
         expected, actual = flatten(value), flatten(image)
         residual = coordinates.residual(expected, actual)
-        # Float32 values round in float32, whatever the space declares.
+        # Float32 values have float32 rounding, whatever the space declares.
         single = getattr(value, "dtype", None) == np.float32
         unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * single)
         limit = _SAFETY * len(word) * unit * np.maximum(1.0, finite(np.abs(expected)))
@@ -208,7 +208,7 @@ def _flattener(bench: Workbench, part: str, value: Any) -> tuple[Coordinates, Ca
 def _describe_breaks(
     result: PropertyResult, bench: Workbench, breaks: list[_Break], picked: list[Situation], actions: list[Any]
 ) -> PropertyResult:
-    # Observations before actions before states: what a reader sees comes first.
+    # Observations before actions before states: visible quantities first.
     worst = min(breaks, key=lambda each: _PARTS.index(each.part))
     example = Counterexample(
         group_element=bench.pairs.bound.label(worst.word),

@@ -1,4 +1,4 @@
-"""Single pairs: whether one violates a property, the simplest that does, and its presentation in a report."""
+"""Single pairs: tests one pair, finds the simplest violating pair, and formats it for a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcheck.engine.equations import Part
 from symcheck.engine.results import Counterexample
 from symcheck.spaces.coordinates import finite
 
-_PLAINLY = 1e-5  # of the numbers that differ: five digits are read, and the sixth is compared
+_PLAINLY = 1e-5  # relative to the differing numbers: reports show five digits, and the sixth is compared
 
 
 def visible_columns(pairs: Pairs, part: Part) -> slice:
@@ -46,7 +46,7 @@ class SinglePairs:
             case: the case; both sides are stepped.
             carefully: also compare with the effect of a nudge at that state.
             visibly: whether only differences that the agent observes count.
-            plainly: count only differences in the leading digits.
+            plainly: whether only differences in the leading digits count.
 
         Returns:
             Whether any residual exceeds its tolerance.
@@ -67,14 +67,14 @@ class SinglePairs:
 
     def _shrink(self, part: Part, cases: list[Case]) -> Case:
         pairs = self.bench.pairs
-        # What the agent sees is shown before what it does not, and what shows in the first digits before what does not.
+        # Prefer differences that the agent observes, and those in the leading digits.
         for visibly, plainly in ((True, True), (True, False), (False, True), (False, False)):
             kept = [case for case in cases if self.violates(part, case, visibly=visibly, plainly=plainly)]
             if kept:
                 break
         start = simplest(pairs, kept or cases)
         small = minimise(pairs, start, lambda case: self.violates(part, case, visibly=visibly, plainly=plainly))
-        # Shrinking may have moved to a threshold, where a nudge does as much.
+        # Shrinking may have moved to a threshold, where a nudge has the same effect.
         return small if self.violates(part, small, carefully=True) else start
 
     def show(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
@@ -86,7 +86,7 @@ class SinglePairs:
         residual = comparison.residual()
         column = self._worst_column(comparison, residual)
         dim = pairs.stepper.codec.coordinates.dim
-        # What the agent sees, or the internal state: whichever holds the worst coordinate.
+        # Show the observation or the internal state, whichever contains the worst coordinate.
         half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
         expected, actual = (_as_reported(part, side[0, half]) for side in (comparison.expected, comparison.actual))
         internal = pairs.placement.kind in ("map", "inverse") or _has_more_digits(case.situation)
@@ -107,7 +107,7 @@ class SinglePairs:
     def _worst_column(self, comparison: Comparison, residual: Floats) -> int:
         """The coordinate that exceeds its tolerance most; an observed one if any observed one does."""
         limits = self.tolerance.of(comparison)
-        # Where the tolerance is 0 any residual is infinitely far above it.
+        # If the tolerance is 0, any residual exceeds it by an infinite factor.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)[0]
         visible = visible_columns(self.bench.pairs, comparison.part)

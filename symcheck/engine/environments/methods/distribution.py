@@ -3,8 +3,8 @@
 Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of (g s_i, g
 a_i), drawn independently. Under the claim the two have the same distribution, so they may be swapped in every pair.
 Their common part is removed first by one regression on (g s_i, g a_i), fitted to both members together, so that swaps
-do not change the fit. Both members never use the same seed: equal noise would hide a biased distribution, and outcomes
-listed in another order give other draws from the same distribution.
+do not change the fit. The two members never use the same seed: equal noise would hide a biased distribution, and the
+same distribution with outcomes in another order would give different draws.
 
 Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
 powerful.
@@ -42,8 +42,8 @@ from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 from symcheck.verdict import Facts, decide
 
-_MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
-_MOST_NAMED = 64  # and tested one by one
+_MOST_CELLS = 256  # maximum number of distinct (s, a) with a separate fit
+_MOST_NAMED = 64  # and with a separate test
 
 
 class DistributionEvidence:
@@ -62,11 +62,11 @@ class DistributionEvidence:
         self.bench = bench
         self.paired = PairedEvidence(bench, random=True, enough=self._clear)
         self._repeating = repeating
-        # Where setting loses something, a pair may repeat what was lost.
+        # If setting loses state, a pair may repeat for that reason.
         self._refutable = mostly - repeating if bench.caution is None else frozenset()
         self._pairwise: dict[Part, PropertyResult] = {}
         self._tests: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
-        # What repeats is decided by all pairs; early looks at the rest would save nothing, except to fail fast.
+        # Repeating parts are decided by all pairs; interim analyses of the rest only help with fail-fast.
         fast = bench.options.fail_fast
         self._looks = looks(bench.options.samples // len(bench.words) if fast or not repeating else 0)
         self._waiting = list(self._looks[:-1])
@@ -85,7 +85,7 @@ class DistributionEvidence:
 
     def _hand_in(self, part: Part) -> dict[Word, Handed]:
         if self._judge_pairwise(part) is not None:
-            return {}  # what was decided pair by pair spends nothing
+            return {}  # parts decided pair by pair use no alpha
         return {word: Handed(test.p_value, test.live) for word, test in self._tests_of(part)[1].items()}
 
     def _judge_pairwise(self, part: Part) -> PropertyResult | None:
@@ -101,7 +101,7 @@ class DistributionEvidence:
 
     @functools.cached_property
     def _looks_taken(self) -> Looked:
-        return Looked(self.bench.level)  # known once all tests of the run are announced
+        return Looked(self.bench.level)  # known after all tests of the run are announced
 
     def _clear(self, stepped: Sequence[Measurement], planned: int) -> bool:
         """Whether the pairs so far refute every equation, or (with fail-fast) any; called after each batch."""
@@ -116,7 +116,7 @@ class DistributionEvidence:
         some = False
         for part in STEP_PARTS:
             if part in self._repeating or measured is None:
-                continue  # to fail fast: what repeats was asked about above
+                continue  # for fail-fast: repeating parts were tested above
             early[part] = self._test(part, measured, look)
             refuted = any(self._looks_taken.rejects((part, word)) for word in early[part][1])
             if not (refuted or fast):
@@ -127,13 +127,13 @@ class DistributionEvidence:
         return some
 
     def _tests_of(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
-        measured = self.paired.sample.measured  # which may stop early, with the tests of its last look
+        measured = self.paired.sample.measured  # may stop early, with the tests of the last interim analysis
         if part not in self._tests:
             self._tests[part] = self._test(part, measured, self._looks[-1])
         return self._tests[part]
 
     def _test(self, part: Part, measured: Measurement, look: Look) -> tuple[Comparison, dict[Word, SwapTest]]:
-        """One look at one part, under every element; p-values combine all looks so far."""
+        """One interim analysis of one part, under every element; p-values combine all analyses so far."""
         comparison = observed_part(self.bench, self.bench.pairs.comparison(part, measured))
         rng = self.bench.rng(f"swaps of {part}")
         covariates = image_covariates(self.bench, measured)
@@ -193,7 +193,7 @@ class DistributionEvidence:
 
     def _facts(self, part: Part, *, rejected: bool) -> Facts:
         sample = self.paired.sample
-        # Not those that are tested, which are a selection.
+        # Not only the tested coordinates, which are a selection.
         comparison = self.bench.pairs.comparison(part, sample.measured)
         outcomes = outcomes_of(comparison.expected, comparison.actual)
         return Facts(
@@ -270,7 +270,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench.pairs.stepper.action_codec, image_actions)
-    # Actions first: where there are too many features for all, what differs by action is seen.
+    # Actions first: if there are too many features, differences by action are still detected.
     sides = standardise(np.concatenate([actions, states], axis=1))
     names = action_names + [f"image {name}" for name in state_names]
     cells, owner, count = np.unique(

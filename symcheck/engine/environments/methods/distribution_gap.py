@@ -1,6 +1,6 @@
 """The value gap of a broken symmetry with random dynamics: estimates of epsilon from sampled distributions.
 
-Pairs of single outcomes say nothing about the distance of two distributions at one (s, a). Therefore some (s, a) are
+Pairs of single outcomes do not determine the distance of two distributions at one (s, a). Therefore some (s, a) are
 drawn from the pairs of the run and both sides are stepped some dozens of times at each. At those that differ most, many
 fresh outcomes are drawn, so that the selection does not bias the estimate. There
 
@@ -36,9 +36,9 @@ from symcheck.engine.equations import Part
 from symcheck.engine.statistics import largest_fraction
 from symcheck.spaces.coordinates import finite
 
-_LOOKED_AT = 32  # (s, a)
-_FIRST, _AGAIN = 32, 400  # outcomes of each side: to choose by, and to measure with
-_DIGITS = 9  # by which outcomes are told apart: the images of equal outcomes differ by rounding
+_LOOKED_AT = 32  # number of (s, a)
+_FIRST, _AGAIN = 32, 400  # outcomes per side: for the selection, and for the estimate
+_DIGITS = 9  # decimals by which outcomes are distinguished: images of equal outcomes differ by rounding
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def distribution_gap(
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
         first, again = _sample(bench, [worst, worst], _AGAIN, columns)[0]
         value = (distance(*first) + distance(*again)) / 2
-        # Two samples of one side show what sampling alone does.
+        # Two samples of the same side show the effect of sampling alone.
         return _Estimate(value, (distance(first[0], again[0]) + distance(first[1], again[1])) / 2)
 
     reward = transition = ends = _Estimate()
@@ -120,7 +120,7 @@ def _bound_values(
         if math.isfinite(lost):
             worth = lost + ends.value * span
             distance, epsilon, noise = WASSERSTEIN, transition.value, transition.noise
-        else:  # nothing says what a displacement costs: at most all that rewards allow
+        else:  # the cost of a displacement is unknown: use the largest one that rewards allow
             worth, epsilon, noise = span, 1.0, 0.0
     value = min((reward.value + discount * worth) / (1 - discount), span)
     exceeding = largest_fraction(0, _LOOKED_AT, compared.alpha)

@@ -1,4 +1,4 @@
-"""Ends of episodes that set states do not determine, because a step counter is not restored."""
+"""Terminations that set states do not determine, because a step counter is not restored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EndsOfEpisodes:
 
     def _is_asked(self, part: Part) -> bool:
         bench, cuts = self._bench, self._bench.pairs.own_cuts
-        # Where more than a counter is hidden, whole episodes would pass what single steps may not.
+        # If more than a counter is hidden, whole episodes could pass a property that single steps cannot.
         uncompared = bench.caution is None and cuts is not None and not cuts.follow_states
         return part == "termination" and (uncompared or bench.touches_ends_only)
 

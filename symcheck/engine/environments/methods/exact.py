@@ -37,7 +37,7 @@ from symcheck.verdict import Facts, ReasonCode, decide
 
 Distribution = dict[Hashable, float]
 
-# Probabilities are written as decimals and added a few at a time: 64 rounding units of 1.
+# Probabilities are decimals, and a few are added at a time: 64 rounding units of 1.
 _TOLERANCE = 64 * float(np.finfo(np.float64).eps)
 _MOST_ACTIONS_PERMUTED = 5
 
@@ -70,7 +70,7 @@ class TabularEvidence:
                 continue
             reached.add(state)
             for outcomes in self._table[state].values():
-                # Nothing is claimed of states in which episodes have ended: no action is taken there.
+                # The claim does not cover final states, because no action is taken there.
                 waiting += [int(s) for p, s, _, ended in outcomes if p > 0 and not ended]
         return reached
 
@@ -177,7 +177,7 @@ class TabularEvidence:
         if part != "termination" or total_variation(*both) > _TOLERANCE:
             return both
         if total_variation(*sides(_KEPT["transition"])) > _TOLERANCE:
-            return both  # which is a violation of another property
+            return both  # this violates another property
         return sides(lambda following, reward, ended: (following, bool(ended)))
 
     def _image_of(self, word: Word, action: int, state: int) -> int:
@@ -264,7 +264,7 @@ class TabularEvidence:
         for word in self.bench.words:
             images = [int(bound.observation(word, np.int64(s))) for s in range(len(self._start))]
             mapped = np.zeros_like(self._start)
-            # add.at, as a map that is no bijection sends several states to one.
+            # add.at, because a map that is not a bijection may map several states to one.
             np.add.at(mapped, images, self._start)
             gaps[word] = np.abs(mapped - self._start)
         worst = max(float(gap.max()) for gap in gaps.values())
@@ -317,7 +317,7 @@ def _keep_unless_ended(following: int, reward: float, ended: bool) -> Hashable:
 
 
 def _reward_key(following: int, reward: float, ended: bool) -> Hashable:
-    # NaN is not equal to itself: as a key it would never meet its own image.
+    # NaN does not equal itself, so as a key it would never match its image.
     return "NaN" if np.isnan(reward) else round(float(reward), 12)
 
 

@@ -9,7 +9,7 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.equations import Part
 
-_FIRST = 500  # pairs that are stepped before the first question; one batch
+_FIRST = 500  # number of pairs before the first evaluation: one batch
 
 
 class FirstViolation:

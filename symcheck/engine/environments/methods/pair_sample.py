@@ -27,12 +27,13 @@ from symcheck.errors import TargetError
 from symcheck.spaces.actions import draw_actions
 from symcheck.statements.statement import Statement, state
 
-BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
+BY_HAND = 2_000  # pairs stepped by the environment itself if it has a batched form
 Enough = Callable[[Sequence[Measurement], int], bool]
-_MANY = 100_000  # pairs in all where it has one, unless fewer than the default are asked for
+_MANY = 100_000  # total pairs with a batched form, unless fewer than the default are requested
 _BATCH = 500
-_SMALL_BATCH = 10  # where there is a time budget to keep
-_STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
+_SMALL_BATCH = 10  # batch size if there is a time budget
+# fraction of the time budget; the rest is for second looks, starts and counterexamples
+_STEPPING, _SEARCHING = 0.7, 0.8
 
 
 class PairSample:
@@ -74,23 +75,23 @@ class PairSample:
         some = self._step(self._draw(min(count, BY_HAND), rng))
         if self.stopped or agrees(self._model, some):
             return some
-        self._model = None  # it is none of this environment
+        self._model = None  # it does not match this environment
         rest = count - len(some.cases)
         return join_measurements([some, self._step(self._draw(rest, rng))]) or some if rest > 0 else some
 
     @functools.cached_property
     def screened(self) -> Screened | None:
         """The result of a batched form of the environment on many more pairs; None if there is no valid one."""
-        few = len(self.drawn.cases)  # decides whether the batched form is believed
+        few = len(self.drawn.cases)  # the validation of the batched form uses these
         asked = self._bench.options.samples
-        # The bound counts what is drawn here: fewer than were stepped by hand would exclude less than those did.
+        # The bound uses these pairs: with fewer than the environment stepped, it would be weaker.
         count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else max(asked - few, few)
         if self._model is None or asked <= few or self._bench.interrupted or self.stopped:
             return None
         screen = Screen(self._bench, self._model, self.tolerance, self.drawn)
         screened = screen.run(count, lambda: self._bench.in_time(_STEPPING))
         if screened.suspects is not None and not agrees(self._model, screened.suspects):
-            return None  # where it matters the batched form is another environment
+            return None  # the batched form differs from the environment in a relevant way
         return screened if screened.checked else None
 
     @functools.cached_property
@@ -197,7 +198,7 @@ class PairSample:
         words = [self._pairs.bound.drawn(self._bench.words[letter]) for letter in letters]
         cases = self._pairs.cases(words, [situations[i] for i in picked], actions)
         self.planned, self.left_out = self.planned + count, self.left_out + count - len(cases)
-        # Where none remains, one under the identity stands for them: it compares nothing, and `prevented` says so.
+        # If none remains, use one pair under the identity as a placeholder; it compares nothing, as `prevented` states.
         return cases or [self._pairs.case((), situations[picked[0]], actions[0])]
 
     @property
@@ -226,5 +227,5 @@ class PairSample:
         except (KeyboardInterrupt, TargetError) as error:
             if not parts:
                 raise
-            self._bench.clock.stop(error)  # judge what there is, and be quick: causes are not looked for
+            self._bench.clock.stop(error)  # judge the evidence so far quickly, without searching for causes
         return join_measurements(parts) or self._pairs.measure(cases[:1])

@@ -39,10 +39,10 @@ from symcheck.envs.stepping.step_differences import FAR_ABOVE
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import MOST_SWAMPED, Facts, decide
 
-_NEGLIGIBLE = 1e-6  # of the spread of a coordinate: what amplified rounding of a smooth step may reach
-_RARELY_SEEN = 1 / 240  # share of the steps: what ends are lost less often than this was not met
-_LOOKED_BESIDE = 24  # suspects whose surroundings are looked at
-_FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
+_NEGLIGIBLE = 1e-6  # relative to the spread of a coordinate: the limit of amplified rounding in a smooth step
+_RARELY_SEEN = 1 / 240  # fraction of the steps: rarer lost terminations may not have been observed
+_LOOKED_BESIDE = 24  # number of suspects whose neighbourhood is examined
+_FEWEST = 100  # minimum number of checks for a verdict when time runs out (or a tenth of the requested number)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class PairedEvidence:
         self._random, self._diagnose, self._compare_distributions = random, diagnose, compare_distributions
         self._judged_by_distributions = False
         self._examined: dict[Part, _Examined] = {}
-        # Where setting a state may lose some of it, whole episodes are asked as well.
+        # If setting a state may lose some of it, also test whole episodes.
         second = start is not None and bench.caution is not None
         self._episodes = TrajectoryEvidence(bench, start, needed=self._is_unrefuted) if second and start else None
 
@@ -172,7 +172,7 @@ class PairedEvidence:
 
     def _largest(self, part: Part, unit: Floats | float = 1.0) -> float:
         """The largest residual of any coordinate, in units given by coordinate."""
-        spread = np.where(np.asarray(unit) > 0, unit, 1.0)  # a coordinate that never varied has no unit of its own
+        spread = np.where(np.asarray(unit) > 0, unit, 1.0)  # a coordinate that never varied has no scale
         worst = self.sample.tally(part).worst
         screened = float((worst / spread).max()) if worst.size else 0.0
         return max(float((self._examine(part).residual / spread).max()), screened)
@@ -197,7 +197,8 @@ class PairedEvidence:
             suspects = self._second_look.sort(sample.measured, comparison, residual, limits, rng)
             tie = self._second_look.find_tie(sample.measured, comparison, suspects, self.bench.words)
             swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
-            swamped = swamped[: len(sample.drawn.cases)]  # thresholds were sought on purpose
+            # thresholds were searched for deliberately, so they are excluded
+            swamped = swamped[: len(sample.drawn.cases)]
             excluded = float(swamped.mean()) + self._share_of_jumps(comparison, residual, suspects)
             hidden = self._count_hidden(comparison, residual, limits, suspects)
             self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped, excluded, hidden)
@@ -206,7 +207,7 @@ class PairedEvidence:
     def _share_of_jumps(self, comparison: Comparison, residual: Floats, suspects: Suspects) -> float:
         """The share of drawn pairs that are suspects and discontinuous in every state, not at a threshold."""
         drawn, epsilon = self.sample.drawn.cases, comparison.coordinates.epsilon
-        # Rounding that is a little larger than elsewhere hides nothing; a jump may be far smaller than the spread.
+        # Slightly larger rounding hides nothing; a discontinuity may be far smaller than the spread.
         jumps = swamped_rows(comparison.expected, comparison.actual, residual, epsilon, share=_NEGLIGIBLE)
         jumps |= (residual[:, epsilon == 0] > 0).any(axis=1)
         rows = [row for row in suspects.rounding if row < len(drawn) and jumps[row]]
@@ -237,11 +238,11 @@ class PairedEvidence:
             constant=outcomes.constant,
             silent=self.bench.silent(part),
             unrepeatable=len(suspects.unrepeatable),
-            # Suspects that were all rounding speak for those that were not looked at; see the bound.
+            # If all examined suspects were rounding, they represent the unexamined ones; see the bound.
             unjudged=0 if examined.hidden else sample.tally(part).not_asked if suspects.representative else uncertain,
             swamped=examined.excluded,
             interrupted=self.bench.interrupted,
-            # Else every equation is refuted, and this is what was asked.
+            # Otherwise every equation is refuted, and this one was requested.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
             doubts=tuple(doubt for doubt in (self._caution(examined), threshold) if doubt),
@@ -265,7 +266,7 @@ class PairedEvidence:
         loss, part, violations = self.bench.loss, comparison.part, suspects.confirmed
         if loss is None or part not in self.bench.touched or not violations:
             return 0
-        if part == "termination":  # a state that is a little off ends on the other side of a threshold
+        if part == "termination":  # a slightly different state terminates on the other side of a threshold
             share = len(violations) / len(residual)
             return len(violations) if share <= FAR_ABOVE * max(loss.ends, _RARELY_SEEN) else 0
         beyond = limits[violations] + FAR_ABOVE * loss.of(part, residual.shape[1])
@@ -276,7 +277,7 @@ class PairedEvidence:
         residual, limits = self._compared_rows(examined)
         over = ~(residual <= limits)
         visible = visible_columns(self.pairs, comparison.part)
-        if over[:, visible].any():  # what the agent sees is shown before what it does not
+        if over[:, visible].any():  # show observed differences before hidden ones
             over[:, visible.stop or over.shape[1] :] = False
         ranked = np.where(over, residual, 0.0) if over.any() else residual
         worst = np.unravel_index(int(np.argmax(ranked)), residual.shape)
@@ -285,7 +286,7 @@ class PairedEvidence:
         if decision.holds:
             alpha = self.bench.options.alpha
             value = suspects.largest_violating_fraction(self.sample.independent, alpha)
-            value = min(1.0, value + float(examined.swamped.mean()))  # what shows nothing excludes nothing
+            value = min(1.0, value + float(examined.swamped.mean()))  # without visible evidence, nothing is excluded
             bound = {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha}
             bound["region"] = self._region_of(comparison.part)
         return PropertyResult(
@@ -308,9 +309,10 @@ class PairedEvidence:
         """Residuals and tolerances of all rows not explained by rounding, and the largest accepted by the screen."""
         suspects = examined.suspects
         kept = np.ones(len(examined.residual), dtype=bool)
-        kept[suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
+        kept[suspects.rounding] = False  # judged by their own nudge, not by the run's tolerance
         if suspects.confirmed and (self._random or suspects.unrepeatable):
-            kept = np.isin(np.arange(len(kept)), suspects.confirmed)  # of the others chance moves some further
+            # among the others, randomness changes some by more
+            kept = np.isin(np.arange(len(kept)), suspects.confirmed)
         if not kept.any():
             kept[:] = True
         residual, limits = examined.residual[kept], examined.limits[kept]
@@ -350,7 +352,7 @@ class PairedEvidence:
         """The failed result with its counterexample, its likely causes and its size."""
         sample, tie, part, suspects = self.sample, examined.tie, examined.comparison.part, examined.suspects
         cases = [sample.measured.cases[row] for row in ([tie.row] if tie else suspects.confirmed)]
-        # Where some pairs do not repeat, a smaller one may differ by chance.
+        # If some pairs do not repeat, a smaller case may differ by chance.
         shrinks = tie is None and not suspects.unrepeatable
         case = self._single.shrink(part, cases) if shrinks else simplest(self.pairs, cases)
         example, shown = self._single.show(part, case)
@@ -370,7 +372,7 @@ class PairedEvidence:
             rng=self.bench.rng,
             in_time=self.bench.in_time,
         )
-        asked = self._diagnose and not self.bench.interrupted  # who pressed Ctrl-C waits for no causes
+        asked = self._diagnose and not self.bench.interrupted  # after Ctrl-C, do not search for causes
         return dataclasses.replace(
             result,
             max_residual=example.residual if tie else result.max_residual,

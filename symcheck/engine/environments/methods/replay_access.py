@@ -37,12 +37,12 @@ from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
 _RESETS = 64
-_MOST_STARTS = 16  # more than a finite set of starts would show in so few resets
-_COVERED = 0.9  # share of the resets whose start can be replayed and mapped
-_SEQUENCES, _STEPS = 6, 25  # played from two copies of each start
+_MOST_STARTS = 16  # maximum number of starts: a continuous set would show more in these resets
+_COVERED = 0.9  # required fraction of resets whose start can be replayed and mapped
+_SEQUENCES, _STEPS = 6, 25  # number of steps played from two copies of each start
 _MOST_STATES, _MOST_PAIRS = 400, 2000
-# Rounding adds up over an episode of up to 40 steps, and no state can be nudged to see how fast; a millionth of the
-# values' scale is 1e10 units of float64 and leaves a factor of ten for float32.
+# Rounding accumulates over an episode of up to 40 steps, and no state can be nudged to measure it. 1e-6 of the values'
+# scale is 1e10 units of float64, and leaves a factor of ten for float32.
 _DRIFT = 1e-6
 
 
@@ -106,15 +106,15 @@ def _copy_starts(
         obs = stepper.reset(seed=int(rng.integers(2**31)))
         key = start_key(stepper.codec.flatten(obs))
         try:
-            # Anything may be inside an environment: the copy itself says whether it can be copied.
+            # An environment may contain anything: try to copy it.
             copies[key].append(copy.deepcopy(stepper.env))
-        except Exception as error:  # anything may be inside an environment
+        except Exception as error:  # an environment may contain anything
             return Statement("replay_not_copied", {"error": f"{type(error).__name__}: {error}"})
         shown[key] = obs
         if len(copies) > _MOST_STARTS:
             counts = {"starts": len(copies), "resets": sum(map(len, copies.values()))}
             return Statement("replay_many_starts", counts)
-    # Two copies at least, to see whether what a start shows decides what follows.
+    # At least two copies, to test that the observation of a start determines what follows.
     kept = {key for key, same in copies.items() if len(same) > 1}
     while True:
         # Dropping a start may leave another without its image: repeat until nothing is dropped.
@@ -132,10 +132,10 @@ def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> 
 
 
 def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
-    """Whether copies of one start, from resets with other seeds, respond to the same actions alike."""
+    """Whether copies of one start, from resets with different seeds, respond equally to the same actions."""
     for copies in starts.copies.values():
         for _ in range(_SEQUENCES):
-            # Copies from different resets: what the start hides would differ between them.
+            # Copies from different resets: hidden quantities would differ between them.
             picked = rng.choice(len(copies), size=2, replace=False)
             pair = [copy.deepcopy(copies[int(i)]) for i in picked]
             for _ in range(_STEPS):
@@ -160,7 +160,7 @@ def _gather_reproducible(bench: Workbench, stepper: Stepper, placement: Placemen
     for situation in pool.situations:
         if not bench.in_time(0.5):
             break
-        # A state whose way and image part earlier says so at that earlier step.
+        # If the two replays diverge earlier, the violation is reported at that earlier step.
         if all(_leads_to_image(stepper, placement, word, situation, coordinates) for word in bench.words):
             kept.append(situation)
     pool.situations = kept

@@ -1,7 +1,7 @@
-"""Screening of many pairs in a batched form of an environment, before the environment itself confirms suspicious ones.
+"""Screens many pairs in a batched form of an environment; the environment itself then confirms suspicious ones.
 
 The batched form is first compared with the environment, bit for bit, on pairs that the environment stepped in the same
-run. It then steps both sides of many pairs drawn from a pool of its own. Pairs that exceed their tolerance are stepped
+run. It then steps both sides of many pairs drawn from a separate pool. Pairs that exceed their tolerance are stepped
 again by the environment, and only those that it confirms count as violations.
 """
 
@@ -28,10 +28,11 @@ from symcheck.spaces.actions import draw_action_batch
 from symcheck.spaces.coordinates import Coordinates
 from symcheck.statements.statement import Statement, state
 
-_BATCH = 8192  # pairs: their arrays fit into the processor's cache
-_CHAINS = 256  # episodes played side by side
-_LARGEST_POOL = 200_000  # states; of more pairs some share their state
-_KEPT_PER_BATCH = 48  # suspicious pairs a batch that the environment may be asked about, half of them the worst
+_BATCH = 8192  # pairs per batch: their arrays fit into the processor's cache
+_CHAINS = 256  # number of parallel episodes
+_LARGEST_POOL = 200_000  # maximum number of states; with more pairs, some share a state
+# maximum number of suspicious pairs per batch that the environment steps again, half of them the worst
+_KEPT_PER_BATCH = 48
 _MOST_KEPT = 600
 
 
@@ -94,7 +95,8 @@ class _Batch:
     states: Floats
     actions: npt.NDArray[Any]
     observations: npt.NDArray[Any]
-    images: tuple[npt.NDArray[Any], npt.NDArray[Any]]  # of the observations: as claimed, and as image states show them
+    # images of the observations: by the claim, and from the image states
+    images: tuple[npt.NDArray[Any], npt.NDArray[Any]]
     left: Transitions
     right: Transitions
     moved: bool
@@ -105,7 +107,7 @@ def applicable(bench: Workbench) -> bool:
     bound, space = bench.pairs.bound, bench.pairs.bound.action_space
     plain = isinstance(space, spaces.Discrete) or (isinstance(space, spaces.Box) and space.is_bounded())
     data = bound.is_data("observation") and bound.is_data("action") and (not bound.has_state or bound.is_data("state"))
-    # A batch cannot leave out the pairs whose image lies outside a Box.
+    # A batch cannot omit the pairs whose image lies outside a Box.
     stays = not any(bound.may_leave(word) for word in bench.words)
     return plain and data and stays and bench.pairs.placement.kind is not None
 
@@ -154,7 +156,7 @@ class Screen:
         comparisons = {part: bench.pairs.comparison(part, measured) for part in parts}
         self._coordinates = {part: comparison.coordinates for part, comparison in comparisons.items()}
         if shown:
-            tolerance.learn_sizes(comparisons["observation"])  # of all pairs, not of the few in a batch that differ
+            tolerance.learn_sizes(comparisons["observation"])  # for all pairs, not only the few in a batch that differ
 
     def run(self, count: int, proceed: Callable[[], bool]) -> Screened:
         """Screen `count` pairs, or fewer if the time runs out.
@@ -186,7 +188,7 @@ class Screen:
 
     def _empty(self, coordinates: Coordinates) -> Tally:
         largest, limits, worst = np.zeros((3, coordinates.dim))
-        low, high = np.full((2, coordinates.dim), np.nan)  # which fmin and fmax take for no number yet
+        low, high = np.full((2, coordinates.dim), np.nan)  # fmin and fmax ignore NaN
         return Tally(largest=largest, limits=limits, worst=worst, low=low, high=high)
 
     def _pool(self, count: int, rng: np.random.Generator) -> tuple[Floats, Statement]:
@@ -214,7 +216,7 @@ class Screen:
         chains = int(np.clip(count // 200, 1, _CHAINS))
         longest = self._bench.pairs.stepper.time_limit or 1000
         now = starts[rng.integers(0, len(starts), size=chains)]
-        age = rng.integers(0, longest, size=chains)  # so that not all end at once
+        age = rng.integers(0, longest, size=chains)  # so that episodes do not all end together
         visited = []
         for _ in range(-(-count // chains)):
             visited.append(now)

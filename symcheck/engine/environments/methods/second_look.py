@@ -1,4 +1,4 @@
-"""A second look at suspicious pairs before a violation is reported: does it repeat, and does it exceed rounding?
+"""A second look at suspicious pairs: a violation is reported only if it repeats and exceeds rounding.
 
 A pair is a violation if both sides repeat and differ by more than the effect of changing the state by one unit in the
 last place. Hundreds of suspects are examined, alternating between the worst and random ones. If rounding explains all
@@ -20,12 +20,12 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
 from symcheck.engine.statistics import largest_fraction
 
-_AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
-_REPEATS, _REPEATS_AMONG_CHANCE = 3, 16  # of a violation: 4^-16 times 10,000 pairs is 2e-6
-_TIMES = 4  # chance that moves either side makes a residual of twice what a side differs from itself by
-# Code that rounds to float32 on the way, which among chance no nudge shows: 64 of its units, as for ties.
+_AT_ONCE = 24  # number of suspects examined together; this number of confirmed violations is enough for a verdict
+_REPEATS, _REPEATS_AMONG_CHANCE = 3, 16  # repetitions of a violation: 4^-16 times 10,000 pairs is 2e-6
+_TIMES = 4  # randomness on both sides can give a residual of twice the difference of a side from itself
+# Intermediate rounding to float32, which no nudge reveals among random outcomes: 64 of its units, as for ties.
 _SINGLE = 64 * FLOAT32_EPSILON
-MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
+MOST_LOOKED_AT = 600  # number of suspects that are nudged before the result is inconclusive
 
 
 @dataclass
@@ -116,7 +116,7 @@ class SecondLook:
             for row, stable, real in zip(rows, repeats, exceeds, strict=True):
                 kind = sorted_out.confirmed if real else sorted_out.rounding
                 (kind if stable else sorted_out.unrepeatable).append(row)
-        # Once enough are confirmed the rest need no look: the verdict is there.
+        # After enough confirmed violations, the rest need not be examined.
         sorted_out.unseen = suspects[looked_at:]
         return sorted_out
 
@@ -137,18 +137,18 @@ class SecondLook:
             for before_values, again_values in ((before.expected, again.expected), (before.actual, again.actual)):
                 apart = comparison.coordinates.residual(before_values[going], again_values)
                 drift[going] = np.maximum(drift[going], apart)
-            # Sides that differ from themselves by more than rounding are random: nothing is said about them.
+            # Sides that differ from themselves by more than rounding are random and are not judged.
             going = going[(drift[going] <= allowed[going]).all(axis=1)]
             if not len(going):
                 break
         stable = np.isin(np.arange(len(rows)), going)
         limits = np.maximum(local, _TIMES * drift)
         if self.random:
-            # a sum that nearly vanishes is rounded as its terms are, which have the size of typical values
+            # a sum that nearly vanishes has the rounding error of its terms, which have typical size
             typical = typical_sizes(comparison.expected, comparison.coordinates.epsilon)
             sizes = np.maximum(np.abs(before.expected), np.abs(before.actual))
             limits = np.maximum(limits, _SINGLE * np.where(np.isfinite(sizes), np.maximum(sizes, typical), 0.0))
-        within = (residual[rows] <= limits).all(axis=1)  # so written, NaN is not
+        within = (residual[rows] <= limits).all(axis=1)  # written so that NaN does not count
         return stable, np.asarray(~within)
 
     def find_tie(
@@ -168,7 +168,7 @@ class SecondLook:
 
 def _worst_and_random(residual: Floats, limits: Floats, rng: np.random.Generator) -> list[int]:
     """Rows over their tolerance, alternating between the worst (which may all lie at jumps) and random ones."""
-    suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))  # so written, NaN is over its limit
+    suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))  # written so that NaN exceeds its limit
     if not len(suspects):
         return []
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -54,10 +54,11 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck.verdict import Facts, ReasonCode, decide
 
-_MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
-_REDUCED = 8  # black boxes keep of wide observations less than an eighth
+# maximum number of coordinates of all samples: about 0.5 GB with both sides, images and tolerances
+_MOST_NUMBERS = 6_000_000
+_REDUCED = 8  # for wide observations, black boxes store less than an eighth
 _GATHERING = 0.3  # of the time budget
-_FOR_SEEDS = 0.1  # of the time budget: later, episodes of one seed are not compared
+_FOR_SEEDS = 0.1  # fraction of the time budget after which episodes of the same seed are not compared
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def choose(
     emit: Emit,
     clock: Clock,
 ) -> Chosen:
-    """Set everything up and choose: `prepare`, then `choose_method`."""
+    """Prepare the run and choose a method: `prepare`, then `choose_method`."""
     return choose_method(prepare(make_env, symmetry, options, label, emit, clock))
 
 
@@ -113,14 +114,14 @@ def prepare(
     emit: Emit,
     clock: Clock,
 ) -> Workbench:
-    """Build the environment, bind the symmetry and find out how states are set, with almost no steps.
+    """Build the environment, bind the symmetry and determine how states are set, with almost no steps.
 
     Args:
         make_env: builds the environment.
         symmetry: the claim.
         options: the run's options.
         label: names the environment in messages.
-        emit: where progress goes.
+        emit: receives progress.
         clock: the time of the run.
 
     Returns:
@@ -141,7 +142,7 @@ def prepare(
         stepper = SlotStepper(env, batched, label, seed=reset_seed(options.seed))
     else:
         bound = symmetry.bind(env.observation_space, env.action_space)
-        # The space draws every action of the run, so that its seed decides them.
+        # The space draws every action of the run, so its seed determines them.
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
     if clock.is_limited:
@@ -154,15 +155,14 @@ def prepare(
     bench = Workbench(pairs, Pool(), options, emit, clock, bound.tested_words, Budget(options.alpha))
     if (model := _find_model(bench)) is not None:
         return replace(bench, model=model)
-    # Every pair is kept.
-    # Black boxes keep reduced observations only.
+    # Every pair is stored. Black boxes store only reduced observations.
     held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
     fitting = max(1, _MOST_NUMBERS // max(1, held))
     return replace(bench, options=replace(options, samples=min(options.samples, fitting)))
 
 
 def _find_model(bench: Workbench) -> BatchModel | None:
-    """The environment's batched form, where it has one and the symmetry acts on arrays."""
+    """The environment's batched form, if it has one and the symmetry acts on arrays."""
     access = bench.pairs.stepper.access
     if access is None or access.origin != Origin.BUILT_IN or bench.options.method not in ("auto", "paired"):
         return None
@@ -243,7 +243,7 @@ def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEviden
     check = check_determinism(stepper, bench.pool, rng)
     stepper.reset_first = check.reset_first
     if check.behaviour == "deterministic" and check.reset_first and not before:
-        bench = replace(bench, pool=_gather_states(bench, rng))  # states set without a reset may have led nowhere
+        bench = replace(bench, pool=_gather_states(bench, rng))  # states set without a reset may have been ineffective
     bench.pairs.own_cuts = own_cuts(stepper, bench.pool, stepper.time_limit, bench.rng("cuts"))
     if check.behaviour == "leaky":
         return Chosen(bench, NoEvidence(check.finding), check.finding, start)
@@ -293,7 +293,7 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         bench, model=bench.model, start=start, enough=_stop_early(bench), compare_distributions=going_on
     )
     if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
-        # What rounding decides is as good as random; the rest is still compared pair by pair.
+        # Outcomes decided by rounding are treated as random; the rest is still compared pair by pair.
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))
         reason = _say_method("method_distribution_swamped", bench, check, share=max(swamped.values()))
         return Chosen(bench, compared, reason, start)
@@ -309,7 +309,7 @@ def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: Start
 
 
 def _with_episodes(chosen: Chosen) -> Chosen:
-    """The method, with whole episodes where something other than the state may end them."""
+    """The method, with whole episodes if something other than the state may end them."""
     bench = chosen.bench
     if bench.pairs.own_cuts is None and not bench.touches_ends_only:
         return chosen
@@ -334,7 +334,7 @@ def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statemen
 
 
 def _remark_on_seeds(bench: Workbench) -> dict[Part, Statement]:
-    """What differs between episodes of one seed, if it determines their starts."""
+    """The difference between episodes of the same seed, if the seed determines their starts."""
     if isinstance(bench.pairs.stepper, SlotStepper) or not bench.in_time(_FOR_SEEDS):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The start distribution: do reset observations and their images follow the same distribution?
+"""The start distribution: tests whether reset observations and their images have the same distribution.
 
 Independent resets are paired, one of each pair is mapped, and the swap test compares the two. The result names the
 coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
@@ -36,13 +36,13 @@ from symcheck.statements.statement import Statement, state
 from symcheck.verdict import Facts, ReasonCode, decide
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
-# Coordinates of which pairwise products are compared. The three axes of a body and its position and motion are 18: a
-# reflection that makes left-handed axes of right-handed ones shows in products alone.
+# Maximum number of coordinates whose pairwise products are compared. The three axes of a body with its position and
+# motion are 18 coordinates: a reflection that turns right-handed axes into left-handed ones shows only in products.
 _WIDEST_PRODUCTS = 24
-_FEWEST_JUDGED = 100  # below, running out of time is no evidence
-_FEWEST_DRAWN = 20  # whatever the time
-_CHUNK = 250  # resets that are held as they came: observations may be images
-TESTS = "initial"  # the name of its tests in the run's budget
+_FEWEST_JUDGED = 100  # minimum number of pairs for a verdict when time runs out
+_FEWEST_DRAWN = 20  # minimum number of pairs, even without time
+_CHUNK = 250  # number of resets stored unreduced: observations may be images
+TESTS = "initial"  # name of the tests in the run's budget
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,9 @@ class StartSample:
 
 
 class Resets:
-    """Pairs of resets under one element, drawn one look at a time; each reset is used once, so pairs are independent.
+    """Pairs of resets under one element, drawn for one analysis at a time.
+
+    Each reset is used once, so pairs are independent.
 
     Args:
         bench: the environment.
@@ -102,7 +104,7 @@ class Resets:
                 observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
             except TimeUp:
                 if not self.drawn and not observations:
-                    raise  # there is nothing to judge
+                    raise  # no pairs to judge
                 break
         return observations
 
@@ -116,7 +118,8 @@ class Resets:
 class StartEvidence:
     """Evidence about the start distribution, gathered once, on first use.
 
-    Resets stop at the first look that clearly refutes an element, because one refuted element refutes the claim.
+    Resets stop at the first interim analysis that clearly refutes an element, because one refuted element refutes the
+    claim.
 
     Args:
         bench: the environment, with the budget of the run, to which the tests are announced.
@@ -146,11 +149,11 @@ class StartEvidence:
             for at, word in enumerate(words):
                 resets[word].draw(until)
                 report(at * self.planned + until, len(words) * self.planned)
-            # An early look that the time cut short is no planned one, and is skipped.
+            # An interim analysis that was cut short by time is not a planned one, and is skipped.
             if not look.last and not bench.in_time():
-                continue  # the last look is at what there is
+                continue  # the last analysis uses all available data
             tested = [self._look(resets[word].sample(), look, looked, rng) for word in words]
-            # One refuted generator refutes the claim; no other can save it.
+            # One refuted generator refutes the claim, whatever the others show.
             if any(looked.rejects(word) for word in words):
                 break
         report(1, 1)
@@ -159,7 +162,7 @@ class StartEvidence:
     def _look(
         self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
-        """One look at one element's resets; the p-value combines all its looks so far."""
+        """One interim analysis of one element's resets; the p-value combines all its analyses so far."""
         test = _test(sample, self._coordinates, self._sizes, self._bench.level * look.weight, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
@@ -195,7 +198,7 @@ class StartEvidence:
         level = bench.judged_at(TESTS, sample.word, test.p_value)
         checked = sum(len(each.actual) for each, _ in tests)
         rejected = test.p_value <= level
-        # Only the coordinate that rejects is asked: another that survives resets excuses nothing.
+        # Only the rejecting coordinate matters: another one that survives resets is no excuse.
         follows_past = rejected and bool(self.surviving[test.coordinate])
         facts = _compared_facts(bench, [each for each, _ in tests], len(sample.actual))
         if rejected:
@@ -242,7 +245,7 @@ def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) ->
     """The facts about the comparison, without the outcome of the test; `drawn` pairs under the judged element."""
     values = np.concatenate([side for sample in samples for side in (sample.expected, sample.actual)])
     outcomes = outcomes_of(values)
-    # Reduced observations hold numbers only: whether there were any is asked of whole ones.
+    # Reduced observations contain numbers only, so unreduced ones show whether there were any.
     hidden = not any(sample.shows_numbers for sample in samples)
     return Facts(
         checked=drawn,
@@ -269,9 +272,9 @@ def _test(
 ) -> SwapTest:
     epsilon = shown_precision(coordinates, sample.actual).epsilon
     pooled = np.concatenate([sample.expected, sample.actual])
-    # 32 rounding units: images that rounding moved by a unit or two are the same value.
+    # 32 rounding units: images that differ by a few units due to rounding are the same value.
     tie = bulk(pooled, epsilon).tie(epsilon, 32)
-    # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
+    # Starts that differ only by rounding, relative to the coordinate's usual size, are one start: sin(pi) equals 0.
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
     chosen = [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
@@ -332,12 +335,12 @@ def _explain_centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coor
     if linear is None:
         return []
     matrix, offset = linear
-    # Only x -> c - x has a single point that it keeps.
+    # Only x -> c - x has a single fixed point.
     if matrix[j, j] != -1 or np.count_nonzero(matrix[j]) != 1:
         return []
     fixed, mean = float(offset[j] / 2), float(np.mean(finite(sample.actual[:, j])))
     spread = float(np.std(finite(sample.actual[:, j]))) / np.sqrt(len(sample.actual))
-    # Within three standard errors the sample itself does not tell the two apart.
+    # Within three standard errors, the sample does not distinguish the two.
     if abs(mean - fixed) <= 3 * spread:
         return []
     return [state("SYM041", coordinate=coordinates.names[j], centre=_round_to_error(mean, spread), fixed=fixed)]
@@ -355,11 +358,11 @@ def _explain_exchanges(pairs: Pairs, sample: StartSample, coordinates: Coordinat
     for i in range(len(matrix)):
         sources = np.flatnonzero(matrix[i])
         if len(sources) != 1 or sources[0] == i or (matrix[sources[0], i] and sources[0] < i):
-            continue  # unmoved, or an exchange that was met from its other side
+            continue  # fixed, or an exchange that was already handled from the other side
         k = int(sources[0])
         named = {"source": coordinates.names[k], "image": coordinates.names[i], "exchanged": bool(matrix[k, i])}
         error = float(np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)))
-        # Six standard errors: chance passes them once in 500 million coordinates.
+        # Six standard errors: exceeded by chance in one of 500 million coordinates.
         if abs(matrix[i, k] * means[k] - means[i]) > 6 * error:
             pair = [_round_to_error(float(value), error) for value in (means[k], means[i])]
             causes.append(state("SYM042", **named, source_mean=pair[0], image_mean=pair[1]))

@@ -47,19 +47,20 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
 from symcheck.verdict import Facts, ReasonCode, decide
 
-_TESTS = "{} of episodes"  # names of the tests in the run's budget, beside those of single steps
-_LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
-# Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
+_TESTS = "{} of episodes"  # names of the tests in the run's budget, in addition to those of single steps
+_LONGEST = 100  # maximum number of used steps per episode: more episodes are more informative than longer ones
+# Every fourth pair is played longer, if there are enough steps for a dozen such pairs, to detect effects that begin
+# late.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
-_MANY_ENDS = 200  # ends of episodes; of fewer, a pass says what they can show of thresholds
-_WHOLE_PAIRS = 40  # pairs of that length that the steps asked for suffice for: of many steps, longer ones are played
-_PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
-_FEWEST_PAIRS = 8  # to fit anything
-_FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
-_OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
-_LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
-_STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
-_LEAST_SHARE = 0.5  # of the steps that were asked for, as of the samples of the distribution method
+_MANY_ENDS = 200  # number of terminations; with fewer, a pass states what they can show about thresholds
+_WHOLE_PAIRS = 40  # number of pairs of that length; with more requested steps, longer episodes are played
+_PLAYING = 0.9  # fraction of the time budget; the rest is for starts, which are needed to judge episodes
+_FEWEST_PAIRS = 8  # minimum number of pairs for a fit
+_FEWEST_LOOKED_AT = 50  # pairs of episodes below which interim analyses cannot reject
+_OF_MEANS, _OF_OTHERS = 0.4, 0.2  # fraction of the level; the rest is for the learned feature
+_LOOKS = looks(2**31)  # the number of episodes is unknown, so no interim analysis is omitted in advance
+_STEPS_PER_SAMPLE = 2  # each sample is a transition on each side
+_LEAST_SHARE = 0.5  # fraction of the requested steps, as for the samples of the distribution method
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class TrajectoryEvidence:
     ) -> None:
         self.bench = bench = bench.comparing()
         self._needed = needed
-        # Steps that are asked for under every element.
+        # Number of requested steps under every element.
         self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
         exact = bool(self._view.coordinates.epsilon.max(initial=0.0) > COARSE) and all(
@@ -116,7 +117,7 @@ class TrajectoryEvidence:
 
     @functools.cached_property
     def _looks_so_far(self) -> Looked:
-        return Looked(self.bench.level)  # known once all tests of the run are announced
+        return Looked(self.bench.level)  # known after all tests of the run are announced
 
     @functools.cached_property
     def _start(self) -> PropertyResult:
@@ -144,14 +145,17 @@ class TrajectoryEvidence:
         return max(_FEWEST_PAIRS, 3 + math.ceil(-math.log2(_OF_MEANS * self.bench.level)))
 
     def _test_all(self, part: Part) -> dict[Word, _Tested]:
-        groups = self.groups  # which may stop early, with the tests of its last look
+        groups = self.groups  # may stop early, with the tests of the last interim analysis
         if part not in self._tests:
             self._tests[part] = {word: self._test(part, word, group, _LOOKS[-1]) for word, group in groups.items()}
         return self._tests[part]
 
     @functools.cached_property
     def groups(self) -> dict[Word, EpisodePairs]:
-        """The episodes of every element, up to a look that refutes every tested part (any part with fail-fast)."""
+        """The episodes of every element.
+
+        Sampling stops early at an interim analysis that refutes every tested part (any part with fail-fast).
+        """
         words = self.bench.words
         report = self.bench.progress("playing episodes")
         groups = {word: EpisodePairs([], []) for word in words}
@@ -165,7 +169,7 @@ class TrajectoryEvidence:
         return groups
 
     def _is_refuted(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
-        """Whether an early look refutes every tested part, or (with fail-fast) any part."""
+        """Whether an interim analysis refutes every tested part, or (with fail-fast) any part."""
         if min(len(group.plain) for group in groups.values()) < _FEWEST_LOOKED_AT:
             return False
         fast = self.bench.options.fail_fast
@@ -174,7 +178,7 @@ class TrajectoryEvidence:
         for part in filter(self._needed, STEP_PARTS):
             early[part] = {word: self._test(part, word, group, look) for word, group in groups.items()}
             this = any(self._looks_so_far.rejects((part, word)) for word in groups)
-            # One part that is not refuted needs all episodes, which the others then get too.
+            # If one part is not refuted, it needs all episodes, and the others use them too.
             if not (this or fast):
                 return False
             refuted = refuted or this
@@ -192,8 +196,8 @@ class TrajectoryEvidence:
             try:
                 plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
             except TimeUp:
-                return  # whole pairs of episodes alone are compared
-            # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
+                return  # only whole pairs of episodes are compared
+            # Alternate plain and mapped episodes, so that a drift over time affects both sides equally.
             plain.append(plain_episode)
             mapped.append(image_episode)
             taken += len(plain_episode.rewards) + len(image_episode.rewards)
@@ -203,7 +207,7 @@ class TrajectoryEvidence:
         return max(_LONG, self._asked // (2 * _WHOLE_PAIRS))
 
     def _is_played_on(self, groups: EpisodePairs) -> bool:
-        """Whether the next pair is played on: every fourth, or all if the first one ended late (a limit of its own)."""
+        """Whether the next pair is played longer: every fourth, or all if the first one ended late (its own limit)."""
         number = len(groups.plain)
         if self._asked < _ENOUGH or number % _EVERY == 0:
             return self._asked >= _ENOUGH
@@ -213,7 +217,7 @@ class TrajectoryEvidence:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
         with invariant_actions(stepper.env, bound.source):
             played = stepper.play(longest)
-        word = None if word is None else tuple(bound.drawn(word))  # one Haar element an episode
+        word = None if word is None else tuple(bound.drawn(word))  # one Haar element per episode
         observations, actions = played.seen, played.actions
         # Actions first: a state-dependent map needs the observation before it is mapped.
         if word is not None:
@@ -223,7 +227,7 @@ class TrajectoryEvidence:
         whole = stepper.codec.flatten_batch(observations)
         flat = self._view.apply(whole)
         rewards = np.array([step.reward for step in played.steps])
-        # A cut by a TimeLimit wrapper is no outcome of (s, a); one by the environment itself is.
+        # Truncation by a TimeLimit wrapper is not an outcome of (s, a); truncation by the environment itself is.
         limit = stepper.time_limit or 0
         ended = np.array(
             [
@@ -256,15 +260,15 @@ class TrajectoryEvidence:
             result, facts = self._evaluate(result, part, facts)
         verdict, reason = decide(facts)
         if verdict == "undecided":
-            result = dataclasses.replace(result, bound=None)  # what was not decided excludes nothing
+            result = dataclasses.replace(result, bound=None)  # an undecided result excludes nothing
         return dataclasses.replace(result, verdict=verdict, reason=reason, facts=facts)
 
     def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:
         """The facts about the comparison, without the outcome of the test."""
         followed = what_followed(part, episodes)
-        # An episode that the environment cuts short has no end of the MDP.
+        # An episode that the environment truncates has no termination.
         outcomes = outcomes_of((followed == 1.0).astype(float) if part == "termination" else followed)
-        # Reduced observations hold numbers only: whether there were any is asked of whole ones.
+        # Reduced observations contain numbers only, so unreduced ones show whether there were any.
         hidden = part == "transition" and not any(episode.shows_numbers for episode in episodes)
         return Facts(
             checked=self._fewest_pairs,
@@ -283,7 +287,7 @@ class TrajectoryEvidence:
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
         """The result and the facts, with the outcome of the test."""
         tests = self._test_all(part)
-        # The element that speaks loudest: Holm has corrected for looking at all of them.
+        # The most significant element; Holm's procedure has corrected for the selection.
         word = min(tests, key=lambda one: tests[one].test.p_value)
         test = tests[word].test
         level = self.bench.judged_at(_TESTS.format(part), word, test.p_value)
@@ -305,7 +309,7 @@ class TrajectoryEvidence:
         return dataclasses.replace(result, bound=bound, notes=(*result.notes, *weakness)), facts
 
     def _missable_shift(self, part: Part, criticals: list[float], episodes: int) -> dict[str, object]:
-        # The weakest test, on the fewest pairs, bounds what all of them together would have missed.
+        # The weakest test, on the fewest pairs, bounds what all tests together would have missed.
         critical = max((each for each in criticals if np.isfinite(each)), default=math.inf)
         group = min(self.groups.values(), key=lambda each: len(each.plain))
         outcomes = self._columns.outcomes(part, group)
@@ -313,7 +317,7 @@ class TrajectoryEvidence:
         detectable = detectable_change(*outcomes, critical=critical, rng=rng)
         unit = "standard deviations of an episode's total"
         fields: dict[str, object] = {"episodes": episodes, **self._last_step(group)}
-        if not detectable.change > 0:  # then the bound is on episodes that differ at all
+        if not detectable.change > 0:  # then the bound is on the fraction of episodes that differ
             fields["rounding"] = self._columns.rounding(part, group)
         region = state("region_episodes", **fields)
         return shift_bound(detectable, episodes, self.bench.options.alpha, unit=unit, region=region)
@@ -322,7 +326,7 @@ class TrajectoryEvidence:
         """The number of the last step compared, as a field of statements, if episodes go on after it."""
         played = [*group.plain, *group.mapped]
         last = max(len(each.rewards) for each in played)
-        # An end at the limit of a TimeLimit wrapper is no outcome, but no step comes after it either.
+        # The end of an episode by a TimeLimit wrapper is not an outcome, but no step follows it either.
         goes_on = any(len(each.rewards) == last and not each.ended[-1] for each in played)
         return {"last_step": last} if goes_on and last != self.bench.pairs.stepper.time_limit else {}
 
@@ -347,11 +351,12 @@ class TrajectoryEvidence:
         best = int(np.argmax(test.statistics))
         label = self.bench.pairs.bound.label(word)
         ranked = [described[i] for i in np.argsort(-test.statistics) if test.statistics[i] > test.critical]
-        # The same feature may stand there twice, after a coarse fit and after a fine one.
+        # The same feature may occur twice, after a coarse fit and after a fine one.
         others = [name for name in dict.fromkeys(ranked) if name != described[best]][:3]
         size = self._columns.size(part, self.groups[word], described[best])
         causes = [state("SYM050", part=part, feature=described[best], element=label, others=others, **size)]
-        # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
+        # If transitions are broken, the two groups visit different states, where correct rewards and terminations
+        # differ too.
         if part != "transition" and any(self._looks_so_far.rejects(("transition", group)) for group in self.groups):
             causes.append(state("SYM056"))
         causes.append(state("SYM057", why=self._why_episodes()))
@@ -369,10 +374,10 @@ class TrajectoryEvidence:
         )
 
     def _test(self, part: Part, word: Word, group: EpisodePairs, look: Look) -> _Tested:
-        """One look: means, all other named features, and one learned feature on the second half.
+        """One interim analysis: means, all other named features, and one learned feature on the second half.
 
-        Each has its own share of the level, because many features dilute a few. The p-value combines all looks so far.
-        Early looks draw no swaps.
+        Each has its own share of the level, because many features dilute a few. The p-value combines all analyses so
+        far. Early ones draw no swaps.
         """
         features = self._columns.features(part, group)
         pairs, sampled = len(group.plain), look.last
@@ -383,7 +388,7 @@ class TrajectoryEvidence:
             flipped = sign_flip_test(differences[:, some], level=level * share, rng=rng, sampled=sampled)
             tested.append((share, flipped, features.described[some]))
         named = tested[0][1]
-        # Half of the pairs teach: the other half has to be enough by itself.
+        # Half of the pairs are for fitting: the other half must be sufficient by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
             design = self._columns.design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)

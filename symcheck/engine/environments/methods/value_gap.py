@@ -10,8 +10,8 @@ deviation, and S is the observed cost of a displacement of that size: two copies
 sequence, and their discounted rewards are compared. That cost is a lower estimate of the difference of optimal values.
 If rewards differ and few states recur, the differences are accumulated along the worst path through them. A pair that
 terminates on one side only counts as total variation 1, and S is then the largest span of returns possible with the
-observed rewards. For random dynamics, `distribution_gap` compares distributions. Whole episodes of a black box say
-nothing about values at given (s, a): under the uniform policy even a broken symmetry may leave the distribution of
+observed rewards. For random dynamics, `distribution_gap` compares distributions. Whole episodes of a black box carry no
+information about values at given (s, a): under the uniform policy even a broken symmetry may leave the distribution of
 returns unchanged.
 """
 
@@ -37,8 +37,8 @@ from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 from symcheck.verdict import Acceptance
 
-_NEIGHBOURS = 96  # pairs of nearby states that are followed
-_LONGEST = 60  # steps; at a discount of 0.9 later rewards weigh less than 0.2%
+_NEIGHBOURS = 96  # number of pairs of nearby states that are followed
+_LONGEST = 60  # number of steps; at a discount of 0.9, later rewards have a weight below 0.2%
 TOTAL_VARIATION = "total variation"
 WASSERSTEIN = "Wasserstein-1, coordinates in standard deviations"
 
@@ -53,7 +53,7 @@ class ValueGap:
         epsilon_transition: largest distance of next-state distributions.
         distance: the kind of distance.
         discount: the discount of the returns.
-        confidence: that at most `exceeding` of the pairs drawn in this way exceed the epsilons; 1 if all are
+        confidence: confidence that at most the fraction `exceeding` of such pairs exceed the epsilons; 1 if all are
             enumerated.
         exceeding: that fraction; 0 if all were enumerated.
         noise: the values that sampling alone would give (epsilon_reward, epsilon_transition) if the distributions were
@@ -155,7 +155,7 @@ def with_value_gap(
     verdicts = {result.name: result.verdict for result in results}
     parts = {BY_PART[part].name: str(part) for part in STEP_PARTS if BY_PART[part].name in verdicts}
     failed = {name: part for name, part in parts.items() if verdicts[name] == "failed"}
-    # An undecided equation may be violated by any amount: no gap bounds what it costs.
+    # An undecided equation may be violated by any amount, so no gap bounds the loss.
     if not failed or any(verdicts[name] == "undecided" for name in parts):
         return list(results)
     measure = getattr(evidence, "value_gap", None)
@@ -211,7 +211,7 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
     span, discount, alpha = compared.span, compared.discount, compared.alpha
     epsilon_reward = compared.largest("reward", 1.0) if "reward" in failed else 0.0
     epsilon, scale, distance = 0.0, 0.0, WASSERSTEIN
-    # An end on one side only outweighs any displacement of next states.
+    # A termination on one side only outweighs any displacement of next states.
     if "termination" in failed:
         epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     elif "transition" in failed:
@@ -219,7 +219,7 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
         scale = cost_of(compared, epsilon) / epsilon if 0 < epsilon < math.inf else math.inf
         if not math.isfinite(scale):
             epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
-    if not math.isfinite(epsilon_reward):  # NaN is paid on one side: no number bounds what that costs
+    if not math.isfinite(epsilon_reward):  # the reward is NaN on one side, so the loss is unbounded
         return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - alpha, 0.0)
     lipschitz = None if distance == TOTAL_VARIATION else scale
     value = value_gap_bound(epsilon_reward, epsilon, discount, value_span=scale, lipschitz=lipschitz)
@@ -276,7 +276,7 @@ def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -
             seed = int(rng.integers(2**30)) if seeded else None
             copies = [held.astype(start.dtype) for held in (start, other)]
             returns = [_follow(compared, held, actions, seed) for held in copies]
-        except Exception:  # a neighbour need not be a state
+        except Exception:  # a neighbouring vector need not be a state
             continue
         worst = max(worst, abs(returns[1] - returns[0]))
     return worst

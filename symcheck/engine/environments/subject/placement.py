@@ -33,8 +33,8 @@ from symcheck.symmetry.bound import BoundSymmetry
 
 Word = tuple[int, ...]
 Kind = Literal["observation", "inverse", "map"]
-_NEAR = 1e-5  # relative, between the image that a callable rounded to float32 and the same image in float64
-_LOOKS = 5  # steps on which "the observation is the state" is looked at before it is believed
+_NEAR = 1e-5  # relative tolerance between an image that a callable rounded to float32 and the same image in float64
+_LOOKS = 5  # number of steps on which "the observation is the state" is tested
 
 
 class Situation(NamedTuple):
@@ -75,13 +75,13 @@ class Placement:
         self._visited = visited
         self._settle()
         if not stepper.batched and (self.kind is None or (self.kind == "map" and self.inner is None)):
-            stepper.keeps_states = False  # next states that are never compared are not read either
+            stepper.keeps_states = False  # next states are not read if they are never compared
 
     def _settle(self) -> None:
         """Decide how internal states are mapped and compared."""
         bound, known = self._bound, self._access is not None and self._access.get is not None
         self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
-        self._sharp: list[SignedMap] = []  # of the generators, where states are mapped by them
+        self._sharp: list[SignedMap] = []  # signed permutations of the generators, if states are mapped by them
         self.inner = self._choose_inner(self._visited) if known else None
 
     def under(self, bound: BoundSymmetry) -> Placement:
@@ -113,7 +113,7 @@ class Placement:
         letters = range(len(bound.symmetry.group.generators))
         maps = [signed_map(partial(self._image_of_state, (i,)), states[0], states, turning) for i in letters]
         self._sharp = [known for known in maps if known is not None] if all(maps) else []
-        # Float64 images of float32 observations, once the map is known to the last digit.
+        # Float64 images of float32 observations, if the map is known exactly.
         self._double = kind == "observation" and bool(self._sharp)
         picked = slice(None) if columns is None else columns
         return (
@@ -159,7 +159,7 @@ class Placement:
     def _sharpen(self, word: Word, rounded: Floats, states: Floats) -> Floats:
         """Images of states, shape (..., dim), in float64; the rounded ones if they are other images."""
         exact = np.array(self._map_by_generators(word, states))
-        # Angles come back from cosine and sine in (-pi, pi], and are the same up to whole turns.
+        # Angles computed from cosine and sine lie in (-pi, pi] and are equal up to whole turns.
         turning = list(self.access.angles) if self.kind == "inverse" else []
         turns = np.round((rounded[..., turning] - exact[..., turning]) / (2 * np.pi))
         exact[..., turning] += 2 * np.pi * turns
@@ -168,7 +168,7 @@ class Placement:
 
     @property
     def access(self) -> StateAccess:
-        """The state access, without what wrappers hide."""
+        """The state access, without parts that wrappers hide."""
         if self._access is None:
             raise ValueError("a black box has no state access")
         return self._access
@@ -205,7 +205,7 @@ class Placement:
         return Situation(state, obs, origin)
 
     def between(self, state: Any, origin: str) -> Situation | None:
-        """The situation of a vector between states; None if it does not read back as it was set."""
+        """The situation of a vector between states; None if it does not read back unchanged."""
         if self.access.get is None or not self._double:
             return None
         self._stepper.poke(state)
@@ -214,7 +214,7 @@ class Placement:
         return Situation(state, _as_like(state, self._stepper.first_obs), origin) if same else None
 
     def not_a_state(self, state: Any) -> str:
-        """Why a proposed state cannot be one, in words; "" if there is no objection."""
+        """The reason, in words, why a proposed state is not valid; "" if there is none."""
         proposed = numeric(state)
         count = -1 if proposed is None else proposed.size
         if self.access.get is not None:
@@ -241,7 +241,7 @@ class Placement:
             return Situation(state, _as_like(state, situation.obs), "image")
         obs = self._bound.observation(word, situation.obs)
         state = self._state_showing(obs)
-        # A state that comes back from a rounded observation has lost digits, which its own image has not.
+        # A state computed from a rounded observation has lost digits; the image of the state itself has not.
         return Situation(self._without_rounding(word, state, situation.state) if self._sharp else state, obs, "image")
 
     def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
@@ -327,7 +327,7 @@ class Placement:
 
 
 def _inspect_access(stepper: Stepper) -> tuple[StateAccess | None, bool, list[tuple[Floats, Any]]]:
-    """The access without what wrappers hide, whether the observation equals the state, and the evidence for it.
+    """The access without parts that wrappers hide, whether the observation equals the state, and the evidence for it.
 
     The evidence is states as vectors with their observations; empty if states are not numeric.
     """
@@ -344,11 +344,11 @@ def _inspect_access(stepper: Stepper) -> tuple[StateAccess | None, bool, list[tu
         vector = numeric(state)
         visited += [] if vector is None else [(vector, obs)]
         rounded = None if vector is None else _as_like(vector, obs)
-        # Believed only while every look agrees; a wrapper may change some observations only.
+        # Accepted only if every step agrees, because a wrapper may change only some observations.
         same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
         step = stepper.step(stepper.env.action_space.sample())
         obs = stepper.reset() if step.terminated or step.truncated else step.obs
-    # A wrapper shows something else: what was said of the unwrapped observation no longer holds.
+    # A wrapper changes observations, so facts about the unwrapped observation no longer apply.
     if not as_claimed:
         access = replace(access, observe=None, from_observation=None, box=False)
     whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1
@@ -399,7 +399,7 @@ def _in_form(state: Any, form: Any) -> Any:
     """A state in the form that `get` returns: a number, a tuple, a list, or an array of that shape."""
     if form is None or not isinstance(state, np.ndarray | np.generic):
         return state
-    state = np.asanyarray(state)  # a state may carry the rest of its world
+    state = np.asanyarray(state)  # a state may have the rest of its world attached
     if isinstance(form, np.ndarray):
         return state.reshape(form.shape) if state.size == form.size else state
     if isinstance(form, int | float | np.generic) and state.size == 1:
