@@ -198,7 +198,7 @@ class _BasisBuilder:
         return self._layer("value", (channels, 1), self._one, weight, depth)
 
     def deviation(self, actions: int) -> Floats:
-        # Without equivariance every coordinate has a deviation of its own.
+        # Without equivariance every coordinate has its own deviation.
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
         if not isinstance(self._actions, SignedPermutationRepresentation):

@@ -364,7 +364,7 @@ def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | N
     Args:
         structure: the table.
         prefix: the name of the coordinates, "state" or "observation".
-        values: the literals of whole-number actions; None for other actions.
+        values: the literals of integer actions; None for other actions.
 
     Returns:
         Names and rows.

@@ -1,4 +1,4 @@
-"""Episodes as columns of numbers: (s, a), what followed, and the features that a test of whole episodes compares."""
+"""Episodes as columns of numbers: (s, a), the outcome, and the features that a test of whole episodes compares."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class OutcomesByEpisode(NamedTuple):
         values: of all steps, shape (steps, targets).
         ranks: their normal scores.
         differences: of totals of the scores, shape (pairs, targets).
-        totals: of what (s, a) does not explain, shape (2 pairs, targets).
+        totals: of the part that (s, a) does not explain, shape (2 pairs, targets).
     """
 
     values: Floats

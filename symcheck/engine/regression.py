@@ -42,7 +42,7 @@ def second_order(covariates: Floats) -> Floats:
     """Squares and products of the first covariates, as many as the number of rows supports.
 
     A joint dependence on two coordinates, for instance on a distance after one position is negated, may be invisible in
-    each alone.
+    each coordinate separately.
 
     Args:
         covariates: standardised, shape (n, k).

@@ -1,8 +1,8 @@
 """Exact tests and bounds: the conclusions that a given number of samples supports at a given level.
 
-All results are valid at every sample size. The two-sample test is a permutation test whose null distribution comes from
-swapping the members of pairs (x_i, y_i), which is valid if each pair is exchangeable under the claim, even with ties
-and atoms. The result names the coordinate and the moment that differ.
+All results are valid at every sample size. The two-sample test is a permutation test. Its null distribution comes from
+swapping the members of pairs (x_i, y_i). It is valid if each pair is exchangeable under the claim, even with ties and
+atoms. The result names the coordinate and the moment that differ.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Their common part is removed first by one regression on (g s_i, g a_i), fitted t
 do not change the fit. The two members never use the same seed: equal noise would hide a biased distribution, and the
 same distribution with outcomes in another order would give different draws.
 
-Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
+Parts that repeat although the dynamics are random (a constant reward) are tested by the paired method, which is more
 powerful.
 """
 
@@ -51,7 +51,7 @@ class DistributionEvidence:
 
     Args:
         bench: the environment, the pool and the options.
-        repeating: the parts that were equal on repetition in the determinism check; they are judged pair by pair.
+        repeating: the parts that were equal on repetition in the determinism check; they are tested pair by pair.
         mostly: the parts that were equal on repetition in most pairs; a single pair may refute them, but no pair passes
             them.
     """

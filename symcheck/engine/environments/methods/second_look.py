@@ -137,7 +137,7 @@ class SecondLook:
             for before_values, again_values in ((before.expected, again.expected), (before.actual, again.actual)):
                 apart = comparison.coordinates.residual(before_values[going], again_values)
                 drift[going] = np.maximum(drift[going], apart)
-            # Sides that differ from themselves by more than rounding are random and are not judged.
+            # Sides that differ from themselves by more than rounding are random and are not tested.
             going = going[(drift[going] <= allowed[going]).all(axis=1)]
             if not len(going):
                 break
