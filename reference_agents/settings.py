@@ -70,6 +70,8 @@ class Settings:
         target_divergence: PPO: if an update changes a run's policy by more than twice this (KL, estimated on the
             batch), its learning rate is divided by 1.5; if by less than half, multiplied by 1.5; 0 for a learning rate
             that does not adapt.
+        separate_bodies: whether policy and value of a network of vectors have separate hidden layers.
+        width: channels (or units) of every hidden layer of a network of vectors; 0 for the network's own.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
 
@@ -106,6 +108,8 @@ class Settings:
     bound_penalty: float = 0.0
     initial_deviation: float = 1.0
     target_divergence: float = 0.0
+    separate_bodies: bool = False
+    width: int = 0
 
     def __post_init__(self) -> None:
         # Report all problems in one message; ranges are tested only if the types are correct.
@@ -198,7 +202,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
     problems += [
         f"{name} to be 0 or more, got {getattr(settings, name)}"
-        for name in ("decorrelation_steps", "max_episode_steps")
+        for name in ("decorrelation_steps", "max_episode_steps", "width")
         if getattr(settings, name) < 0
     ]
     # Divide only valid numbers.

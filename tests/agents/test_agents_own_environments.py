@@ -133,6 +133,15 @@ def test_objects_of_a_python_program_are_trained_and_better_than_at_first() -> N
     assert result.score > result.returns[0].mean() + 5
 
 
+def test_environments_are_closed_and_a_coordinate_of_one_value_does_not_diverge() -> None:
+    worlds.Held.held.clear()
+    settings = {"environments": 4, "horizon": 20, "minibatches": 2, "evaluation_episodes": 2}
+    result = reference_agents.train(worlds.Held, network="mlp", seeds=1, steps=160, settings=settings)
+    assert np.isfinite(result.returns).all()
+    # The one that was built to see whether that works may be what the factory returns again.
+    assert len(worlds.Held.held) <= 1
+
+
 def test_a_network_without_a_symmetry_is_plain(tmp_path: Path) -> None:
     task = own_task(f"{FILE}:Point", None)
     assert "mlp" in task.networks

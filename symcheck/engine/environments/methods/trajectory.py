@@ -348,7 +348,8 @@ class TrajectoryEvidence:
 
     def _describe_rejection(self, result: PropertyResult, part: Part, tested: _Tested, word: Word) -> PropertyResult:
         test, described = tested.test, tested.described
-        best = int(np.argmax(test.statistics))
+        # Of features that tell as much, up to rounding, the first and simplest.
+        best = int(np.argmax(test.statistics >= test.statistics.max() * (1 - 1e-9)))
         label = self.bench.pairs.bound.label(word)
         ranked = [described[i] for i in np.argsort(-test.statistics) if test.statistics[i] > test.critical]
         # The same feature may occur twice, after a coarse fit and after a fine one.
