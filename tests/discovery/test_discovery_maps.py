@@ -232,18 +232,21 @@ def test_no_search_goes_on_after_a_third_of_the_time(monkeypatch):
     used = SimpleNamespace(
         in_time=lambda share: share > 0.4, spread=np.ones(2), is_whole=False, kind="deterministic", dim=2
     )
+    used.states = np.full((1, 2), 0.5)
     monkeypatch.setattr(mixed_effects, "neutral_actions", lambda lab: [0])
-    assert mixed_effects.with_mixed(used, Structure(*[None] * 7)) is None
+    assert mixed_effects.with_mixed(used, Structure(np.zeros(2), *[None] * 6)) is None
     used.is_whole, used.values = True, ActionValues(gym.spaces.Discrete(2))
     monkeypatch.setattr(pairs, "neutral_actions", lambda lab: [0])
     monkeypatch.setattr(pairs, "_list_pairs", lambda lab, structure: [(0, 1)])
     assert pairs.with_pairs(used, Structure(*[None] * 7)) is None
     seen, looks = observations.Sightings(np.zeros((2, 2)), [0, 0], np.zeros((2, 1))), []  # nothing ever changed
     monkeypatch.setattr(observations, "_observe_steps", lambda lab, states: looks.append(states) or seen)
-    monkeypatch.setattr(observations, "_pool_states", lambda lab, count: seen.states)
+    monkeypatch.setattr(observations, "_pool_states", lambda lab, count: counts.append(count) or seen.states)
     used.is_whole, used.observation_space, used.rng = False, gym.spaces.Box(0, 1, (1,)), np.random.default_rng(0)
+    counts = []
     observations.look_around(used)
     assert len(looks) == 2
+    assert counts == [80, 80]  # half of the states as they were met, half drawn wider
 
 
 @pytest.mark.parametrize("name", SQUARE)
