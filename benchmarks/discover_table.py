@@ -38,7 +38,7 @@ _HEAD = """# Discover: results and known symmetries
 Each row is one run of `symcheck discover NAME --samples 2000 --max-time 120` with seed 0. *Known* is the order of the
 largest group among the searched forms. For a small world, this order is known from brute force over all maps, or by
 construction if there are too many maps. For an environment of the [atlas](atlas.md), it is the order of the largest
-symmetry that the atlas records as holding. *Open* means that the report does not claim to have decided every map.
+symmetry that the atlas records as exact. *Open* means that the report does not claim to have decided every map.
 {summary}
 
 `python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
@@ -52,7 +52,7 @@ def names() -> tuple[list[str], list[str]]:
 
 
 def order_in_atlas(name: str) -> float:
-    """The order of the largest symmetry of an environment that the atlas records as holding; 1 for none."""
+    """The order of the largest symmetry of an environment that the atlas records as exact; 1 for none."""
     claims = [each for each in atlas.entries() if name in each.environments and each.claim]
     return max((each.symmetry().group.order for each in claims), default=1)
 

@@ -114,7 +114,7 @@ def main() -> None:
         median = statistics.median(speed(loop, given.updates, given.rounds))
         goal = f"  goal {GOALS[task, network]:,}" if (task, network) in GOALS else ""
         print(
-            f"{task:10} {network:12} {len(loop.job.runs)} runs  {median:11,.0f} environment steps a second{goal}",
+            f"{task:10} {network:12} {len(loop.job.runs)} runs  {median:11,.0f} environment steps per second{goal}",
             flush=True,
         )
         if given.evaluations:

@@ -161,7 +161,7 @@ def main() -> None:
     medians = {name: statistics.median(speeds) for name, speeds in measured.items()}
     for name, speed in medians.items():
         ratio = f"  {speed / medians[peer]:5.1f} times Stable-Baselines3" if peer in medians else ""
-        print(f"{name:26} {speed:9,.0f} environment steps a CPU second{ratio}")
+        print(f"{name:26} {speed:9,.0f} environment steps per CPU second{ratio}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

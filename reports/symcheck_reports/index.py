@@ -233,7 +233,7 @@ def render_index(index: FolderIndex) -> str:
         A complete HTML document whose links are relative to the folder.
 
     Example:
-        >>> render_index(FolderIndex("reports", ())).count("No JSON report lies in this folder")
+        >>> render_index(FolderIndex("reports", ())).count("This folder contains no JSON report")
         1
     """
     tally = Counter([*(entry.verdict for entry in index.entries), *(page.verdict for page in index.pages)])

@@ -212,5 +212,7 @@ def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str]
     # If the images of some columns lie outside the part, the part has no separate map.
     leaving = [int(j) for j in kept if whole_map.matrix[np.ix_(rest, [j])].any()]
     if leaving:
-        raise fail(f"{name} is not mapped to itself: components {leaving} of the whole have their images outside it")
+        raise fail(
+            f"{name} is not mapped to itself: the images of components {leaving} of the whole vector lie outside it"
+        )
     return Affine(whole_map.matrix[np.ix_(kept, kept)], whole_map.offset[kept])

@@ -88,6 +88,33 @@ class Tolerance:
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
 
+    def tolerance_up_to(
+        self, residual: Floats, comparison: Comparison, plain: Measurement, rng: np.random.Generator
+    ) -> Floats:
+        """Tolerance of suspicious cases, which are nudged further only while it is below their residual.
+
+        Larger nudges only raise a tolerance, so the answer to whether rounding explains a residual is that of
+        `local_tolerance`.
+
+        Args:
+            residual: shape (n, dim).
+            comparison: both sides of the cases, as judged.
+            plain: the same cases, measured again.
+            rng: draws the directions.
+        """
+        largest, rest = np.zeros_like(comparison.expected), np.arange(len(plain.cases))
+        for units in _NUDGES:
+            some = plain.rows(rest)
+            neighbours = self._neighbours(some.cases, rng, (units,))
+            if neighbours is None:
+                break
+            largest[rest] = np.maximum(largest[rest], self._movement(comparison.part, some, neighbours))
+            within = (residual <= self.of(comparison, largest)).all(axis=1)  # so written, NaN is not
+            rest = np.flatnonzero(~within)
+            if not len(rest):
+                break
+        return self.of(comparison, largest)
+
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure the typical effect of a nudge on the outcomes of these cases, for several properties at once.
 
@@ -101,7 +128,7 @@ class Tolerance:
         neighbours = self._neighbours(cases, rng, (1,))
         if neighbours is None or not cases:
             return
-        before = Measurement(cases, measured.left.rows(rows), measured.right.rows(rows))
+        before = measured.rows(rows)
         for part in parts:
             if not self._repeats(part, before, plain):
                 continue

@@ -189,7 +189,7 @@ def _corrupt(path: Path, error: Exception) -> TargetError:
     return TargetError(
         f"cannot be read as a torch file: {type(error).__name__}: {_first_line(error)}",
         where=str(path),
-        remedy="Save it again; an interrupted copy looks like this.",
+        remedy="Save it again; an interrupted copy causes this error.",
     )
 
 
