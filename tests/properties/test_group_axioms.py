@@ -77,7 +77,7 @@ def test_a_generator_of_another_order_is_named_with_its_order() -> None:
         ("observation", 3),
         ("action", 3),
     ]
-    assert str(result.causes[0]) == "turn is declared of order 2 but L(L(s)) != s (it has order 3)"
+    assert str(result.causes[0]) == "turn is declared to have order 2, but L(L(s)) != s (it has order 3)"
     assert str(result.causes[1]) == "K(K(a)) != a (it has order 3)"
     assert "the MDP equations themselves hold" in str(result.causes[2])
 
