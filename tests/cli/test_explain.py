@@ -23,7 +23,7 @@ def run(*arguments):
 def test_a_cause_without_a_code_is_shown_as_it_is():
     assert words.causes_lettered([free("the moon was full"), state("SYM014", sign="-1", coordinate="theta")]) == [
         "(a) the moon was full",
-        "(b) [SYM014] holds with sign -1 on theta",
+        "(b) [SYM014] the claim holds with sign -1 on theta",
     ]
 
 

@@ -269,7 +269,7 @@ def _text_of(item: Any) -> str:
 def _order_of(item: Any) -> str:
     if isinstance(item, _Unknown):
         return "the order of a set" if item.is_set else ""
-    return "the order of a set of other things than numbers" if is_unordered(item) else ""
+    return "the order of a set with elements that are not numbers" if is_unordered(item) else ""
 
 
 def _part_of(owner: Any, word: str) -> Any:
