@@ -128,18 +128,18 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
 def describe_evaluation(job: Job) -> str:
     """A sentence on how the returns of a curve were measured."""
     settings = job.settings
-    when = f"after the first update at or past every {settings.evaluation_every:,} environment steps."
+    when = f"at the first update at or after every {settings.evaluation_every:,} environment steps."
     if settings.evaluation == "training":
         return f"Each point is the mean return of the training episodes that ended since the previous point, {when}"
     if settings.evaluation == "window":
         return (
             f"Each point is the mean return of the episodes that finish while {settings.evaluation_episodes} "
-            f"environments of their own take {settings.evaluation_window} steps, with actions sampled from the policy, "
+            f"separate environments take {settings.evaluation_window} steps, with actions sampled from the policy, "
             f"{when}"
         )
     return (
-        f"Each point is the mean return of {settings.evaluation_episodes} whole episodes with actions sampled from the "
-        f"policy, on environments of their own, {when}"
+        f"Each point is the mean return of {settings.evaluation_episodes} whole episodes with actions sampled from "
+        f"the policy, on separate environments, {when}"
     )
 
 

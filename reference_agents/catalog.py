@@ -168,7 +168,9 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, two layers of 128 units"),
     NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers, unconstrained heads", free_heads=True),
     NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on randomly mirrored pairs", views="augmented"),
-    NetworkPlan("averaged", "dense", (64, 128), 0.001, "mlp, policies of all views averaged", views="averaged"),
+    NetworkPlan(
+        "averaged", "dense", (64, 128), 0.001, "mlp, policies averaged over all transformed inputs", views="averaged"
+    ),
     NetworkPlan("symmetrized", "dense", (64, 128), 0.001, "mlp, averaged over the group", views="symmetrized"),
     NetworkPlan("equivariant-deep", "equivariant", (64,) * 4, 0.01, "four layers of 64 regular channels"),
     NetworkPlan("nullspace-deep", "nullspace", (64,) * 4, 0.005, "four layers, weights orthogonal to intertwiners"),
@@ -191,7 +193,10 @@ _GRID_NETWORKS = _plans(
     ),
     NetworkPlan("extractor", "equivariant", (8, 16, 256), 0.001, "C4 layers, unconstrained heads", _WINDOWS, "", True),
     NetworkPlan("augmented", "dense", (16, 32, 512), 0.003, "cnn, trained on rotated pairs", _WINDOWS, "augmented"),
-    NetworkPlan("averaged", "dense", (16, 32, 512), 0.003, "cnn, policies of all views averaged", _WINDOWS, "averaged"),
+    NetworkPlan(
+        "averaged", "dense", (16, 32, 512), 0.003, "cnn, policies averaged over all transformed inputs", _WINDOWS,
+        "averaged",
+    ),
     NetworkPlan("symmetrized", "dense", (16, 32, 512), 0.003, "cnn, averaged over the group", _WINDOWS, "symmetrized"),
 )  # fmt: skip
 
@@ -230,7 +235,7 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
         paper_network("random", "random", "extractor with convolutions in a random full-rank basis"),
         dense("cnn", "plain convolutional network of 16, 32, 512"),
         dense("augmented", "cnn, trained on randomly reflected pairs", "augmented"),
-        dense("averaged", "cnn, policies of both views averaged", "averaged"),
+        dense("averaged", "cnn, policies averaged over an image and its reflection", "averaged"),
         dense("symmetrized", "cnn, averaged over the group", "symmetrized"),
     )  # fmt: skip
 
@@ -287,7 +292,7 @@ TASKS: dict[str, Task] = {
             ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT symmetric"),
             (
                 "pong-symmetrized", "symcheck/SymmetrizedPong-v0", "pong/symmetrized",
-                "the same, with each game upside down at random, so that the flip is an exact symmetry",
+                "the same, with each game played upside down at random, so that the flip is an exact symmetry",
             ),
         )
     },

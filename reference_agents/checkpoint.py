@@ -41,7 +41,7 @@ SECONDS = 10.0
 DIGEST, LOCK_FILE = "digest", ".lock"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 _SOURCES = ("network_source", "environment_source", "symmetry_source")
-_UNREADABLE = "Give the folder that the training printed; it exists from the start of the training."
+_UNREADABLE = "Give the folder that the training run printed; it exists from the start of the run."
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ def started_in(folder: Path) -> Started:
         schema, then = document["schema"], document["versions"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TargetError(
-            f"expected the folder of a training that was stopped, with a readable {JOB_FILE}, got {str(folder)!r} "
-            f"({type(error).__name__}).",
+            f"expected the folder of a training run that was stopped, with a readable {JOB_FILE}, got "
+            f"{str(folder)!r} ({type(error).__name__}).",
             where="--resume",
             remedy=_UNREADABLE,
         ) from error
@@ -283,7 +283,7 @@ def read_state(path: Path) -> State | None:
         raise TargetError(
             f"expected a readable checkpoint, got {str(path)!r} ({_first_sentence(error)}).",
             where="--resume",
-            remedy="Delete that file to train its part from the start.",
+            remedy="Delete that file to train that part again from the start.",
         ) from error
     return state
 
@@ -315,9 +315,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OptionError(
-                f"expected a folder that no other process trains in, got {str(folder)!r}.",
+                f"expected a folder in which no other process is training, got {str(folder)!r}.",
                 where="--resume",
-                remedy="Wait for that training, or stop it.",
+                remedy="Wait for that training run, or stop it.",
             ) from error
         except OSError:  # a file system without locks
             pass
@@ -368,7 +368,7 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
     ]
     if different:
         raise OptionError(
-            f"expected the same {what} as when the training was started: {'; '.join(different)}.",
+            f"expected the same {what} as when the training run was started: {'; '.join(different)}.",
             where="--resume",
-            remedy="Resume it with those, or start a new training.",
+            remedy="Resume it with those, or start a new training run.",
         )

@@ -258,7 +258,7 @@ def _whole(record: Record) -> Record:
         if run.final_return is not None and run.final_return != last:
             raise ValueError(
                 f"{CURVES_FILE} ends at {'nothing' if last is None else last} for learning rate "
-                f"{run.learning_rate:g} seed {run.seed}, {RECORD_FILE} at {run.final_return}"
+                f"{run.learning_rate:g} seed {run.seed}, but {RECORD_FILE} has {run.final_return}"
             )
     return record
 

@@ -166,7 +166,7 @@ def _restore(loop: _Loop, state: State) -> None:
         loop.restore(state)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise TargetError(
-            f"expected a checkpoint of this training by this version, but it does not fit ({error!r}).",
+            f"expected a checkpoint of this training run by this version, but it does not fit ({error!r}).",
             where="--resume",
             remedy="Resume it with the version that wrote it, or delete the checkpoint to start afresh.",
         ) from error

@@ -68,7 +68,7 @@ def entries(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErro
         raise error(
             f"expected a list with one entry per generator, got {value!r}.",
             where=where,
-            remedy="Write [entry], also for a single generator.",
+            remedy="Write [entry], even for a single generator.",
         )
     return items
 

@@ -42,7 +42,7 @@ app = typer.Typer(
         show_default=False,
         autocompletion=completion.network,
     ),
-    resume=typer.Option("--resume", metavar="RUN", help="Resume a training that was stopped.", show_default=False),
+    resume=typer.Option("--resume", metavar="RUN", help="Resume a training run that was stopped.", show_default=False),
 )
 def train(**given: Any) -> None:
     """Train all seeds of one network (5 by default) at all learning rates, as one program.
@@ -61,14 +61,14 @@ def train(**given: Any) -> None:
     network=typer.Option(
         "--network",
         metavar="A,B,...",
-        help="Which networks. Default: the paper's.",
+        help="Networks to train. Default: those of the paper.",
         show_default=False,
         autocompletion=completion.network_list,
     ),
     resume=typer.Option("--resume", metavar="DIR", help="Resume a sweep that was stopped.", show_default=False),
 )
 def sweep(network: str | None, **given: Any) -> None:
-    """Train several networks, with the paper's seeds and learning rates where none are given.
+    """Train several networks. By default, seeds and learning rates are those of the paper.
 
     Example: reference-agents sweep cartpole --preset paper --processes 2 --out sweep
     """
@@ -82,14 +82,19 @@ def sweep(network: str | None, **given: Any) -> None:
 @app.command("evaluate")
 def evaluate(
     run: options.RunFolder,
-    episodes: Annotated[int, typer.Option("--episodes", help="How many episodes of each network.")] = 100,
+    episodes: Annotated[int, typer.Option("--episodes", help="Number of episodes for each network.")] = 100,
     greedy: Annotated[
         bool, typer.Option("--greedy", help="Take the most likely action instead of a sampled one.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of the episodes.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the episodes.")] = 0,
     video: Annotated[
         Path | None,
-        typer.Option("--video", metavar="FILE", help="Record the best network: a .gif or .mp4.", show_default=False),
+        typer.Option(
+            "--video",
+            metavar="FILE",
+            help=("Record an episode of the best network, as .gif or .mp4."),
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Play episodes with every trained network of a run.
@@ -156,7 +161,7 @@ def curves(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The table to write: .csv or .parquet.")],
 ) -> None:
-    """Write every learning curve below some folders as one table.
+    """Write all learning curves below the given folders as one table.
 
     Example: reference-agents curves runs --out curves.parquet
     """
@@ -172,7 +177,7 @@ def list_(
     ] = None,
     settings: Annotated[bool, typer.Option("--settings", help="List the settings that --set can change.")] = False,
 ) -> None:
-    """List the tasks and the networks that each of them takes, the settings, or the runs below a folder.
+    """List the tasks and their networks, the settings, or the runs below a folder.
 
     Example: reference-agents list --settings
     """

@@ -57,7 +57,10 @@ Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds: 0, 
 LearningRates = Annotated[
     str | None,
     typer.Option(
-        "--learning-rate", metavar="X,Y,...", help="One or several rates, each with every seed.", show_default=False
+        "--learning-rate",
+        metavar="X,Y,...",
+        help=("One or several learning rates, each with every seed."),
+        show_default=False,
     ),
 ]
 Steps = Annotated[
@@ -78,7 +81,7 @@ Engine = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="auto (the default), torch, or compiled: PPO on vectors by C code, three times as fast.",
+        help="auto (the default), torch, or compiled (PPO on vectors in C, three times as fast).",
         show_default=False,
         autocompletion=completion.engines,
     ),

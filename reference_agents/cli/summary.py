@@ -29,7 +29,7 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
             console.print(_median_sentence(record, rate, record.threshold), highlight=False)
     seconds = record.training_seconds
     steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
-    speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
+    speed = f", {steps / seconds:,.0f} environment steps per second" if seconds else ""
     runs = plural(len(record.runs), "run")
     console.print(
         f"{runs}, {seconds:.1f} s training{speed}, {record.evaluation_seconds:.1f} s evaluating",

@@ -49,7 +49,7 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
     for number, folder in enumerate(folders, start=1):
         # Networks that were finished before the sweep was stopped are not trained again.
         if is_finished(folder):
-            console.print(f"{folder} is trained already", highlight=False, soft_wrap=True)
+            console.print(f"{folder} has already been trained", highlight=False, soft_wrap=True)
             continue
         if not request.quiet:
             console.print(f"{number} of {len(folders)}: {folder.name}", highlight=False, soft_wrap=True)
@@ -83,7 +83,7 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
     jobs = [build_job(network_request) for network_request in requests]
     if (request.out / SWEEP_FILE).exists():
         raise OptionError(
-            f"{str(request.out)!r} holds a sweep already.",
+            f"{str(request.out)!r} already contains a sweep.",
             where="--out",
             remedy=f"Continue it (--resume {request.out}), or name another folder.",
         )
@@ -106,5 +106,5 @@ def _read_folders(folder: Path) -> list[Path]:
             f"expected the folder of a sweep, with a readable {SWEEP_FILE}, got {str(folder)!r} "
             f"({type(error).__name__}).",
             where="--resume",
-            remedy="A single training is resumed by: reference-agents train --resume RUN",
+            remedy="A single training run is resumed by: reference-agents train --resume RUN",
         ) from error

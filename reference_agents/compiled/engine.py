@@ -50,7 +50,7 @@ def choose_engine(
         if asked == AUTO:
             return TORCH, ""
         raise OptionError(
-            "expected PPO on the processor, with a plain or equivariant network of vectors, for the compiled engine.",
+            "expected PPO on the CPU, with a plain or equivariant network on vectors, for the compiled engine.",
             where=ENGINE_OPTION,
             remedy="Leave it out, or use --engine torch.",
         )

@@ -63,7 +63,7 @@ def _image_networks(shape: tuple[int, ...], order: int, rate: float) -> Sequence
         plan("extractor", "equivariant", "equivariant convolutions under free layers", free=True),
         plan("cnn", "dense", "plain convolutional network"),
         plan("augmented", "dense", "cnn, trained on transformed pairs", "augmented"),
-        plan("averaged", "dense", "cnn, policies of all views averaged", "averaged"),
+        plan("averaged", "dense", "cnn, policies averaged over all transformed inputs", "averaged"),
         plan("symmetrized", "dense", "cnn, averaged over the group", "symmetrized"),
     ]
 

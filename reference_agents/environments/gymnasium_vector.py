@@ -160,7 +160,7 @@ class GymnasiumVector:
                 f"expected {self._encoded.label!r} to reproduce its episodes from the same seeds and actions, but it "
                 "does not.",
                 where="--resume",
-                remedy="Such a training cannot be resumed bit for bit: start a new one.",
+                remedy="Such a training run cannot be resumed bit for bit: start a new one.",
             )
 
     def close(self) -> None:

@@ -132,7 +132,7 @@ def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tupl
     frame = svg.element("rect", width=width * CELL, height=height * CELL, class_="frame")
     parts = [frame, *_lines(height, width, tile), svg.element("path", d=Markup("".join(filled)), class_="plus")]
     parts.append(svg.element("path", d=Markup("".join(hollow)), class_="minus"))
-    description = f"{height} by {width}: {len(filled)} positive and {len(hollow)} negative weights, the others are 0."
+    description = f"{height} by {width}: {len(filled)} positive and {len(hollow)} negative weights; the others are 0."
     return parts, description
 
 

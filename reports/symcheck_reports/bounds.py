@@ -19,7 +19,7 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
-        'at most 0.03% of such checks could violate it (99% confidence; region: rollouts)'
+        'at most 0.03% of cases could violate it (99% confidence; region: rollouts)'
     """
     if not bound or bound.get("value") is None:
         return ""
@@ -47,7 +47,7 @@ def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     value = bound["value"]
     if not isinstance(value, int | float):
         return _other_bound(bound)
-    return f"at most {percent(float(value))} of such checks could violate it", _confidence(bound)
+    return f"at most {percent(float(value))} of cases could violate it", _confidence(bound)
 
 
 def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
@@ -57,17 +57,17 @@ def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
     size, shift = _format_size(bound["value"]), bound.get("shift")
     if shift is None:  # from a report that states it for shifts only
-        return f"a shift of every outcome by {size}{unit} would be found{by_power}", []
+        return f"a shift of every outcome by {size}{unit} would be detected{by_power}", []
     # Rare outcomes and heavy tails: other changes of the mean are harder to find than a shift.
-    alike = f" ({_format_size(shift)} if every outcome shifts alike)" if bound["value"] > _APART * shift else ""
-    return f"a change of the mean by {size}{unit}{alike} would be found{by_power}", []
+    alike = f" ({_format_size(shift)} if all outcomes shift equally)" if bound["value"] > _APART * shift else ""
+    return f"a change of the mean by {size}{unit}{alike} would be detected{by_power}", []
 
 
 def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     size = _format_size(bound["value"], 3)
     if bound.get("estimate") == "exact":
         return f"optimal values differ by at most {size}", []
-    return f"optimal values differ by at most about {size}", ["an estimate from the largest differences seen"]
+    return f"optimal values differ by at most about {size}", ["an estimate from the largest observed differences"]
 
 
 def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

@@ -34,7 +34,7 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
         show_spec: whether to print the SPEC file too, if there is one.
 
     Example:
-        >>> tried = DiscoveryCandidate("(o0) -> (-o0)", "0 <-> 1", 2, "passed", "holds on 500 rewards", 0.0)
+        >>> tried = DiscoveryCandidate("(o0) -> (-o0)", "0 <-> 1", 2, "passed", "checked on 500 rewards", 0.0)
         >>> model = DiscoveryModel("X-v0", "passed", "C2", 2, 'name = "m"', (("2", "maps"),), "", (tried,))
         >>> print_discovery(model, Console(width=100, color_system=None), show_spec=False)  # doctest: +ELLIPSIS
         passed     X-v0: C2 (order 2) found and verified.

@@ -108,7 +108,7 @@ def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     fraction, confidence = bound.get("exceeding_fraction"), bound.get("confidence")
     if isinstance(fraction, int | float) and isinstance(confidence, int | float):
         named.append(
-            ("larger differences", f"in at most {percent(fraction)} of such pairs ({percent(confidence)} confidence)")
+            ("larger differences", f"in at most {percent(fraction)} of pairs ({percent(confidence)} confidence)")
         )
     return tuple(named)
 

@@ -86,7 +86,7 @@ _LINES = " Lines connect a block to those that an action leads to; thick lines h
 
 def _map_caption(model: HomomorphismModel, labelled: bool) -> str:
     what = "on its map" if model.place is not None else "in rows by number"
-    signs = "number and colour say" if labelled else "colour says"
+    signs = "number and colour show" if labelled else "colour says"
     idle = " States in which no episode takes an action are crossed out." if any(model.idle) else ""
     return f"Every state {what}; the {signs} which block it belongs to.{idle}"
 

@@ -158,7 +158,10 @@ def read_folder(folder: Path) -> FolderIndex:
 
 
 def _is_page_of(page: PageFacts, reports: Sequence[dict[str, Any]]) -> bool:
-    """Whether a page beside a JSON report shows that report; a different verdict means that it is from an older run."""
+    """Whether a page next to a JSON report shows that report.
+
+    A different verdict means that it is from an older run.
+    """
     if not reports:
         return False
     return page.kind != "verification" or page.verdict == overall_verdict(report["verdict"] for report in reports)
@@ -233,7 +236,7 @@ def render_index(index: FolderIndex) -> str:
         A complete HTML document whose links are relative to the folder.
 
     Example:
-        >>> render_index(FolderIndex("reports", ())).count("No JSON report lies in this folder")
+        >>> render_index(FolderIndex("reports", ())).count("This folder contains no JSON report")
         1
     """
     tally = Counter([*(entry.verdict for entry in index.entries), *(page.verdict for page in index.pages)])

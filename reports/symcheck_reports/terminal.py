@@ -41,7 +41,7 @@ def print_run(results: Sequence[RunResult] | RunResult, console: Console, *, qui
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
         >>> run = RunResult("env", "Mine-v0", "mirror", {"name": "C2", "order": 2}, (held,), 0.01, 0)
         >>> print_run(run, Console(width=100, color_system=None), quiet=True)
-        passed     Mine-v0 is symmetric under mirror as far as 500 paired checks can tell.
+        passed     Mine-v0 is symmetric under mirror, according to 500 paired checks.
     """
     runs = [results] if isinstance(results, RunResult) else list(results)
     for index, run in enumerate(runs):

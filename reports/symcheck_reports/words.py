@@ -87,13 +87,13 @@ def verdict_sentence(result: RunResult) -> str:
         result: one run.
 
     Returns:
-        For instance "CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell."
+        For instance "CartPole-v1 is symmetric under cart-pole mirror, according to 20,000 paired checks."
 
     Example:
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 20000)
         >>> run = RunResult("env", "CartPole-v1", "cart-pole mirror", {"name": "C2", "order": 2}, (held,), 0.01, 0)
         >>> verdict_sentence(run)
-        'CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell.'
+        'CartPole-v1 is symmetric under cart-pole mirror, according to 20,000 paired checks.'
     """
     target, symmetry = target_name(result), one_line(result.symmetry, 120)
     if result.kind == "mirror" and any(p.method == "columns" for p in result.properties):
@@ -114,7 +114,7 @@ def _proved_sentence(result: RunResult, target: str, claim: str) -> str:
 
 def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
     evidence = _evidence_by_method(result.properties)
-    sentence = f"{target} is {claim} as far as {evidence} can tell" if evidence else f"{target} is {claim}"
+    sentence = f"{target} is {claim}, according to {evidence}" if evidence else f"{target} is {claim}"
     return f"{sentence}{_acceptance(result)}."
 
 
@@ -386,7 +386,7 @@ def causes_lettered(causes: Sequence[Statement]) -> list[str]:
 
     Example:
         >>> causes_lettered([state("SYM014", sign="-1", coordinate="theta"), free("something new")])
-        ['(a) [SYM014] holds with sign -1 on theta', '(b) something new']
+        ['(a) [SYM014] the claim holds with sign -1 on theta', '(b) something new']
     """
     return [f"({_letter(index)}) {cause_with_code(cause)}" for index, cause in enumerate(causes)]
 
@@ -396,7 +396,7 @@ def cause_with_code(cause: Statement) -> str:
 
     Example:
         >>> cause_with_code(state("SYM014", sign="-1", coordinate="theta"))
-        '[SYM014] holds with sign -1 on theta'
+        '[SYM014] the claim holds with sign -1 on theta'
     """
     line = one_line(cause.text, 2000)
     return f"[{cause.code}] {line}" if cause.code else line

@@ -84,7 +84,7 @@ class DiscoveredGame:
             "import numpy as np",
             "",
             *(
-                [f"# {guessed} moves were never legal at the positions tested; their images are a guess."]
+                [f"# {guessed} moves were never legal at the positions tested; their images are guesses."]
                 * bool(guessed)
             ),
             "# Entry a of the policy vector goes to place MOVES[k][a].",

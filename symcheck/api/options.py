@@ -50,7 +50,7 @@ class VerifyNetOptions(NetOptions):
     trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool, panel=NETWORK)
     pytest_file: str | Path | None = option(
         None,
-        "Write the counterexample as a plain test, if there is one.",
+        "Write the counterexample, if there is one, as a plain test.",
         kind=Path,
         panel=REPORTS,
         flag="--pytest",

@@ -66,7 +66,7 @@ def _disagreement(header: str, command: str, where: str) -> SymcheckError:
     return SymcheckError(
         f"expected a report whose header and command agree, got {header} in the header, but {command}.",
         where=where,
-        remedy="It was edited, or what it names has changed: run the command again by hand if you trust it.",
+        remedy="It was edited, or the code that it names has changed: run the command again by hand if you trust it.",
     )
 
 
@@ -93,7 +93,7 @@ def check_trust(command: RunCommand, where: str) -> None:
         raise SymcheckError(
             "its command loads files that may run code (--trust).",
             where=where,
-            remedy="Add --trust to replay as well, if you trust them.",
+            remedy="To replay it, add --trust if you trust these files.",
         )
 
 

@@ -31,7 +31,7 @@ def networks_of_run(target: str) -> list[str]:
         return [target]
     if not (folder / _FILE).is_file():
         raise TargetError(
-            f"expected a run folder of reference-agents (with {_FILE} in it), got the folder {folder}.",
+            f"expected a run folder of reference-agents (containing {_FILE}), got the folder {folder}.",
             where="TARGET",
             remedy="Train one: reference-agents train cartpole --network equivariant",
         )

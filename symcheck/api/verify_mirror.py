@@ -129,5 +129,7 @@ def mirror_text(model: Any, layout: Any, form: str) -> str:
         SymcheckError: the model or the layout cannot be used.
     """
     if layout is None:
-        raise OptionError("a mirror function is written for a layout.", where="--emit", remedy="Give it with --layout.")
+        raise OptionError(
+            "a mirror function can be written only for a layout.", where="--emit", remedy="Give it with --layout."
+        )
     return mirror_source(lay_out(load_model(model), read_layout(layout)), form)

@@ -32,7 +32,7 @@ def command(
     spec: arguments.SymmetryArgument,
     **given: Any,
 ) -> None:
-    """Print the layers that a symmetry allows: free weights against dense ones, and how each rank was verified.
+    """Print the layers that a symmetry allows: free weights, weights of a dense layer, and how each rank was verified.
 
     Example: symcheck basis cartpole/mirror --html basis.html
     """
@@ -62,7 +62,8 @@ def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
         checked = f"{row.certificate.kind}, rank {_PREDICTED[row.certificate.predicted_by]}"
         typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
     typer.echo(
-        "\nFree weights, of those of a dense layer, per pair of channels (biases: per channel). 0 is a valid result."
+        "\nFree weights and the weights of a dense layer, for each pair of channels (biases: for each channel). 0 "
+        "is a valid result."
     )
 
 

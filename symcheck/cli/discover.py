@@ -35,9 +35,9 @@ def command(
     ] = None,
     **given: Any,
 ) -> None:
-    """Search an environment or a board game for symmetries, verify each candidate, and write what holds.
+    """Search an environment or a board game for symmetries, verify each candidate, and write the symmetry.
 
-    Exit codes: 0 found and verified, 1 every candidate was refused, 2 unusable input, 3 something is undecided.
+    Exit codes: 0 found and verified, 1 every candidate was rejected, 2 unusable input, 3 something is undecided.
 
     Example: symcheck discover CartPole-v1 --out cartpole.toml
     """

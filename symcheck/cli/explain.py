@@ -23,12 +23,12 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[CODE]",
-            help="For instance SYM014 or nan_only, or words to search for. Without it, all codes are listed.",
+            help="A code such as SYM014 or nan_only, or words to search for. Default: list all codes.",
             autocompletion=completion.codes,
         ),
     ] = None,
 ) -> None:
-    """Say what a code of a report means, what usually causes it and what helps; or find codes by words.
+    """Explain a code of a report: its meaning, usual causes and remedies. Or find codes by words.
 
     Example: symcheck explain SYM014
     """
@@ -38,7 +38,7 @@ def command(
         _list_codes()
         return
     code = " ".join(words)
-    if len(words) > 1 and (similar := findings.search(code)):
+    if len(code.split()) > 1 and (similar := findings.search(code)):
         typer.echo(f"Codes about {code!r}:")
         for finding in similar:
             typer.echo(_code_line(finding, max(len(other.code) for other in similar)))

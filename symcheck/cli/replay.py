@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """Reproduce the counterexamples of a JSON report; exits with 1 if they still fail, otherwise with 0.
 
-    The command of the report is printed first. The code that it names is then imported and runs.
+    The command of the report is printed first. The code that it names is then imported and run.
 
     Example: symcheck replay report.json
     """

@@ -40,8 +40,8 @@ class _RunOptions:
 def command(**given: Any) -> None:
     """Run all checks of a project: tool.symcheck.checks in pyproject.toml, or checks in symcheck.toml.
 
-    The nearest such file in this folder and its parents is used; paths in it are relative to it. One summary, and one
-    exit code: the worst of all checks.
+    The nearest such file in this folder or its parents is used, and paths in it are relative to it. The run has one
+    summary and one exit code, the worst of all checks.
 
     Example: symcheck run --junit junit.xml --html report.html
     """

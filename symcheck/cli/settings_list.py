@@ -21,6 +21,13 @@ _HEADINGS = {
     "game": 'One check of a game (game = "TARGET")',
     "policy": 'One audit of a policy (policy = "TARGET")',
 }
+# Settings of one check that the command line takes as arguments, so no option field describes them.
+_ARGUMENTS = {
+    "symmetry": "An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
+    "model": "The robot: an MJCF or URDF file, a compiled model (.mjb), or a Gymnasium id.",
+    "data": "Observations that the policy visits: an .npz file with one array, or one array per key.",
+    "symmetries": "A function (board, pi) -> [(board, pi), ...]: module:attr or file.py:attr.",
+}
 
 
 @reports_mistakes
@@ -42,15 +49,19 @@ def command() -> None:
     for kind, heading in _HEADINGS.items():
         typer.echo(f"\n {heading}:")
         for name in settings.OF_A_CHECK[kind]:
-            typer.echo(f"  {name}")
+            _print_setting(name, "str", _ARGUMENTS[name])
         _print_fields(field for field in settings.CHECK_FIELDS[kind] if not field.is_shared)
 
 
 def _print_fields(fields: Iterable[OptionField]) -> None:
     for field in fields:
         default = "" if field.default is None or field.default is False else f" Default {_as_toml(field.default)}."
-        lead = f"  {field.setting:<15} {field.kind.__name__:<5} "
-        typer.echo(textwrap.fill(f"{field.help}{default}", _WIDTH, initial_indent=lead, subsequent_indent=" " * 24))
+        _print_setting(field.setting, field.kind.__name__, f"{field.help}{default}")
+
+
+def _print_setting(name: str, kind: str, text: str) -> None:
+    lead = f"  {name:<15} {kind:<5} "
+    typer.echo(textwrap.fill(text, _WIDTH, initial_indent=lead, subsequent_indent=" " * 24))
 
 
 def _as_toml(value: Any) -> str:

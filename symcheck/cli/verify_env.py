@@ -18,7 +18,7 @@ def command(
     symmetry: arguments.SymmetryOrAtlas = None,
     **given: Any,
 ) -> None:
-    """Check that an environment has a symmetry: reward, transition, termination, start, observation.
+    """Check that an environment has a symmetry: rewards, transitions, terminations, starts and observations.
 
     Example: symcheck verify-env CartPole-v1 --html report.html
     """

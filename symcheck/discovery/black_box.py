@@ -90,7 +90,7 @@ def propose(lab: Laboratory) -> Proposals:
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes decide, which detects less than setting states; "
+        f"{lab.why}: whole episodes are compared, which detects less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals

@@ -129,9 +129,9 @@ def _list_parts(space: spaces.Space[Any], path: tuple[Any, ...]) -> Iterator[tup
         yield path, space
     else:
         raise TargetError(
-            f"expected observations made of numbers of a fixed size to search, got {space}.",
+            f"expected observations of numbers with a fixed size, got {space}.",
             where="observation space",
-            remedy="Wrap the environment so that it shows arrays, or write the symmetry down for verify-env.",
+            remedy="Wrap the environment so that it returns arrays, or write the symmetry down for verify-env.",
         )
 
 
@@ -194,7 +194,7 @@ def _write_values(own: SignedMap, space: spaces.Discrete) -> list[int]:
     values = np.arange(int(space.n)) + int(space.start)
     images = own.apply(values[:, None].astype(np.float64))[:, 0] - int(space.start)
     if sorted(images.tolist()) != list(range(int(space.n))):
-        raise SpecError(f"the map takes values out of {space}.", where="observation")
+        raise SpecError(f"the map takes values outside {space}.", where="observation")
     return [int(image) for image in images]
 
 

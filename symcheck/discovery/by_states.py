@@ -40,7 +40,7 @@ _MOST_RANDOM = 48  # maximum number of maps per centre if steps are random: each
 _UNSEEN = "it changes neither observations nor actions"
 _REFUSES = "the environment refuses images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
-_BY_NAME = "mirrors by the names in a model"
+_BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 # What is measured further where single effects leave too many maps to list.
 _REFINEMENTS = (with_pairs, with_mixed, with_moments)
@@ -127,8 +127,8 @@ class _Search:
         if self.lab.was_cut_short:
             self.found.complete = False
             self.found.remarks.append(
-                f"the time budget ended the collection of states at {len(self.lab.states)}; coordinates that did not "
-                "vary in them were left fixed; allow more with --max-time"
+                f"the time budget ended the collection of states after {len(self.lab.states)}; coordinates that did "
+                "not vary in them were left fixed; allow more with --max-time"
             )
         points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
@@ -277,7 +277,7 @@ class _Search:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
             return
         if screened.refuted and self.lab.kind == "stochastic":  # a run would give more detail, but is slow in this case
-            self._refuse(candidate, screened.refuted, "rewards or ends differ")
+            self._refuse(candidate, screened.refuted, "rewards or terminations differ")
             return
         try:
             complete = self._with_observation(candidate)
@@ -318,8 +318,8 @@ class _Search:
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share
         return (
-            f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, "
-            f"most in state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
+            f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, most strongly in "
+            f"state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
         )
 
     def _moving(self, state_map: SignedMap) -> tuple[tuple[int, int, float], ...]:

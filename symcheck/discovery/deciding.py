@@ -239,8 +239,8 @@ class _Bench:
         if candidate in self.known:
             self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
         elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
-            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
-            self._set(candidate, "refused", candidate.refuted or why, "rewards or ends differ")
+            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median of the states where they differ"
+            self._set(candidate, "refused", candidate.refuted or why, "rewards or terminations differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
@@ -289,7 +289,7 @@ class _Bench:
             self._fall(candidate, result)
             return
         if candidate.refuted:
-            self._set(candidate, "refused", candidate.refuted, "rewards or ends differ")
+            self._set(candidate, "refused", candidate.refuted, "rewards or terminations differ")
             return
         if self._contradicts(candidate):
             why = "it was not rejected, but with accepted maps it generates a map that only exchanges actions"
@@ -298,7 +298,7 @@ class _Bench:
         self.members.append(candidate)
         self.known = Products(self.members, self.identity)
         self.alone[candidate.key] = result
-        self._set(candidate, "undecided", "it was screened only", "it was screened only", result)
+        self._set(candidate, "undecided", "it was only screened", "it was only screened", result)
 
     def _fall(self, candidate: Candidate, result: RunResult) -> None:
         """Reject a map; the state map remains possible with another action map."""
@@ -342,7 +342,10 @@ class _Bench:
         if not dropped and self.members:
             weakest = min(self.members, key=lambda member: self._evidence(member, verdicts))
             said = why_of(joint) if joint is not None else "it could not be verified as a whole"
-            why = f"alone it is not rejected, but {group.name}, which it generates with others, is not accepted: {said}"
+            why = (
+                f"verified alone, it is not rejected, but {group.name}, which it generates together with others, is "
+                f"not accepted: {said}"
+            )
             self._set(weakest, "undecided", why, "the group that contains it is not accepted", joint)
             dropped = [weakest]
         gone = {member.key for member in dropped}

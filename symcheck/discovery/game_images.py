@@ -130,7 +130,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
             return "the images of its moves do not reach the image of a position"
         here, there = game.outcome(state), game.outcome(twin)
         if (here is None) != (there is None):
-            return "a game ends, and its image does not"
+            return "a game ends, but its image does not"
         if here is not None:
             continue
         problem = _narrow(game, board_map, state, twin, possible)

@@ -110,7 +110,7 @@ def _why_open(met: Transitions) -> str:
     if not met.whole:
         return "some actions were never taken in some states and count as unavailable there"
     if met.repeats:
-        return "too few episodes began in some states to know all start states"
+        return "too few episodes began in some states, so not all start states may be known"
     return "steps are random: outcomes too rare to be observed may hide a symmetry or break one"
 
 

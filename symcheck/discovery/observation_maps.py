@@ -38,7 +38,7 @@ def observation_matrix(lab: Laboratory, state: Callable[[Any], Floats], acting: 
         SymcheckError: observations are images, or do not transform linearly.
     """
     if is_image(lab):
-        raise SymcheckError("rotations of images are searched as rotations of the picture.")
+        raise SymcheckError("rotations of images are searched as rotations of the whole image.")
     sightings = look_around(lab)
     actual = _image_observations(lab, sightings, state, acting)
     design = np.concatenate([sightings.observations, np.ones((len(actual), 1))], axis=1)

@@ -253,7 +253,7 @@ def why_of(result: RunResult) -> str:
     if unsure:
         return f"{unsure[0].name} is undecided: {unsure[0].detail}"
     kinds: Sequence[str] = list(dict.fromkeys(_evidence_count(each) for each in result.properties if each.checked > 1))
-    return f"holds on {', '.join(kinds)}" if kinds else "holds"
+    return f"checked on {', '.join(kinds)}" if kinds else "holds"
 
 
 def kind_of(result: RunResult) -> str:

@@ -180,7 +180,7 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
             "numbered states have no coordinates to negate or exchange, and this environment has no table of its "
             "transitions.",
             where="observation space",
-            remedy="Give it the table, an attribute P as Gymnasium's toy-text environments have (P[s][a]: a list of "
+            remedy="Give it a table as the attribute P, like Gymnasium's toy-text environments (P[s][a]: a list of "
             "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
             "permutation down and check it with verify-env.",
         )

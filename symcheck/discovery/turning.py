@@ -134,12 +134,12 @@ def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> 
 def _describe_generator(generator: Generator, lab: Laboratory) -> str:
     name = "observation" if lab.shows_state else "state"
     parts = [
-        f"({name}[{i}], {name}[{j}]) turns" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
+        f"({name}[{i}], {name}[{j}]) rotates" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
         for i, j, rate in generator.planes
     ]
-    parts += [f"{name}[{j}] moves along" for j in np.flatnonzero(generator.shift)]
+    parts += [f"{name}[{j}] shifts with the angle" for j in np.flatnonzero(generator.shift)]
     acting = np.argwhere(np.triu(generator.action) != 0)
-    parts += [f"(action[{i}], action[{j}]) turns" for i, j in acting]
+    parts += [f"(action[{i}], action[{j}]) rotates" for i, j in acting]
     return ", ".join(parts)
 
 
@@ -169,7 +169,7 @@ def _order(matrix: Floats) -> int:
     for order in _ORDERS:
         if np.abs(np.linalg.matrix_power(matrix, order) - np.eye(len(matrix))).max() < _CLOSES:
             return order
-    raise SymcheckError("the quarter turn closes neither after 4 nor after 8 steps, so no finite group was tried.")
+    raise SymcheckError("neither 4 nor 8 rotations by 90 degrees give the identity, so no finite group was tried.")
 
 
 def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:

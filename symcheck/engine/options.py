@@ -22,10 +22,10 @@ BUDGET, REPORTS = "Budget", "Reports"
 class RunOptions:
     """The options common to all runs; each kind of run defines the meaning of its samples."""
 
-    samples: int | None = option(None, "How much to test.", kind=int, panel=BUDGET, is_shared=True)
+    samples: int | None = option(None, "Number of cases to test.", kind=int, panel=BUDGET, is_shared=True)
     max_time: float | None = option(
         None,
-        "Stop after this many seconds; unfinished properties are undecided.",
+        "Stop after this many seconds; properties that are not finished are undecided.",
         kind=float,
         panel=BUDGET,
         is_shared=True,
@@ -70,7 +70,7 @@ class EnvOptions(RunOptions):
     )
     accept_gap: float | None = option(
         None,
-        "Accept as approximate a violation that costs at most this much optimal value, in units of return.",
+        "Accept a violation as approximate if it costs at most this much optimal value, in units of return.",
         kind=float,
         panel=REPORTS,
     )
@@ -84,7 +84,7 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 f"expected a discount in [0, 1), got {self.discount!r}.",
                 where="--discount",
-                remedy="0.99 is the default; without discounting, errors add up without limit.",
+                remedy="0.99 is the default; without discounting, errors grow without limit.",
             )
         if self.accept_gap is not None and not (is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
             raise OptionError(

@@ -84,7 +84,7 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
         >>> ended = (x < -2) | (x > 2) | (x < -1.97) & (np.arange(6001) % 2 == 0)
         >>> marked, names = mark_thresholds(ended.astype(float), x[:, None], ["x"])
         >>> names, bool(np.abs(x[marked[:, 0] != 0] + 1.985).max() < 0.02)
-        (['ends beside a threshold of x'], True)
+        (['terminations next to a threshold of x'], True)
     """
     over = ended == 1
     columns: list[Floats] = []
@@ -100,7 +100,7 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
             share = ended[beside].mean() if beside.any() else 0.0
             if _is_rare(beside) and 0 < share < 1:
                 columns.append(np.where(beside, over - share, 0.0))
-                described.append(f"ends beside a threshold of {name}")
+                described.append(f"terminations next to a threshold of {name}")
     return np.stack(columns, axis=1) if columns else np.zeros((len(ended), 0)), described
 
 

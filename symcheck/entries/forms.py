@@ -297,7 +297,10 @@ def _from_array(written: Any, where: str) -> AffineEntry:
     raise SpecError(
         f"expected a permutation of 0..{n - 1} or {n} signs (+1 or -1), got {_short(written)}.",
         where=where,
-        remedy='A map that moves and negates is written as signed one-based images, for instance ["-1", "+3", "+2"].',
+        remedy=(
+            'A map that both permutes and negates is written as signed one-based images, for instance ["-1", "+3", '
+            '"+2"].'
+        ),
     )
 
 

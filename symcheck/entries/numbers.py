@@ -53,7 +53,7 @@ def number(written: Any, where: str) -> float:
         MemoryError,
     ) as error:
         raise SpecError(
-            f"expected a number or an expression of numbers, pi, + - * /, sqrt, cos and sin; got {written!r}.",
+            f"expected a number, or an expression of numbers, pi, + - * /, sqrt, cos and sin; got {written!r}.",
             where=where,
         ) from error
 

@@ -197,7 +197,7 @@ def _read_jumanji(env: Any) -> PureEnvironment:
 def _read_pgx(env: Any) -> PureEnvironment:
     if env.num_players != 1:
         raise TargetError(
-            f"expected an environment of one player, got one of {env.num_players}.",
+            f"expected an environment for one player, got one for {env.num_players}.",
             where="TARGET",
             remedy="verify-game checks the games of Pgx.",
         )

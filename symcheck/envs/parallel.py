@@ -114,11 +114,11 @@ def remedy_of_agents(value: Any) -> str | None:
         return None
     if hasattr(value, "agent_iter"):
         return (
-            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); for others, "
-            "pass pettingzoo.utils.aec_to_parallel(env)."
+            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); for other "
+            "environments, pass pettingzoo.utils.aec_to_parallel(env)."
         )
     missing = [f"{name}()" for name in _FUNCTIONS if not callable(getattr(value, name, None))]
-    return f"PettingZoo's parallel form has {', '.join(missing)} as well." if missing else None
+    return f"PettingZoo's parallel API also requires {', '.join(missing)}." if missing else None
 
 
 class SettableParallelEnvironment(ParallelEnvironment):
@@ -170,7 +170,7 @@ def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
         raise SpecError(
             "the claim permutes agents, but this environment has one agent.",
             where="Symmetry.agents",
-            remedy="Give an environment in PettingZoo's parallel form, or leave agents out.",
+            remedy="Give an environment with PettingZoo's parallel API, or leave agents out.",
         )
     return symmetry
 

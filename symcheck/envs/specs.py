@@ -18,10 +18,10 @@ from symcheck.symmetry import spec as spec_files
 from symcheck.symmetry.symmetry import Symmetry
 
 THREE_WAYS = (
-    "Give a symmetry in one of three ways: (1) write a .toml file or a Python file and pass "
-    "--symmetry my_symmetry.toml or --symmetry my_file.py:mirror; (2) name one of the atlas, --symmetry "
-    "cartpole/mirror (`symcheck atlas` lists them); (3) in Python, pass a symcheck.Symmetry to verify_env. "
-    "`symcheck discover` looks for one."
+    "Give a symmetry in one of three ways: (1) write a .toml file or a Python file and pass --symmetry "
+    "my_symmetry.toml or --symmetry my_file.py:mirror; (2) name an entry of the atlas, --symmetry cartpole/mirror "
+    "(`symcheck atlas` lists them); (3) in Python, pass a symcheck.Symmetry to verify_env. `symcheck discover` "
+    "looks for one."
 )
 
 

@@ -245,7 +245,7 @@ def _batch(env: JaxBatch, label: str, arguments: dict[str, Any], where: str) -> 
     """A batch of a pure environment: its compiled functions are shared by all copies."""
     if arguments:
         raise TargetError(
-            "environments of JAX take no keyword arguments here.", where=where, remedy="Give a factory instead."
+            "JAX environments take no keyword arguments here.", where=where, remedy="Give a factory instead."
         )
     _check_spaces(env, label, where)
     return EnvTarget(label, lambda: copy.copy(env))

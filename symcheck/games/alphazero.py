@@ -158,7 +158,7 @@ class AlphaZeroGame:
 def no_symmetries(label: str) -> TargetError:
     """The error for a game without images."""
     return TargetError(
-        f"{label} claims no symmetries: it has no getSymmetries, and none were given.",
+        f"{label} claims no symmetries: it has no getSymmetries, and no function was given.",
         where="TARGET",
         remedy="Give a function (board, pi) -> [(board, pi), ...] with --symmetries file.py:function "
         "(symmetries=... in Python).",

@@ -89,7 +89,7 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
             total += len(word)
         if total > LARGEST:
             raise GroupError(
-                f"the presentation of {name} that was derived has more than {LARGEST:,} letters.",
+                f"the derived presentation of {name} has more than {LARGEST:,} letters.",
                 where="relators",
                 remedy="Use a group of the catalogue, or give a Group its relators.",
             )

@@ -174,9 +174,9 @@ class Factor:
             return elements[int(rng.integers(len(elements)))]
         if self.translates:
             raise GroupError(
-                f"{self.name} is not compact: no element is drawn uniformly from it.",
+                f"{self.name} is not compact: elements cannot be drawn uniformly from it.",
                 where="sample",
-                remedy="Sample its rotations, and draw shifts from a range of your own with exp(i, t).",
+                remedy="Sample its rotations, and draw shifts from your own range with exp(i, t).",
             )
         return haar(self.n, rng, special=not self.reflects)
 

@@ -66,7 +66,7 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
                     f"the {len(matrices)} matrices do not generate a finite group within the limit: the basis "
                     f"vectors have more than {limit:,} images.",
                     where="from_matrices",
-                    remedy="Check the entries (a rotation must be by 2 pi / n), or raise limit=.",
+                    remedy="Check the entries (a rotation must be by 2 pi / n), or increase limit=.",
                 )
     # Two vectors have the same image: the tolerance merged vectors that the matrix distinguishes.
     if any(len(set(row)) < len(row) for row in images):

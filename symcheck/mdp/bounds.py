@@ -137,7 +137,7 @@ def _value_scale(
     if epsilon_transition == 0.0:
         return 0.0
     raise OptionError(
-        f"epsilon_transition = {epsilon_transition!r} needs a scale of value, got none.",
+        f"epsilon_transition = {epsilon_transition!r} needs the scale of the values, got none.",
         where="value_gap_bound",
         remedy="Give value_span (max V* - min V*) or reward_range (max R - min R).",
     )
@@ -153,7 +153,7 @@ def _check_discount(discount: Any) -> None:
         raise OptionError(
             f"expected a discount in [0, 1), got {discount!r}.",
             where="discount",
-            remedy="Without discounting errors add up without limit; use the horizon as 1 / (1 - discount).",
+            remedy="Without discounting, errors grow without limit; use the horizon as 1 / (1 - discount).",
         )
 
 

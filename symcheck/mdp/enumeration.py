@@ -35,9 +35,11 @@ class _Numbering:
             ) from error
         if len(self.number) > self._limit:
             raise SpecError(
-                f"more than {self._limit:,} states follow from the start: too large to enumerate.",
+                f"more than {self._limit:,} states can be reached from the start: too many to enumerate.",
                 where="from_model",
-                remedy="Raise limit=, model a smaller instance, or verify a symmetry on samples (symcheck verify-env).",
+                remedy=(
+                    "Increase limit=, model a smaller instance, or verify a symmetry on samples (symcheck verify-env)."
+                ),
             )
         return number
 

@@ -41,7 +41,7 @@ def homomorphism_from_symmetry(
             f"{homomorphism.reward_error:.3g} and distributions by up to {homomorphism.transition_error:.3g} (L1) "
             "from their average.",
             where="homomorphism_from",
-            remedy="Pass approximate=True for the averaged MDP, with a bound on what that costs.",
+            remedy="Pass approximate=True for the averaged MDP, with a bound on its cost in value.",
         )
     return homomorphism
 

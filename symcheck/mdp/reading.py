@@ -176,7 +176,7 @@ def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Fl
             f"expected shape (states, actions) = ({states}, {actions}), or one more axis for the next state; got "
             f"{array.shape}.",
             where="rewards",
-            remedy="A reward for being in a state is rewards[:, None] * numpy.ones(actions).",
+            remedy="If rewards depend on the state only, give rewards[:, None] * numpy.ones(actions).",
         )
     if not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0]

@@ -87,7 +87,9 @@ def _read_indices(given: Any, name: str) -> Ints:
 
 def _read_size(given: int | None, largest: int, name: str) -> int:
     if given is not None and given <= largest:
-        raise SpecError(f"expected more than the largest number seen, {int(largest)}; got {given}.", where=name)
+        raise SpecError(
+            f"expected more than the largest number in the samples, {int(largest)}; got {given}.", where=name
+        )
     return int(largest) + 1 if given is None else given
 
 
@@ -111,7 +113,8 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
     if len(gaps) and unseen == "refuse":
         state, action = gaps[0]
         raise SpecError(
-            f"no sample shows {len(gaps)} of the {visits.size} pairs, the first action {action} in state {state}.",
+            f"the samples do not contain {len(gaps)} of the {visits.size} pairs, "
+            f"the first action {action} in state {state}.",
             where="from_samples",
             remedy="Sample them, or leave them out: unseen='unavailable'.",
         )

@@ -117,7 +117,7 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
     raise SpecError(
         f"values still change by {change:.3g} after {max_iterations:,} sweeps at discount {mdp.discount:g}.",
         where="value_iteration",
-        remedy="With discount 1 every optimal policy must end; use a discount below 1, or more sweeps.",
+        remedy="With discount 1, every optimal policy must end its episodes; use a discount below 1, or more sweeps.",
     )
 
 

@@ -72,8 +72,8 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     interleaved = images.reshape(n, function.order, width)[:, 0]
     if close(interleaved, given).all():
         raise RepresentationError(
-            "the images of each sample follow each other; expected block after block, the whole batch under one "
-            "element and then under the next.",
+            "the images of each sample are next to each other; expected block after block, the whole batch under "
+            "one element and then under the next.",
             where=WHERE,
             remedy="Concatenate whole batches (torch.cat, repeat), not rows (repeat_interleave, stack and flatten).",
         )
@@ -82,7 +82,7 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     differs = words(function, columns_where(~close(images[0], given)))
     if where_identity:
         raise RepresentationError(
-            f"the identity must come first: block {where_identity[0]} is the identity, block 0 changes {differs}.",
+            f"the identity must come first: block {where_identity[0]} is the identity, but block 0 changes {differs}.",
             where=WHERE,
             remedy="Put the batch itself first, then the images in the order of group.elements().",
         )

@@ -226,7 +226,7 @@ class GroupedFunction:
                 f"expected {self.order} blocks of {what}, one per element of the layout's group, got {count} for a "
                 f"batch of {rows}.",
                 where=WHERE,
-                remedy='Stack whole batches, the identity\'s first, and say group = "K4" or "C4" where there are four.',
+                remedy='Stack whole batches, the identity\'s first, and set group = "K4" or "C4" if there are four.',
             )
         return table.reshape(self.order, rows, width)
 
@@ -267,7 +267,9 @@ def as_function(target: Any) -> Callable[..., Any]:
         raise SpecError(
             f"expected a function fn(env, obs, actions), got {type(target).__name__}.",
             where=WHERE,
-            remedy="An object with augment_observations(obs, env, names) and augment_actions(actions) serves too.",
+            remedy=(
+                "An object with augment_observations(obs, env, names) and augment_actions(actions) is also accepted."
+            ),
         )
     return target  # type: ignore[no-any-return]
 

@@ -55,8 +55,8 @@ class Difference:
         if not self.actual:
             return f"{self.element} has no image on {self.counterpart}: its {self.quantity} would be {expected}"
         if self.element == self.counterpart:
-            return f"{self.quantity} of {self.element}: {actual} is not its own image, which is {expected}"
-        return f"{self.quantity} of {self.counterpart}: {actual}, where the image of {self.element} has {expected}"
+            return f"{self.quantity} of {self.element}: {actual}, but its image is {expected}"
+        return f"{self.quantity} of {self.counterpart}: {actual}, but the image of {self.element} has {expected}"
 
 
 def difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:
@@ -74,7 +74,7 @@ def difference(element: str, counterpart: str, quantity: str, expected: Any, act
 
     Example:
         >>> [str(one) for one in difference("geom 'a'", "geom 'b'", "margin", 0.0, 0.1)]
-        ["margin of geom 'b': 0.1, where the image of geom 'a' has 0"]
+        ["margin of geom 'b': 0.1, but the image of geom 'a' has 0"]
     """
     first, second = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
     scale = max(1.0, float(np.abs(first).max(initial=0)), float(np.abs(second).max(initial=0)))

@@ -111,7 +111,7 @@ def rotation(axis: str, order: int, through: Sequence[float] = (0.0, 0.0, 0.0)) 
     matrix = np.eye(3)
     matrix[j, j] = matrix[k, k] = cosine
     matrix[k, j], matrix[j, k] = sine, -sine
-    return Isometry(f"turn by 1/{order} about {axis}", whole(matrix), order, _point(through))
+    return Isometry(f"rotation by 1/{order} turn about {axis}", whole(matrix), order, _point(through))
 
 
 def _normal(plane: str | Sequence[float]) -> Floats:

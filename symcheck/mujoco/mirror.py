@@ -82,7 +82,7 @@ def mirror(
         >>> found.action[0].sign.tolist(), found.model_is_symmetric
         ([-1], False)
         >>> print(found.differences[0])
-        centre of mass of body 'pole': (0.0005, 0, 0.3) is not its own image, which is (-0.0005, 0, 0.3)
+        centre of mass of body 'pole': (0.0005, 0, 0.3), but its image is (-0.0005, 0, 0.3)
 
     Source: derived in docs/robots.md. Cost: one forward kinematics.
     """
@@ -176,8 +176,8 @@ def derive(
     except RepresentationError as error:
         # The relations of the group fail if `order` applications do not give the identity.
         raise SpecError(
-            f"the images of the {isometry.name} are inconsistent: applied {isometry.order} times it does not return "
-            f"everything to its place ({error.problem})",
+            f"the images of the {isometry.name} are inconsistent: {isometry.order} applications are not the identity "
+            f"({error.problem})",
             where=loaded.label,
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
         ) from error

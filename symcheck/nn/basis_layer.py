@@ -178,7 +178,9 @@ class BasisLayer(EquivariantModule):
                 "the checkpoint was written for other bases: its fingerprint is "
                 f"{_hex(given)}, this layer's is {_hex(self.fingerprint)}.",
                 where=prefix.rstrip(".") or type(self).__name__,
-                remedy="Build the layer with the same representations, kind of basis and kernel size as when saving.",
+                remedy=(
+                    "Build the layer with the same representations, kind of basis and kernel size as when it was saved."
+                ),
             )
         super()._load_from_state_dict(state_dict, prefix, *rest)
         # Loading coefficients invalidates the cached weight.

@@ -61,7 +61,7 @@ class TensorProduct(EquivariantModule):
         found = intertwiner_basis(product, rho_out)
         if not found.rank:
             raise SymcheckError(
-                f"no product of {rho_first.name} and {rho_second.name} transforms as {rho_out.name}.",
+                f"no product of {rho_first.name} and {rho_second.name} transforms like {rho_out.name}.",
                 where="TensorProduct",
                 remedy="Ask for another output, such as the trivial representation.",
             )

@@ -97,7 +97,7 @@ class BasisConv2d(BasisLayer):
                 raise SymcheckError(
                     f"{name} {value} breaks equivariance: the group exchanges height and width.",
                     where=f"BasisConv2d({name})",
-                    remedy="Use the same number along both axes.",
+                    remedy="Use the same value along both axes.",
                 )
 
     def output_size(self, size: tuple[int, int]) -> tuple[int, int]:

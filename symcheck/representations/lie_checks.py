@@ -75,15 +75,15 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         raise RepresentationError(
             f"a rotation generator must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
             where=where,
-            remedy="Its matrix A must have purely imaginary eigenvalues, as [[0, -1], [1, 0]] has.",
+            remedy="Its matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
         )
     frequencies = np.abs(values.imag)
     broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]
     if len(broken):
         raise RepresentationError(
-            f"a rotation by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not whole.",
+            f"a rotation by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not an integer.",
             where=where,
-            remedy="Frequencies of rotations are whole numbers; half-integers belong to the double cover (spin).",
+            remedy="Frequencies of rotations are integers; half-integers belong to the double cover (spin).",
         )
     size = max(1.0, float(np.abs(matrix).max()))
     gap = float(np.abs(expm(2 * np.pi * matrix) - np.eye(len(matrix))).max())
@@ -92,7 +92,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         raise RepresentationError(
             f"a rotation generator must be similar to a skew matrix: exp(2 pi A) is off the identity by {gap:.3g}.",
             where=where,
-            remedy="Its matrix has whole frequencies but is not diagonalisable.",
+            remedy="Its matrix has integer frequencies but is not diagonalisable.",
         )
 
 

@@ -236,8 +236,8 @@ def _first_order_rounding(word: Word, matrices: Sequence[Floats], precision: flo
 def _broken(group: Group, word: Word, residual: float, tolerance: float, name: str) -> RepresentationError:
     allowed = f" (rounding allows {tolerance:.1e})" if tolerance else ""
     return RepresentationError(
-        f"not a representation of {group.name}: the relation {group.word_name(word)} = e fails, its image differs from "
-        f"the identity by {residual:.3g} (largest entry){allowed}.",
+        f"not a representation of {group.name}: the relation {group.word_name(word)} = e fails: its image differs "
+        f"from the identity by {residual:.3g} (largest entry){allowed}.",
         where=name,
         remedy="Check the order of each entry, or declare the group that the entries generate.",
     )

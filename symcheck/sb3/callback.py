@@ -60,7 +60,7 @@ class SymmetryCallback(BaseCallback):
         self.symmetry.bind(model.observation_space, model.action_space)
         if not isinstance(model.action_space, spaces.Box | spaces.Discrete):
             raise OptionError(
-                f"expected actions that are Discrete or a Box, got {model.action_space}.",
+                f"expected Discrete or Box actions, got {model.action_space}.",
                 where="SymmetryCallback",
                 remedy="Leave it out and verify the trained policy: symcheck.verify_net(agent.policy, symmetry).",
             )

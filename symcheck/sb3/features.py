@@ -53,7 +53,9 @@ class SymmetricFeatures(BaseFeaturesExtractor):
             raise SpecError(
                 "expected observations that are permuted, negated or rotated; these maps change lengths.",
                 where="normalize",
-                remedy="No deviation is invariant under them: leave normalize out, or rescale the observations.",
+                remedy=(
+                    "No standard deviation is invariant under them: leave normalize out, or rescale the observations."
+                ),
             )
         self._leaves, self.normalize = claim.leaves, normalize
         centre = None if claim.centre is None else torch.as_tensor(claim.centre, dtype=torch.float32)

@@ -24,9 +24,9 @@ def pattern_of(code: str) -> str:
 
     Example:
         >>> pattern_of("SYM014")
-        'holds with sign <sign> on <coordinate>'
+        'the claim holds with sign <sign> on <coordinate>'
         >>> pattern_of("too_few")
-        '<checked> checks made, at least <least> needed: allow more with --samples'
+        '<checked> checks made, but at least <least> are needed: allow more with --samples'
     """
     template = environment().parse(sentence_of(code))
     return " ".join(_written(template.body).split())

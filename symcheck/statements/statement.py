@@ -33,7 +33,7 @@ class Statement:
 
     Example:
         >>> Statement("SYM014", {"sign": "-1", "coordinate": "theta_dot"}).text
-        'holds with sign -1 on theta_dot'
+        'the claim holds with sign -1 on theta_dot'
     """
 
     code: str

@@ -124,7 +124,7 @@ def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
     items = written["blocks"] if isinstance(written, Mapping) else written
     if isinstance(written, Mapping) and set(written) != {"blocks"}:
         others = ", ".join(sorted(set(written) - {"blocks"}))
-        raise SpecError(f"has other fields than its blocks: {others}.", where=part)
+        raise SpecError(f"has fields besides its blocks: {others}.", where=part)
     if not isinstance(items, list | tuple) or not items:
         raise SpecError(f"expected a list of blocks, got {items!r}.", where=f"{part}.blocks")
     blocks = tuple(_parse_block(_block(item, part, i), part, generators) for i, item in enumerate(items))
@@ -404,7 +404,7 @@ def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
     else:
         rest = f"the last block ends {total - size} columns beyond the vector"
     raise SpecError(
-        f"the blocks make {total} columns, the space has {size}: {rest} ({'; '.join(table)}).",
+        f"the blocks make {total} columns, but the space has {size}: {rest} ({'; '.join(table)}).",
         where=f"{part}.blocks",
         remedy="Correct a size or history, or add the block that is missing.",
     )

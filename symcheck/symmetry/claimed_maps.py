@@ -123,7 +123,7 @@ class ClaimedMaps:
             raise SpecError(
                 "no start distribution is invariant under shifts, got initial = true.",
                 where=f"Symmetry.{shifted[0]}",
-                remedy="Say initial = false.",
+                remedy="Set initial = false.",
             )
 
     def pinned(self, word: str, parameters: Sequence[float]) -> Self:

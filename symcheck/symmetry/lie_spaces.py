@@ -75,7 +75,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
         moved = np.flatnonzero(bounded & (entry.shift != 0))
         if len(moved):
             raise SpecError(
-                f"shifts component {moved[0]} of a bounded space, which leaves it: {space}.",
+                f"shifts component {moved[0]} of a bounded space, so images leave it: {space}.",
                 where=where,
                 remedy="Actions in a bounded Box may rotate but not shift.",
             )

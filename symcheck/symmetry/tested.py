@@ -270,7 +270,7 @@ class BoundTested(BoundSymmetry):
     def label(self, word: Word) -> str:
         """The element in generator names with its amounts; word and amounts are attributes of the string."""
         if tuple(word) == UNIFORM:
-            return ElementLabel.of("a uniformly drawn turn", "uniform", ())
+            return ElementLabel.of("a uniformly drawn rotation", "uniform", ())
         elements = [self.letter(letter) for letter in word]
         names = [name for each in elements for name in each.word]
         amounts = [t for each in elements for t in each.parameters]

@@ -77,8 +77,8 @@ def check_ranges(bound: BoundTested, amounts: Any) -> list[tuple[float, float]]:
         ranges = np.repeat(ranges, len(shifts), axis=0)
     if len(ranges) != len(shifts) or not np.isfinite(ranges).all() or (ranges[:, 0] > ranges[:, 1]).any():
         raise SpecError(
-            f"translations have no uniform element: expected range = (low, high) for {', '.join(shifts)}, "
-            f"got {amounts!r}.",
+            f"translations have no uniform distribution: expected range = (low, high) for {', '.join(shifts)}, got "
+            f"{amounts!r}.",
             where="range",
             remedy="Give one pair for all shifts, or one pair for each.",
         )

@@ -40,8 +40,8 @@ class Elements:
         group = bound.group
         if group.order > MOST_ELEMENTS:
             raise SpecError(
-                f"{group.name} has {group.order:,} elements; every observation is mapped by all of them, at most "
-                f"{MOST_ELEMENTS:,}.",
+                f"{group.name} has {group.order:,} elements; every observation is mapped by all of them, so at most "
+                f"{MOST_ELEMENTS:,} are allowed.",
                 where="symmetry",
                 remedy="Give a symmetry of a subgroup.",
             )

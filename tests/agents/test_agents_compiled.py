@@ -232,7 +232,7 @@ def test_what_cannot_be_compiled_stays_with_torch(task: str, network: str, setti
     the_task = find_task(task)
     plan = find_network(the_task, network)
     assert choose_engine("auto", the_task, plan, settings) == ("torch", "")
-    with pytest.raises(OptionError, match="expected PPO on the processor"):
+    with pytest.raises(OptionError, match="expected PPO on the CPU"):
         choose_engine("compiled", the_task, plan, settings)
 
 

@@ -89,7 +89,7 @@ def test_states_that_differ_have_other_digests(one: object, other: object) -> No
 
 
 def test_a_folder_in_use_is_refused_and_free_again_afterwards(tmp_path: Path) -> None:
-    taken = pytest.raises(OptionError, match="expected a folder that no other process trains in")
+    taken = pytest.raises(OptionError, match="expected a folder in which no other process is training")
     with lock_folder(tmp_path), taken, lock_folder(tmp_path):
         pass
     with lock_folder(tmp_path):
@@ -107,7 +107,7 @@ def test_sigterm_ends_a_training_as_an_interrupt_does_and_it_is_resumed(tmp_path
             time.sleep(0.05)
         code, output = _run("train", "--resume", folder, "--quiet")
         assert code == 2
-        assert "no other process trains in" in output
+        assert "no other process is training" in output
         code, output = _run("list", tmp_path)
         assert code == 0
         assert "unfinished" in output

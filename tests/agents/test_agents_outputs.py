@@ -368,7 +368,7 @@ class TestSweep:
         assert not (tmp_path / "report.html").exists()
         code, output = _run("sweep", "--resume", tmp_path, "--quiet")
         assert code == 0
-        assert "cartpole-equivariant is trained already" in output
+        assert "cartpole-equivariant has already been trained" in output
         assert trained == ["cartpole-equivariant", "cartpole-mlp", "cartpole-mlp"]
         for name in ("cartpole-equivariant", "cartpole-mlp"):
             assert (tmp_path / name / "curves.csv").read_bytes() == (runs / name / "curves.csv").read_bytes()
@@ -376,7 +376,7 @@ class TestSweep:
     def test_a_second_sweep_into_a_folder_is_refused(self, runs: Path) -> None:
         code, output = _run("sweep", "cartpole", "--network", "mlp", *SHORT, "--out", runs)
         assert code == 2
-        assert "holds a sweep already" in output
+        assert "already contains a sweep" in output
 
     def test_a_sweep_of_other_networks_is_not_resumed(self, runs: Path) -> None:
         code, output = _run("sweep", "--resume", runs, "--network", "mlp")

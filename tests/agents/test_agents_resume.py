@@ -220,7 +220,7 @@ def test_a_training_that_has_ended_is_not_resumed(stopped: Path) -> None:
     assert _resume(stopped)[0] == 0
     code, output = _resume(stopped)
     assert code == 2
-    assert "--resume: expected the folder of a training that was stopped, but the one in" in output
+    assert "--resume: expected the folder of a training run that was stopped, but the one in" in output
     assert "has ended" in output
 
 
@@ -270,7 +270,7 @@ def test_another_file_of_a_users_network_is_refused(tmp_path: Path) -> None:
     begin(tmp_path, Started(job, "tuned", "", (job,)))
     assert started_in(tmp_path).job == job
     file.write_text(source + "\n# changed\n")
-    with pytest.raises(OptionError, match="expected the same files as when the training was started"):
+    with pytest.raises(OptionError, match="expected the same files as when the training run was started"):
         started_in(tmp_path)
 
 
@@ -278,7 +278,7 @@ def test_another_file_of_a_users_network_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / record.JOB_FILE).write_bytes(content)
-    with pytest.raises(TargetError, match="--resume: expected the folder of a training that was stopped"):
+    with pytest.raises(TargetError, match="--resume: expected the folder of a training run that was stopped"):
         started_in(tmp_path)
 
 
@@ -296,7 +296,7 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(stopped: Path, content: byt
     code, output = _resume(stopped)
     assert code == 2
     assert "--resume: expected a readable checkpoint" in output
-    assert "Delete that file to train its part from the start." in output
+    assert "Delete that file to train that part again from the start." in output
 
 
 def test_a_checkpoint_of_another_form_is_refused_in_words(stopped: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_checkpoint_of_another_form_is_refused_in_words(stopped: Path) -> None
     code, output = _resume(stopped)
     assert code == 2
     assert (
-        "expected a checkpoint of this training by this version, but it does not fit (KeyError('observation'))"
+        "expected a checkpoint of this training run by this version, but it does not fit (KeyError('observation'))"
         in output
     )
 

@@ -110,7 +110,7 @@ def test_a_state_of_another_size_is_refused(env: SettablePongEnv):
 def test_a_state_that_is_not_finite_is_refused_with_its_place(env: SettablePongEnv, number: float):
     state = env.get_state()
     state[9] = number
-    with pytest.raises(OptionError, match=f"expected finite numbers, got {number} at place 9"):
+    with pytest.raises(OptionError, match=f"expected finite numbers, got {number} at index 9"):
         env.set_state(state)
 
 

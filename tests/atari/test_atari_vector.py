@@ -285,7 +285,7 @@ def test_a_state_that_an_earlier_version_wrote_is_restored():
 def test_games_that_have_not_begun_or_are_closed_cannot_go_on():
     vector = another("pong", 1)
     for use in (lambda: vector.step(np.array([0])), vector.state, lambda: vector.restart(np.array([True]))):
-        with pytest.raises(TargetError, match=r"expected games that were reset, got none\. Call reset first"):
+        with pytest.raises(TargetError, match=r"expected games that have been reset, got none\. Call reset first"):
             use()
     vector.close()
     with pytest.raises(TargetError, match="the emulators have been closed"):

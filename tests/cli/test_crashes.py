@@ -209,8 +209,8 @@ MIRROR = sc.Symmetry("point reflection", sc.groups.cyclic(2), [[-1, -1]], [[1, 0
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        (Row, r"of shape \(1, 2\); its space has shape \(2,\)"),
-        (SometimesRow, r"of shape \(1, 2\); its space has shape \(2,\)"),
+        (Row, r"of shape \(1, 2\), but its space has shape \(2,\)"),
+        (SometimesRow, r"of shape \(1, 2\), but its space has shape \(2,\)"),
         (TextReward, r"got 1\.0 \(str\)"),
         (HugeReward, "expected a number as reward"),
     ],

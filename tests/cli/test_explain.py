@@ -23,7 +23,7 @@ def run(*arguments):
 def test_a_cause_without_a_code_is_shown_as_it_is():
     assert words.causes_lettered([free("the moon was full"), state("SYM014", sign="-1", coordinate="theta")]) == [
         "(a) the moon was full",
-        "(b) [SYM014] holds with sign -1 on theta",
+        "(b) [SYM014] the claim holds with sign -1 on theta",
     ]
 
 
@@ -87,6 +87,13 @@ def test_an_unknown_code_exits_2_with_a_suggestion(written):
     assert "symcheck explain" in output
     with pytest.raises(OptionError):
         findings.explain(written)
+
+
+def test_words_find_the_same_codes_quoted_or_not():
+    code, output = run("hidden state")
+    assert code == 0
+    assert "hidden_state" in output
+    assert (code, output) == run("hidden", "state")
 
 
 def test_a_failed_run_shows_codes_that_can_be_explained():

@@ -163,7 +163,7 @@ def test_a_vector_reward_names_the_wrapper_that_weighs_it(reward):
 
 
 def test_discover_says_how_numbered_states_are_searched():
-    with pytest.raises(SymcheckError, match=r"an attribute P .*P\[s\]\[a\]"):
+    with pytest.raises(SymcheckError, match=r"the attribute P.*P\[s\]\[a\]"):
         refuse_numbered(gym.spaces.Discrete(16_000), gym.spaces.Discrete(2))
 
 

@@ -148,7 +148,7 @@ def test_a_black_box_is_searched_through_its_rollouts_and_says_so():
     found = search(worlds.hidden_cartpole, samples=2000)
     assert found.route == "rollouts"
     assert found.fields["observation"] == [[-1, -1, -1, -1]]
-    assert any("whole episodes decide" in remark for remark in found.remarks)
+    assert any("whole episodes are compared" in remark for remark in found.remarks)
 
 
 def test_screening_runs_share_alpha_and_what_is_claimed_has_all_of_it():

@@ -68,7 +68,7 @@ def test_a_wrong_sign_fails_with_a_small_counterexample_and_its_correction() -> 
     assert failed.counterexample is not None
     assert np.count_nonzero(failed.counterexample.observation) <= 1
     assert (failed.causes[0].code, failed.causes[0].fields["coordinate"]) == ("SYM014", "observation[3]")
-    assert str(failed.causes[0]) == "holds with sign -1 on observation[3]"
+    assert str(failed.causes[0]) == "the claim holds with sign -1 on observation[3]"
 
 
 def test_a_missing_action_map_is_proposed() -> None:
@@ -251,7 +251,7 @@ def test_an_action_map_that_leaves_the_space_is_refused() -> None:
         ({"step": lambda self, a: (np.zeros(4), 0.0, False, {})}, "expected step.. to return .* got tuple of 4"),
         (
             {"step": lambda self, a: (np.zeros(3), 0.0, False, False, {})},
-            "an observation of 3 numbers; its space has 4",
+            "an observation of 3 numbers, but its space has 4",
         ),
         ({"step": lambda self, a: (np.zeros(4), "high", False, False, {})}, "expected a number as reward, got high"),
     ],

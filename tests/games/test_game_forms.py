@@ -280,4 +280,6 @@ def test_several_moves_about_no_cell_stay():
     report = sc.verify_game(PassAndSwapExchanged(4), samples=30)
     causes = [cause for item in report for cause in item.causes if cause.code == "SYM305"]
     assert report["legal_moves"].verdict == "failed"
-    assert "the last 2 entries of the policy vector, which belong to no cell, do not stay" in causes[0].text
+    assert (
+        "the last 2 entries of the policy vector, which belong to no cell, do not keep their places" in causes[0].text
+    )

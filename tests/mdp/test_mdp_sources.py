@@ -204,7 +204,9 @@ def test_a_state_met_first_as_an_end_is_still_acted_in_when_an_episode_goes_on_t
 
 
 def test_too_many_states_are_refused_with_the_way_out() -> None:
-    with pytest.raises(SpecError, match=r"more than 100 states follow from the start: too large to enumerate.*limit="):
+    with pytest.raises(
+        SpecError, match=r"more than 100 states can be reached from the start: too many to enumerate.*limit="
+    ):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, False)], discount=0.9, limit=100)
     with pytest.raises(SpecError, match="expected hashable states, got list"):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, [s], 0.0, False)], discount=0.9)
@@ -261,9 +263,13 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (
             ([0, 0], [0, 0], [1.0, 1.0], [0, 0]),
             {"n_actions": 2},
-            "no sample shows 1 of the 2 pairs, the first action 1",
+            "the samples do not contain 1 of the 2 pairs, the first action 1",
         ),
-        (([0], [0], [1.0], [0]), {"n_states": 0}, "n_states: expected more than the largest number seen, 0; got 0"),
+        (
+            ([0], [0], [1.0], [0]),
+            {"n_states": 0},
+            "n_states: expected more than the largest number in the samples, 0; got 0",
+        ),
         (([0], [0], [1.0], [0]), {"unseen": "guess"}, "unseen: expected 'refuse' or 'unavailable'"),
     ],
 )

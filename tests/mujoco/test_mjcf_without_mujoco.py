@@ -214,7 +214,7 @@ def test_a_mirror_function_is_checked_without_mujoco(without_mujoco, tmp_path):
 
 def test_the_model_itself_is_compared_without_mujoco_and_what_is_not_read_is_named(without_mujoco):
     robot = sc.mujoco.mirror(biped(mass=3), observation=["qpos", "qvel"])
-    assert str(robot.differences[0]) == "mass of body 'R_leg': 3, where the image of body 'L_leg' has 2"
+    assert str(robot.differences[0]) == "mass of body 'R_leg': 3, but the image of body 'L_leg' has 2"
     assert "L_shin, R_shin" in " ".join(robot.remarks)
     assert "without MuJoCo" in " ".join(robot.remarks)
 

@@ -100,7 +100,7 @@ def test_turns_need_a_sensible_order_and_axis():
         turn(quadruped(), 1)
     with pytest.raises(SpecError, match="axis: expected an axis"):
         turn(quadruped(), 2, "w")
-    with pytest.raises(SpecError, match="no counterpart in the turn by 1/3 about z"):
+    with pytest.raises(SpecError, match="no counterpart in the rotation by 1/3 turn about z"):
         turn(quadruped(), 3)
 
 
@@ -126,7 +126,7 @@ def test_blocks_of_the_observation_are_checked():
         mirror(quadruped(), observation=["qpos", "speed"])
     with pytest.raises(SpecError, match="columns 27 to 104 are left over"):
         mirror("Ant-v5", observation=["qpos[2:]", "qvel"])
-    with pytest.raises(SpecError, match=r"qpos\[:8\] is not mapped to itself: components \[7\]"):
+    with pytest.raises(SpecError, match=r"qpos\[:8\] is not mapped to itself: the images of components \[7\]"):
         mirror(quadruped(), observation=["qpos[:8]"])
     with pytest.raises(SpecError, match="expected an angle inside cos"):
         mirror(quadruped(), observation=["cos(qvel)"])

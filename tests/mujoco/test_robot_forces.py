@@ -371,7 +371,7 @@ def test_a_rope_over_a_pulley_on_one_side_alone_is_refused():
         (
             '<body name="right"',
             '<body name="right" gravcomp="0.5"',
-            "gravcomp of body 'right': 0.5, where the image of body 'left' has 0",
+            "gravcomp of body 'right': 0.5, but the image of body 'left' has 0",
         ),
     ],
 )

@@ -11,7 +11,7 @@ _SPEC = importlib.util.spec_from_file_location("house_style", _PATH)
 assert _SPEC is not None
 house_style = importlib.util.module_from_spec(_SPEC)
 
-# "Known violations" of CONTRIBUTING.md.
+# "Known exceptions" of CONTRIBUTING.md.
 LONG: set[str] = set()
 PARTICIPLES, HOMONYMS, VAGUE, COMMENTS = 0.02, 7, 0.02, 3.0
 

@@ -20,7 +20,7 @@ from symcheck_reports.discovery_words import budget_sentence, found_sentence
 def model() -> DiscoveryModel:
     """A search that found one mirror, refused another map and met a rotation."""
     candidates = [
-        DiscoveryCandidate("(o0, o1) -> (-o0, -o1)", "0 <-> 1", 2, "passed", "holds on 500 rewards", 0.0),
+        DiscoveryCandidate("(o0, o1) -> (-o0, -o1)", "0 <-> 1", 2, "passed", "checked on 500 rewards", 0.0),
         DiscoveryCandidate(
             "(o0, o1) -> (o0, -o1)", "unchanged", 2, "failed", "reward_invariance fails: off by 1", 0.02
         ),
@@ -66,7 +66,7 @@ def test_the_terminal_is_as_agreed(model: DiscoveryModel, gold: Callable[[str, s
 
 def test_a_rotation_is_called_no_claim_on_the_page(model: DiscoveryModel) -> None:
     assert "Continuous symmetries, not claimed" in render_discovery(model)
-    assert "a candidate, not a claim" in render_discovery(model)
+    assert "candidates, not claims" in render_discovery(model)
 
 
 def test_what_is_open_is_not_called_absent(model: DiscoveryModel) -> None:

@@ -106,7 +106,7 @@ def test_an_approximate_symmetry_says_what_it_can_cost(approximate_run: RunResul
     page = html.render_run(approximate_run)
     assert "What the violations can cost</h2>" in page
     assert "<strong>about 0.84</strong>" in page
-    assert "This is an estimate, not a bound" in page
+    assert "It is not a bound" in page
     assert "<dt>discount</dt><dd><bdi>0.99</bdi></dd>" in page
 
 
@@ -121,13 +121,13 @@ def _costing(run: RunResult, **changes: dict[str, object]) -> str:
 def test_an_exact_gap_is_a_bound_and_says_that_all_values_are_known(approximate_run: RunResult) -> None:
     page = _costing(approximate_run, transition_invariance={"estimate": "exact", "confidence": None})
     assert "<strong>at most 0.84</strong>" in page
-    assert "All values were computed" in page
+    assert "All optimal values were computed" in page
     assert "an estimate" not in page
 
 
 def test_an_estimated_gap_says_how_many_pairs_may_differ_more(approximate_run: RunResult) -> None:
     page = _costing(approximate_run, transition_invariance={"exceeding_fraction": 0.015})
-    assert "<dt>larger differences</dt><dd><bdi>in at most 1.5% of such pairs (99% confidence)</bdi></dd>" in page
+    assert "<dt>larger differences</dt><dd><bdi>in at most 1.5% of pairs (99% confidence)</bdi></dd>" in page
 
 
 def test_equal_costs_are_said_once_and_others_apart(approximate_run: RunResult) -> None:

@@ -88,7 +88,7 @@ def test_a_page_of_learning_curves_is_listed_by_its_own_title(tmp_path: Path, cu
     text = index.render_index(index.read_folder(tmp_path))
     assert "CartPole-v1" in text
     assert 'href="./report.html"' in text
-    assert "No JSON report lies" not in text
+    assert "contains no JSON report" not in text
 
 
 def test_a_title_with_markup_stays_text(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_what_a_run_says_stands_in_json_as_data() -> None:
     assert written["reason"] == constant
     assert (data["approximate"], written["approximate"], written["accepted_by"]) == (True, True, "baseline")
     assert written["causes"] == [
-        {"code": "SYM014", "text": "holds with sign -1 on theta", "sign": "-1", "coordinate": "theta"},
+        {"code": "SYM014", "text": "the claim holds with sign -1 on theta", "sign": "-1", "coordinate": "theta"},
         {"code": None, "text": "something new"},
     ]
     assert written["notes"][0]["limit"] == 1.0

@@ -28,8 +28,8 @@ def _property(
 
 def test_a_pass_names_its_number_of_checks(passing_run: RunResult) -> None:
     assert words.verdict_sentence(passing_run) == (
-        "CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks and 2,000 distribution checks "
-        "can tell."
+        "CartPole-v1 is symmetric under cart-pole mirror, according to 20,000 paired checks and 2,000 distribution "
+        "checks."
     )
 
 
@@ -43,7 +43,7 @@ def test_proved_is_said_only_when_everything_is_proved() -> None:
     assert "proved for every state" in words.verdict_sentence(_run(_property("proved")))
     mixed = words.verdict_sentence(_run(_property("proved"), _property("passed", 7, name="termination_invariance")))
     assert "proved" not in mixed
-    assert "as far as 7 paired checks can tell" in mixed
+    assert ", according to 7 paired checks" in mixed
 
 
 def test_a_failure_names_what_fails_and_where(failing_network: RunResult) -> None:
@@ -64,7 +64,7 @@ def test_nothing_checked_is_said() -> None:
 def test_an_approximate_symmetry_is_called_approximate() -> None:
     held = _property("passed", approximate=True, accepted_by="accept_gap")
     assert words.verdict_sentence(_run(held)) == (
-        "Mine-v0 is approximately symmetric under mirror as far as 100 paired checks can tell; the violation of "
+        "Mine-v0 is approximately symmetric under mirror, according to 100 paired checks; the violation of "
         "reward_invariance is accepted by --accept-gap."
     )
     failed = _property("failed", name="transition_invariance")
@@ -157,22 +157,22 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
         ),
         (
             {"kind": "mean_shift", "value": 0.13, "unit": "standard deviations", "confidence": 0.9},
-            "a shift of every outcome by 0.13 standard deviations would be found with 90% power",
+            "a shift of every outcome by 0.13 standard deviations would be detected with 90% power",
         ),
         (
             {"kind": "mean_shift", "value": 0.21, "shift": 0.13, "confidence": 0.9},
-            "a change of the mean by 0.21 (0.13 if every outcome shifts alike) would be found with 90% power",
+            "a change of the mean by 0.21 (0.13 if all outcomes shift equally) would be detected with 90% power",
         ),
         (
             {"kind": "mean_shift", "value": 0.15, "shift": 0.13, "unit": "standard deviations"},
-            "a change of the mean by 0.15 standard deviations would be found",
+            "a change of the mean by 0.15 standard deviations would be detected",
         ),
         ({"kind": "value_gap", "value": 3.0, "estimate": "exact"}, "optimal values differ by at most 3"),
         (
             {"kind": "value_gap", "value": 325.7, "estimate": "from samples", "confidence": 0.99},
-            "optimal values differ by at most about 326 (an estimate from the largest differences seen)",
+            "optimal values differ by at most about 326 (an estimate from the largest observed differences)",
         ),
-        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of such checks could violate it"),
+        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of cases could violate it"),
         ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),
     ],
 )

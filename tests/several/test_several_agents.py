@@ -134,7 +134,7 @@ def test_an_agent_that_is_gone_may_show_none():
     ("changed", "message"),
     [
         ({"agent_iter": lambda self: None}, r"act in turn: verify-game takes board games .*aec_to_parallel"),
-        ({"action_space": None}, r"parallel form has action_space\(\) as well"),
+        ({"action_space": None}, r"parallel API also requires action_space\(\)"),
     ],
 )
 def test_agents_that_do_not_act_at_once_are_refused_with_what_to_do(changed, message):

@@ -229,7 +229,9 @@ def test_the_identity_in_another_block_is_named():
     def planted(env, obs, actions):
         return blocks(left_right, same)(obs), blocks(legs_left_right, same)(actions)
 
-    with pytest.raises(RepresentationError, match=r"identity must come first: block 1 is the identity, block 0 chang"):
+    with pytest.raises(
+        RepresentationError, match=r"identity must come first: block 1 is the identity, but block 0 chang"
+    ):
         made(planted, group=C2)
 
 
@@ -248,7 +250,7 @@ def test_images_that_follow_each_other_sample_by_sample_are_named():
     def planted(env, obs, actions):
         return weave(obs, left_right), weave(actions, legs_left_right)
 
-    with pytest.raises(RepresentationError, match="the images of each sample follow each other"):
+    with pytest.raises(RepresentationError, match="the images of each sample are next to each other"):
         made(planted, group=C2)
 
 

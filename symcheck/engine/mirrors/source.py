@@ -128,7 +128,8 @@ def _signed(group: LaidGroup, element: int) -> tuple[list[int], list[int]]:
     if (counts != 1).any() or not np.allclose(np.abs(matrix.data), 1) or group.offsets[element].any():
         mixed = [group.full_label(int(c)) for c in np.flatnonzero(counts != 1)[:4]]
         raise SpecError(
-            f"columns mix several or are shifted ({', '.join(mixed)}): only exchanges with signs can be written.",
+            f"some columns combine several columns or are shifted ({', '.join(mixed)}): only exchanges with signs "
+            "can be written.",
             where=f"--emit, {group.name}",
         )
     return matrix.indices.tolist(), np.sign(matrix.data).astype(int).tolist()

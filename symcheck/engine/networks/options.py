@@ -91,7 +91,7 @@ class NetOptions(RunOptions):
     )
     dtype: str | None = option(None, "Deployed dtype. Default: that of the parameters.", panel=NETWORK)
     device: str = option("cpu", "Device on which the deployed network runs: cpu or cuda.", panel=NETWORK)
-    strict: bool = option(False, "Rounded weights fail.", kind=bool, panel=NETWORK)
+    strict: bool = option(False, "Treat rounded weights as a failure.", kind=bool, panel=NETWORK)
     noise_seed: int | None = option(
         None, "Seed torch before every call, for stochastic networks.", kind=int, panel=NETWORK
     )
@@ -99,7 +99,7 @@ class NetOptions(RunOptions):
         None, "Write the proof as a certificate that others can check.", kind=Path, panel=REPORTS
     )
     observations: Any = option(None, "Inputs to test in addition to the generated ones, stacked.", is_typed=False)
-    space: Any = option(None, "Observation space inside which inputs are drawn.", is_typed=False)
+    space: Any = option(None, "Observation space from which inputs are drawn.", is_typed=False)
 
     def __post_init__(self) -> None:
         # As on the command line: one text for all outputs, one number for a vector.

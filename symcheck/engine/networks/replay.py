@@ -114,7 +114,7 @@ def check_certificate(
                 remedy="Check a certificate with the network and symmetry that it was made for.",
             )
         if proof is None or proof.level is None:
-            raise SymcheckError("the network cannot be followed to its end: there is no certificate.", where="layers")
+            raise SymcheckError("the network cannot be traced to its end, so there is no certificate.", where="layers")
         return _check_permutations(proof)
 
 

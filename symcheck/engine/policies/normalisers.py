@@ -119,7 +119,7 @@ def average(mean: Floats, variance: Floats, entries: list[Entry], symmetry: Symm
         raise SpecError(
             f"expected a finite group, got {group.name}.",
             where="symmetry",
-            remedy="Statistics per column can be averaged over a finite group only; claim a finite subgroup of it.",
+            remedy="Statistics per column can be averaged over a finite group only. Claim a finite subgroup.",
         )
     shape = mean.shape
     flat, spread = mean.reshape(1, -1), variance.reshape(-1)
@@ -157,7 +157,8 @@ def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
             off = np.abs(matrix * np.sqrt(variance)[None, :] - np.sqrt(variance)[:, None] * matrix)
             if off.max(initial=0.0) > 1e-9 * np.sqrt(variance.max(initial=0.0)):
                 raise SpecError(
-                    "mixes columns whose variances differ, so that no normaliser per column commutes with it.",
+                    "mixes columns whose variances differ, so no normaliser that acts column by column commutes "
+                    "with it.",
                     where="observation",
                     remedy="Normalise these columns with a common standard deviation.",
                 )

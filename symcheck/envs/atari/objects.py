@@ -105,7 +105,7 @@ class SettablePongEnv(PongObjectsEnv):
             raise OptionError(f"expected a state of shape ({STATE_SIZE},), got {given.shape}.", where="state")
         if not np.isfinite(given).all():
             at = int(np.flatnonzero(~np.isfinite(given))[0])
-            raise OptionError(f"expected finite numbers, got {given[at]} at place {at}.", where="state")
+            raise OptionError(f"expected finite numbers, got {given[at]} at index {at}.", where="state")
         ram, knob = memory_of(given)
         # The next reward is the change of the score, so the score must agree with the memory's points.
         self.machine.place(ram, knob, score=int(ram[PLAYER_POINTS]) - int(ram[OPPONENT_POINTS]))

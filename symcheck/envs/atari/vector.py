@@ -275,7 +275,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
     def _need_games(self) -> None:
         if (self._played < 0).any():
             raise TargetError(
-                "expected games that were reset, got none.", where="AtariVector", remedy="Call reset first."
+                "expected games that have been reset, got none.", where="AtariVector", remedy="Call reset first."
             )
 
     def _translate_actions(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:

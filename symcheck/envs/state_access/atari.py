@@ -52,7 +52,7 @@ def built_in(env: Any) -> StateAccess | None:
 
     return StateAccess(
         set_state,
-        "the Arcade Learning Environment: RAM, with the rest of the machine",
+        "the Arcade Learning Environment: RAM, with the rest of the emulator's state",
         Origin.BUILT_IN,
         get=get_state,
         inexact=(Statement("inexact_registers"),),

@@ -18,7 +18,7 @@ _SCALAR = (
     "A symmetry is checked for a scalar reward: combine the objectives with "
     "mo_gymnasium.wrappers.LinearReward(env, weight=...) or with a gymnasium.RewardWrapper of your own."
 )
-_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older API."
+_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments that use the older API."
 
 
 def of_reset(error: BaseException, label: str) -> TargetError:
@@ -32,7 +32,7 @@ def of_reset_value(returned: Any, label: str) -> TargetError:
     return TargetError(
         f"expected reset() to return (observation, info), got {type(returned).__name__}.",
         where=label,
-        remedy="This is Gymnasium's API since 0.26; wrap environments of the older API.",
+        remedy="This is Gymnasium's API since 0.26; wrap environments that use the older API.",
     )
 
 
@@ -59,9 +59,9 @@ def of_reading(error: BaseException, where: str) -> TargetError:
 def shows_other(wrapped: Any, unwrapped: Any) -> str:
     """The remedy if a setter gets the wrapped observation, which differs from that of the unwrapped environment."""
     return (
-        f"State access has no get, so set receives the observation of the wrapped environment ({wrapped}), and "
-        f"the unwrapped one shows {unwrapped}: register get as well, and say how states transform "
-        "(Symmetry(..., state=...))."
+        f"State access has no get, so set receives the observation of the wrapped environment ({wrapped}), but the "
+        f"unwrapped environment has {unwrapped}: register get as well, and say how states transform (Symmetry(..., "
+        "state=...))."
     )
 
 
@@ -79,13 +79,13 @@ def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError
 
 def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
     """The error when `source` returns another number of coordinates than the space has."""
-    text = f"{source} returned an observation of {size} numbers; its space has {dim}."
+    text = f"{source} returned an observation of {size} numbers, but its space has {dim}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
 def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
     """The error when `source` returns an observation of the right size in the wrong shape."""
-    text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
+    text = f"{source} returned an observation of shape {shape}, but its space has shape {space.shape}."
     return TargetError(
         text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
     )

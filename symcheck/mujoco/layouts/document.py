@@ -116,7 +116,7 @@ def read_layout(given: Any) -> WrittenLayout:
         )
     if isinstance(table.get("observation"), Mapping) and "action" in table["observation"]:
         raise SpecError(
-            "an observation group cannot be called 'action': reports name the columns of the action so.",
+            "an observation group cannot be called 'action': reports use this name for the columns of the action.",
             where=f"{label}, observation",
             remedy="Give it another name.",
         )
@@ -177,7 +177,7 @@ def _read_term(item: Any, where: str) -> WrittenTerm:
     known = TERMS[kind].arguments
     for name in arguments:
         if name not in known:
-            has = f"It has {', '.join((*known, 'history'))}." if known else "It has no arguments but history."
+            has = f"It has {', '.join((*known, 'history'))}." if known else "Its only argument is history."
             raise SpecError(f"{kind} has no argument {name!r}.", where=where, remedy=has)
     missing = [name for name in TERMS[kind].required if name not in arguments]
     if missing:
@@ -196,7 +196,7 @@ def _read_action(value: Any, where: str) -> tuple[str, ...] | None:
     table = _table_of(value, where)
     for name in table:
         if name != "order":
-            raise SpecError(f"has an unknown field {name!r}; it has order.", where=where)
+            raise SpecError(f"has an unknown field {name!r}; its only field is order.", where=where)
     return read_names(table["order"], f"{where}.order") if "order" in table else None
 
 
@@ -207,11 +207,11 @@ def _read_histories(
     for name, item in _table_of(value, f"{label}, history").items():
         where = f"{label}, history.{name}"
         if name not in observation:
-            raise SpecError("is of no observation group.", where=where, remedy=suggestion(name, list(observation)))
+            raise SpecError("belongs to no observation group.", where=where, remedy=suggestion(name, list(observation)))
         table = _table_of(item, where)
         for key in table:
             if key not in ("frames", "layout"):
-                raise SpecError(f"has an unknown field {key!r}; it has frames and layout.", where=where)
+                raise SpecError(f"has an unknown field {key!r}; its fields are frames and layout.", where=where)
         both = [term.where for term in observation[name] if term.history > 1]
         if both:
             raise SpecError(

@@ -214,7 +214,7 @@ class Robot:
         members = tuple(i for i, body in enumerate(bodies) if name and body.startswith(name))
         if not members:
             raise SpecError(
-                f"{name!r} is no body, site or geom of {self.label}, and no body's name begins with it.",
+                f"{name!r} is not a body, site or geom of {self.label}, and no body's name begins with it.",
                 where=where,
                 remedy=suggestion(name, bodies),
             )

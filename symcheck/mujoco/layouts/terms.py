@@ -159,7 +159,7 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         raise SpecError(
             f"{robot.label} has no joints with one number each (hinges or slides).",
             where=written.where,
-            remedy="Of ball and free joints, observe quat, rotation or vectors.",
+            remedy="For ball and free joints, observe quat, rotation or vectors.",
         )
     labels = [driven.label for driven in listed]
     return labels, lambda k: driven_matrix(robot, listed, k, written.where, signed=signed), listed

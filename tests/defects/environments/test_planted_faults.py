@@ -141,9 +141,9 @@ TURNED_BACK = Symmetry("turn", catalog.cyclic(4), [QUARTER], [[3, 0, 1, 2]])
 
 FAULTS = [
     fault("wrong sign on the position", "transition termination", symmetry=mirror_with(observation=[[1, -1]]),
-          cause="holds with sign -1 on observation[0]"),
+          cause="the claim holds with sign -1 on observation[0]"),
     fault("wrong sign on the velocity", "reward transition termination", symmetry=mirror_with(observation=[[-1, 1]]),
-          cause="holds with sign -1 on observation[1]"),
+          cause="the claim holds with sign -1 on observation[1]"),
     fault("no action map", "reward transition termination", symmetry=mirror_with(action=[[0, 1]]),
           cause="with the action map [1, 0] all equations hold"),
     fault("the action map is the inverse", "reward transition termination",

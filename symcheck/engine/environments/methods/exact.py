@@ -202,7 +202,7 @@ class TabularEvidence:
         expected, actual = self._both_sides(part, word, state, action, None)
         noun = BY_PART[part].noun if part != "transition" else "next state"
         if part == "termination" and all(isinstance(value, tuple) for value in expected):
-            noun = "next state and the end together"
+            noun = "next state and termination together"
         example = Counterexample(
             group_element=bound.label(word),
             observation=state,

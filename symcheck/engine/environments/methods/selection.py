@@ -327,7 +327,7 @@ def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statemen
         raise OptionError(
             f"--method {method} needs to set the environment's state: {missing}.",
             where="--method",
-            remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
+            remedy="Register state access with symcheck.register_state_access, or use --method trajectory.",
         )
     reason = state("method_trajectory", **({} if method == "trajectory" else {"missing": missing}))
     return Chosen(bench, TrajectoryEvidence(bench, start), reason, start, _remark_on_seeds(bench))

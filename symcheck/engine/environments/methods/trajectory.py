@@ -395,7 +395,7 @@ class TrajectoryEvidence:
             learned = learned_feature(features.scores, design, features.starts, pairs)
             share = 1 - _OF_MEANS - _OF_OTHERS
             other = sign_flip_test(learned, level=level * share, rng=rng, sampled=sampled)
-            name = f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"
+            name = f"the distribution of the outcome given (s, a), as learned on half of the episodes ({part})"
             tested.append((share, other, [name]))
         # Bonferroni with unequal shares.
         share, best, described = min(tested, key=lambda each: each[1].p_value / each[0])

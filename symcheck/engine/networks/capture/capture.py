@@ -210,7 +210,7 @@ class _Sizes(ShapeEnv):
             self.guarded = self.guarded or f"n = {specialised[0]}"
         if self.guarded:
             # Stop early to save time: a loop over the batch creates nodes for every sample.
-            raise RuntimeError("a size was asked for")
+            raise RuntimeError("a size was requested")
         return answer
 
     def _get_user_frame(self) -> None:

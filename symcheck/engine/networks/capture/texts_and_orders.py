@@ -341,7 +341,7 @@ def _order_of(item: Any, *, known: bool = False) -> str:
         if item.is_set is None and not known:
             return "the order of something that may be a set"
         return "the order of a set" if item.is_set else ""
-    return "the order of a set of other things than numbers" if is_unordered(item) else ""
+    return "the order of a set with elements that are not numbers" if is_unordered(item) else ""
 
 
 def _part_of(owner: Any, word: str) -> Any:

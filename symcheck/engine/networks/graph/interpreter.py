@@ -31,7 +31,7 @@ from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
 ALIKE = 1e-12
-"""Largest relative difference between constants computed alike for two samples: some float64 rounding."""
+"""Largest relative difference between constants with the same computation for two samples: some float64 rounding."""
 SHAPED = frozenset(
     [
         "ones_like",
@@ -306,7 +306,7 @@ def _constants(graph: Graph, result: Any) -> Any:
 
 def _check_cast(into: Entries, source: Entries) -> None:
     if not into.dtype.is_floating_point and source.dtype not in (into.dtype, torch.bool):
-        raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
+        raise NoCertificateError(state("SYM190", operation="a cast to integers"))
 
 
 def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -219,7 +219,7 @@ def _binary(name: str) -> Operator:
     def compute(graph: Graph, x: Any, y: Any) -> Entries:
         like = next(item for item in (x, y) if isinstance(item, Entries))
         if name.startswith("bitwise") and not are_booleans(x, y):
-            refuse(f"{name} of whole numbers")
+            refuse(f"{name} of integers")
         result = pointwise(graph, _BINARY[name], (), x, y, like=like)
         return Entries(result.ids, torch.bool) if name in _COMPARING else result
 

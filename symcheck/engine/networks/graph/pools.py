@@ -143,7 +143,7 @@ def _pool_windows(
     for size, k, s, p, d in zip(ids.shape[2:], kernel, stride, padding, dilation, strict=True):
         reach = size + 2 * p - d * (k - 1) - 1
         if ceil and reach % s:
-            refuse("pooling over half windows")
+            refuse("pooling over partial windows")
         sides.append((p, p))
     windows = windows_of(ids, kernel, stride, sides, dilation, fill)
     return windows if x.ids.ndim == n + 2 else windows[0]
@@ -176,7 +176,7 @@ def _average_pool(
 ) -> Entries:
     kernel = list(kernel) * (2 // len(kernel))
     if np.any(padding) and not count_include_pad:
-        refuse("average pooling that leaves padding out")
+        refuse("average pooling that excludes padding")
     windows = _pool_windows(graph, x, kernel, stride, padding, 1, ceil, float(ids_of(graph, 0.0)))
     return _pooled(x, total(graph, windows, 1.0 / (divisor or windows.shape[-1])))
 

@@ -1,4 +1,4 @@
-"""Writing or adding entries at known positions: scatter, index_add and index_put."""
+"""Writes or adds entries at known positions: scatter, index_add and index_put."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _places_of(x: Entries) -> torch.Tensor:
 
 def _known(graph: Graph, index: Any) -> torch.Tensor:
     if not isinstance(index, Entries) or not index.is_constant:
-        refuse("writing at places that depend on the input")
+        refuse("writing at indices that depend on the input")
     return as_tensor(graph, index)
 
 
@@ -88,7 +88,7 @@ def _write_entries(
     if isinstance(source, Entries) and not x.dtype.is_floating_point and source.dtype not in (x.dtype, torch.bool):
         refuse("numbers written into a tensor of another dtype")
     if how is not None and not x.dtype.is_floating_point:
-        refuse("combining whole numbers")
+        refuse("combining integers")
     ids = ids_of(graph, as_stored(source, x.dtype))
     written: Floats = np.broadcast_to(ids, places.shape).reshape(-1)
     result = x.array.reshape(-1).copy()
@@ -96,7 +96,7 @@ def _write_entries(
     order = np.argsort(targets, kind="stable")
     distinct, starts, counts = np.unique(targets[order], return_index=True, return_counts=True)
     if how is None and counts.max(initial=0) > 1:
-        refuse("several entries written at one place")
+        refuse("several entries written at one index")
     for count in np.unique(counts):  # positions that receive the same number of entries form one node
         chosen = counts == count
         columns = [written[order[starts[chosen] + k]] for k in range(count)]

@@ -98,7 +98,8 @@ def adapt_agent(net: nn.Module) -> nn.Module:
     actor = _first(agent, ACTORS)
     if not actor:
         raise TargetError(
-            f"{type(agent).__name__} has no forward of an input, and none of {', '.join(ACTORS)} to call instead.",
+            f"{type(agent).__name__} has no forward that takes an input, and none of {', '.join(ACTORS)} to call "
+            "instead.",
             where="network",
             remedy="Wrap it in a module whose forward returns logits (or means) and values.",
         )

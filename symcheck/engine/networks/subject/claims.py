@@ -289,8 +289,8 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
         raise SpecError(
             f"a mapping of entries cannot act on {what}, one tensor of shape {shape}.",
             where=where,
-            remedy="If the network takes a dictionary or tuple, name an environment whose observations are like it "
-            "(--env ID) or give it an attribute example_input of one; else give the symmetry of the flat vector.",
+            remedy="If the network takes a dictionary or tuple, name an environment with such observations (--env ID), "
+            "or give the network an attribute example_input. Otherwise, give the symmetry of the flat vector.",
         )
     return _function_motion(entry, where)
 
@@ -301,9 +301,11 @@ def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where:
         return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
         raise SpecError(
-            f"acts on {entry.dim} components, but {what} has {size} (shape {shape}).",
+            f"acts on {entry.dim} components, but {what} has {size} components (shape {shape}).",
             where=where,
-            remedy="Give the symmetry of what this network takes and returns, or its shape with --input-shape.",
+            remedy=(
+                "Give the symmetry of this network's input and outputs, or the shape of the input with --input-shape."
+            ),
         )
     if entry.index is not None and entry.sign is not None and entry.offset is None:
         return SignedPermutation(entry.index, entry.sign)

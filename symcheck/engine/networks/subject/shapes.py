@@ -58,7 +58,7 @@ def mismatch(net: nn.Module, shape: tuple[int, ...]) -> SpecError | None:
     return SpecError(
         f"acts on {_count(shape)} components, but the network's first layer takes {first.in_features}.",
         where="observation",
-        remedy="Give the symmetry of what this network takes, or its shape with --input-shape.",
+        remedy="Give the symmetry of this network's input, or the shape of the input with --input-shape.",
     )
 
 

@@ -156,7 +156,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
             continue
     names = [name for _, group in _ALGORITHMS for name in group]
     raise TargetError(
-        f"was written by none of {', '.join(names[:-1])} and {names[-1]}.",
+        f"was not written by {', '.join(names[:-1])} or {names[-1]}.",
         where=str(path),
         remedy="Wrap its policy in a factory.",
     )

@@ -339,7 +339,7 @@ def _refuse_uninitialised(net: nn.Module) -> None:
         raise TargetError(
             f"expected a network with weights, got uninitialised ones: {', '.join(lazy)}.",
             where=type(net).__name__,
-            remedy="Run it once on an input of the right shape in the factory, or load its checkpoint.",
+            remedy="Run it once on an input of the correct shape in the factory, or load its checkpoint.",
         )
 
 
@@ -358,7 +358,8 @@ def _in_float64(net: nn.Module, x: torch.Tensor) -> Any:
 def _flat_rows(tensor: torch.Tensor, count: int, path: str) -> Floats:
     if tensor.ndim == 0 or tensor.shape[0] != count:
         raise TargetError(
-            f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, which is not its first axis.",
+            f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, so its first axis is not the "
+            "batch.",
             where="network",
             remedy="Return one row per input.",
         )
@@ -382,7 +383,7 @@ def _device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OptionError(
-            f"expected a device that exists here, got {name!r} ({first}).", where="--device", remedy="Use cpu."
+            f"expected an available device, got {name!r} ({first}).", where="--device", remedy="Use cpu."
         ) from error
     return device
 

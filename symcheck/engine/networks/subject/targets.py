@@ -1,4 +1,4 @@
-"""Finding the network that a user named, and loading its weights without running code from files."""
+"""Finds the network that a user named, and loads its weights without running code from files."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _corrupt(path: Path, error: Exception) -> TargetError:
     return TargetError(
         f"cannot be read as a torch file: {type(error).__name__}: {_first_line(error)}",
         where=str(path),
-        remedy="Save it again; an interrupted copy looks like this.",
+        remedy="Save it again; an interrupted copy causes this error.",
     )
 
 
