@@ -73,7 +73,7 @@ class Step:
         name: its name, as in Python 3.11.
         value: its argument resolved: a name, a constant.
         count: its argument as a number.
-        text: its argument as `dis` prints it.
+        printed: its argument as `dis` prints it.
         offset: its place in the code.
         opcode: its number in this version of Python.
         is_target: whether a jump may lead to it.
@@ -83,7 +83,7 @@ class Step:
     name: str
     value: Any = None
     count: int = 0
-    text: str = ""
+    printed: str = ""
     offset: int = 0
     opcode: int = 0
     is_target: bool = False

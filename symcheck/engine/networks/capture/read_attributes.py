@@ -70,7 +70,7 @@ def compares_identities(functions: Iterable[types.CodeType]) -> bool:
     """Whether code asks which object something is, other than None or another constant."""
     for code in functions:
         for before, step in itertools.pairwise(steps_of(code)):
-            equal = step.name == "COMPARE_OP" and ("==" in step.text or "!=" in step.text)
+            equal = step.name == "COMPARE_OP" and ("==" in step.printed or "!=" in step.printed)
             if (step.name in ("IS_OP", "CONTAINS_OP") or equal) and before.name != "LOAD_CONST":
                 return True
     return any({"is_", "is_not", "eq", "ne", "__eq__", "__ne__"} & words_of(code) for code in functions)

@@ -143,7 +143,7 @@ def _sites(code: types.CodeType, *, sets: bool) -> set[int]:
     wanted = {*_FORMATTING, *(_ITERATING if sets else ())}
     places = set()
     for step in steps_of(code):
-        remainder = step.name == "BINARY_OP" and step.text.startswith("%")
+        remainder = step.name == "BINARY_OP" and step.printed.startswith("%")
         if step.name in wanted or remainder or (step.name in _CALLS and (formats or sets)):
             places.add(step.offset)
     return places
@@ -248,17 +248,17 @@ class _Stack:
         elif name == "LOAD_GLOBAL":
             known = frame.f_globals.get(word, vars(builtins).get(word, _Unknown()))
             null = [_NULL] if step.is_method else []
-            self._items += [known, *null] if step.text.endswith("NULL") else [*null, known]
+            self._items += [known, *null] if step.printed.endswith("NULL") else [*null, known]
         elif name == "PUSH_NULL":
             self._items.append(_NULL)
         elif name == "LOAD_ATTR":
             (owner,) = self._pop()
             self._items += [_part_of(owner, str(word)), *([_NULL] if step.is_method else [])]
-        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.text == "[]"):
+        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.printed == "[]"):
             owner, key = self._pop(2)
             self._items.append(_entry_of(owner, key))
         elif name == "BINARY_OP":
-            self._items.append(_result_of(step.text.rstrip("="), *self._pop(2)))
+            self._items.append(_result_of(step.printed.rstrip("="), *self._pop(2)))
         elif name in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET"):
             parts = self._pop(step.count)
             self._items.append(_collect(name, parts))
