@@ -61,7 +61,7 @@ class Mutant:
         where: name of the function or class that holds the change, empty at the top of the module.
         line: where the change begins.
         lines: a test that runs one of these lines may notice the change.
-        before: the changed source lines, without indentation.
+        before: the changed source lines, without indentation and comments.
         after: what stands there instead.
         source: the whole mutated module.
     """
@@ -266,5 +266,10 @@ def _splice(source: str, node: ast.expr | ast.stmt, text: str) -> tuple[str, str
     tail = lines[last].encode()[node.end_col_offset :].decode()
     filler = "\n" * (last - first)  # later lines keep their numbers
     mutated = [*lines[:first], head + text + tail + filler, *lines[last + 1 :]]
-    before = " ".join(line.strip() for line in lines[first : last + 1])
-    return "".join(mutated), before, (head + text + tail).strip()
+    before = " ".join(_code_of(line) for line in lines[first : last + 1])
+    return "".join(mutated), before, _code_of(head + text + tail)
+
+
+def _code_of(line: str) -> str:
+    """A line without its comment, which may be reworded while the code stays."""
+    return line.split("  #")[0].strip()

@@ -34,7 +34,7 @@ RUNS = {"cartpole": 175, "gridworld": 8}
 STEPS = {"cartpole": 1_600, "gridworld": 3_200}
 
 
-def stacked_speed(task_name: str, network: str, runs: int, steps: int, engine: str) -> float:
+def stacked(task_name: str, network: str, runs: int, steps: int, engine: str = AUTO) -> float:
     """Environment steps a CPU second of all runs together."""
     task = find_task(task_name)
     settings = preset(task_name, "paper").with_changes(
@@ -140,7 +140,7 @@ def main() -> None:
     many, steps = given.runs or RUNS[given.task], given.steps or STEPS[given.task]
     subjects: dict[str, Callable[[], float]] = {
         f"{network}, {runs} runs": partial(
-            stacked_speed, given.task, network, runs, steps if runs > 1 else given.peer_steps, given.engine
+            stacked, given.task, network, runs, steps if runs > 1 else given.peer_steps, given.engine
         )
         for network in NETWORKS[given.task]
         for runs in (1, many)

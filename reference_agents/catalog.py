@@ -44,6 +44,7 @@ class NetworkPlan:
         input_scale: as in `settings.Settings`.
         policy_gain: as in `settings.Settings`.
         initial_deviation: as in `settings.Settings`.
+        separate_bodies: as in `settings.Settings`.
     """
 
     name: str
@@ -61,9 +62,13 @@ class NetworkPlan:
     input_scale: float = 1.0
     policy_gain: float = 1.0
     initial_deviation: float = 1.0
+    separate_bodies: bool = False
 
     def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
-        """The network with the initial biases, heads and input scale of a training's settings.
+        """The network with what a training's settings say about networks: initial biases, heads, widths, bodies.
+
+        Raises:
+            OptionError: widths or bodies are set, and this is no network of vectors.
 
         Example:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
@@ -72,9 +77,18 @@ class NetworkPlan:
         # Settings that are missing in a record do not change the network.
         gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
         head, deviation = settings.get("policy_gain", 1.0), settings.get("initial_deviation", 1.0)
+        width, separate = settings.get("width", 0), settings.get("separate_bodies", False)
+        if (width or separate) and (self.convolutions or self.basis == "user"):
+            raise OptionError(
+                f"expected separate_bodies and width to be left out: {self.name} is no network of vectors.",
+                where="--set",
+                remedy="Both change the hidden layers of the built-in networks of vectors.",
+            )
+        channels = (width,) * len(self.channels) if width else self.channels
         return dataclasses.replace(
-            self, bias_gain=gain, input_scale=scale, policy_gain=head, initial_deviation=deviation
-        )
+            self, bias_gain=gain, input_scale=scale, policy_gain=head, initial_deviation=deviation, channels=channels,
+            separate_bodies=separate,
+        )  # fmt: skip
 
     @property
     def claims_equivariance(self) -> bool:

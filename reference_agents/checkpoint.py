@@ -1,6 +1,6 @@
 """Checkpoints from which a training continues bit for bit.
 
-    FOLDER/job.json          what is trained, by which versions, and into which parts it is split; written first
+    FOLDER/job.json          the training, its versions, and the parts into which it is split; written first
     FOLDER/checkpoint.pt the checkpoint of a training in one part; otherwise checkpoint-1.pt, checkpoint-2.pt, ...
 
 A checkpoint contains the complete state: parameters, the optimiser's moments and step count, every random stream with
@@ -229,7 +229,7 @@ def deserialise(content: bytes) -> State:
     Raises:
         ValueError: the values differ from those that were written.
     """
-    # `weights_only` refuses pickled code: a checkpoint may come from a worker.
+    # `weights_only` rejects pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     if state.pop(DIGEST, None) != state_digest(state):
         raise ValueError("its digest does not match: the file was changed after it was written")
@@ -307,7 +307,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         return
     try:
         file = (folder / LOCK_FILE).open("w")
-    except OSError:  # the next write will report what is wrong with the folder
+    except OSError:  # the next write will report the problem with the folder
         yield
         return
     with file:

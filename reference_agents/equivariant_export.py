@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
-from reference_agents.export import plain_weight
-from reference_agents.networks.build import build_plan, image_size
+from reference_agents.export import plain_bias, plain_weight
+from reference_agents.networks.build import build_plan, image_size, unit_basis
 from reference_agents.networks.plans import (
     MASKED_LOGIT,
     ConvPlan,
@@ -33,7 +33,7 @@ from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
 from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 from symcheck.representations import constructors as representations
-from symcheck.representations import grids
+from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation
 
 Layer = TypeVar("Layer", bound=BasisLayer)
@@ -57,7 +57,11 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
     symmetry, plan = task_symmetry(task), build_plan(task, network)
     spatial = spatial_operators(task)
-    trivial, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
+    trivial: Representation = representations.trivial(symmetry.group)
+    hidden: Representation = representations.regular(symmetry.group)
+    if network.separate_bodies:
+        # Every component has a copy for the policy and one for the value; coefficients between them are zero.
+        hidden = operations.tensor(hidden, representations.trivial(symmetry.group, 2))
     # An image's channels are scalars on a grid; a vector carries the representation of the observations.
     rho = trivial if spatial else symmetry.observation_representation
     size = (task.observation_shape[-2], task.observation_shape[-1]) if spatial else None
@@ -128,20 +132,18 @@ def _linear(
     scale: float = 1.0,
 ) -> BasisLinear:
     layer = BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out)
-    # Spatial positions (pixels > 1) are flattened in a different order than in the trained layer.
-    return (
-        _fill_coefficients(layer, plan, parameters, scale)
-        if plan.pixels == 1
-        else _project_weight(layer, plan, parameters)
-    )
+    # Spatial positions (pixels > 1) are flattened in a different order than in the trained layer. With separate bodies,
+    # the trained layer has only a part of the basis.
+    same = plan.pixels == 1 and np.array_equal(unit_basis(layer.basis), plan.weight_basis)
+    fill = _fill_coefficients if same else _project_weight
+    return fill(layer, plan, parameters, scale)
 
 
-def _project_weight(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> BasisLinear:
-    """The layer on a flattened image, whose positions are in a different order.
-
-    Its coefficients are computed from the weight.
-    """
-    dense = plain_weight(plan, parameters)
+def _project_weight(
+    layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float
+) -> BasisLinear:
+    """The layer, with coefficients that are computed from the weight."""
+    dense = scale * plain_weight(plan, parameters)
     basis = torch.as_tensor(layer.basis.matrices(), dtype=torch.float32)
     weight = dense.reshape(plan.channels_out, basis.shape[1], plan.channels_in, basis.shape[2])
     _fill_bias(layer, plan, parameters)
@@ -167,8 +169,10 @@ def _fill_coefficients(layer: Layer, plan: LinearPlan, parameters: Mapping[str, 
 def _fill_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> None:
     with torch.no_grad():
         if plan.bias_basis is not None and layer.bias_basis is not None and layer.bias_coefficients is not None:
-            bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)
-            layer.bias_coefficients.copy_(bias / _norms(layer.bias_basis.squared_norms))
+            basis = torch.as_tensor(layer.bias_basis.matrices()[:, :, 0], dtype=torch.float32)
+            dense = plain_bias(plan, parameters).reshape(plan.channels_out, basis.shape[1])
+            squared = torch.as_tensor(layer.bias_basis.squared_norms, dtype=torch.float32)
+            layer.bias_coefficients.copy_((dense @ basis.T / squared).reshape(layer.bias_coefficients.shape))
 
 
 def _norms(squared: npt.NDArray[np.float64]) -> torch.Tensor:

@@ -7,6 +7,7 @@ are sampled from the policy, as in the paper.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -126,12 +127,16 @@ def _steps(
     # `index` is the number of the evaluation: each one has its own start states and actions.
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
-    observation = environment.reset()
     # Simulators step environments one by one: finished ones must not cost further time.
     pauses = isinstance(environment, GymnasiumVector)
-    while True:
-        numbers, uniforms = policy(observation, running), streams.next()
-        actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms)
-        step = environment.step(actions, active=running if pauses else None)
-        observation = step.observation
-        yield step
+    with contextlib.ExitStack() as closing:
+        # Whoever reads the steps stops when there are enough, which ends this generator.
+        if isinstance(environment, GymnasiumVector):
+            closing.callback(environment.close)
+        observation = environment.reset()
+        while True:
+            numbers, uniforms = policy(observation, running), streams.next()
+            actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms)
+            step = environment.step(actions, active=running if pauses else None)
+            observation = step.observation
+            yield step

@@ -83,7 +83,7 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
         # Fold the input scale into the first layer: the exported network takes raw observations.
         weight = plain_weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
-        bias = _bias(layer.linear, parameters)
+        bias = plain_bias(layer.linear, parameters)
         if layer is plan.policy and plan.masked:
             weight, bias = _mask_actions(weight, bias, plan.masked)
         target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
@@ -195,7 +195,7 @@ def _mask_actions(
     return weight, bias
 
 
-def _bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
+def plain_bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """The bias (outputs,), channel-major."""
     if plan.bias_basis is None or f"{plan.name}.bias" not in parameters:
         return torch.zeros(plan.outputs)

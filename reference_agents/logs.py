@@ -37,7 +37,7 @@ class _Evaluations:
     """The scalars of each evaluation, without repetition.
 
     Args:
-        job: what is trained.
+        job: the job that is trained.
     """
 
     def __init__(self, job: Job) -> None:
@@ -67,7 +67,7 @@ class TensorBoardLog:
 
     Args:
         folder: the run's folder; an earlier log in it is replaced.
-        job: what is trained.
+        job: the job that is trained.
 
     Raises:
         MissingExtraError: the extra `logs` is not installed.
@@ -126,7 +126,7 @@ class WandbLog:
 
     Args:
         folder: the run's folder, in which W&B keeps its own files.
-        job: what is trained.
+        job: the job that is trained.
 
     Raises:
         MissingExtraError: the extra `wandb` is not installed.

@@ -270,7 +270,7 @@ def _run(document: dict[str, Any]) -> RunRecord:
 
 
 def _verification(document: dict[str, Any]) -> Verification:
-    """Read a verification; in older records, only the detail contains what `features` and `skipped` state."""
+    """Read a verification; in older records, only the detail contains the contents of `features` and `skipped`."""
     if "skipped" in document:
         return Verification(**document)
     detail = str(document["detail"])

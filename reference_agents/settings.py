@@ -30,8 +30,8 @@ class Settings:
 
     Attributes:
         algorithm: "ppo" (clipped surrogate, several epochs) or "a2c" (one step on the whole batch).
-        steps: environment steps of one run in all; the last update may pass it by less than one batch.
-        environments: environments of one run, stepped together.
+        steps: total environment steps of one run; the last update may exceed this by less than one batch.
+        environments: number of parallel environments of one run.
         horizon: steps of each environment between two updates.
         discount: the discount factor, in (0, 1].
         gae_lambda: the decay of generalised advantage estimation, in [0, 1]; 1 gives returns minus values.
@@ -39,34 +39,39 @@ class Settings:
         entropy_coefficient: weight of the entropy bonus.
         max_gradient_norm: each run's gradient is scaled down to this 2-norm.
         epochs: PPO: passes over each batch.
-        minibatches: PPO: parts into which each pass splits the batch; must divide `environments * horizon`.
+        minibatches: PPO: number of minibatches per pass; must divide `environments * horizon`.
         clip: PPO: the ratio of new to old probability is clipped to [1 - clip, 1 + clip].
-        decorrelation_steps: each environment first takes a random number of random actions up to this one, so that
-            episodes of one run do not march in step; not counted in `steps`.
+        decorrelation_steps: each environment first takes a random number of random actions, at most this many, so that
+            episodes of one run do not start in the same step; not counted in `steps`.
         evaluation_every: an evaluation follows the first update at or after each multiple of this many steps.
-        evaluation_episodes: episodes of one evaluation, each on an environment of its own.
+        evaluation_episodes: episodes of one evaluation, each on a separate environment.
         time_limit_is_terminal: True reproduces the paper's code, which treats `truncated` like `terminated`.
-            False bootstraps from the value of the last observation where the time limit alone ended the episode.
-        evaluation: "episodes": mean return of whole episodes, each on an environment of its own. "window": those
-            environments take `evaluation_window` steps, and episodes that finish meanwhile count, so that short ones
-            weigh more. "training": mean return of the training episodes that finished since the last evaluation.
-        evaluation_window: steps of each environment, where `evaluation` is "window".
-        bias_gain: initial biases have this many times the deviation of Xavier's weights from one input; 0 for zero.
+            False bootstraps from the value of the last observation if only the time limit ended the episode.
+        evaluation: "episodes": mean return of whole episodes, each on a separate environment. "window": these
+            environments take `evaluation_window` steps, and the episodes that finish within them count, so short
+            episodes have more weight. "training": mean return of the training episodes that finished since the last
+            evaluation.
+        evaluation_window: steps of each environment if `evaluation` is "window".
+        bias_gain: standard deviation of initial biases, as a multiple of that of Xavier's weights from one input; 0 for
+            biases of zero.
         input_scale: observations are multiplied by this before the first layer.
-        max_episode_steps: episodes of environments outside the catalogue are cut after this many steps, which counts as
-            truncation; 0 for the environment's own time limit, or 1,000 where it states none.
-        normalise_advantages: whether the advantages of each minibatch get mean 0 and deviation 1.
-        normalise_returns: whether rewards are divided by the running deviation of discounted returns. Curves and
-            evaluations count plain rewards.
-        linear_decay: whether the learning rate falls linearly to 0 over the run.
-        normalise_observations: whether vectors are read around their running mean in units of their running deviation;
-            networks with a symmetry have statistics that the group leaves as they are. The trained network has them in
-            its first layer. Images, and networks of your own, are read as they are.
+        max_episode_steps: episodes of environments outside the catalogue are truncated after this many steps; 0 for the
+            environment's own time limit, or 1,000 if it has none.
+        normalise_advantages: whether the advantages of each minibatch are scaled to mean 0 and standard deviation 1.
+        normalise_returns: whether rewards are divided by the running standard deviation of discounted returns. Curves
+            and evaluations use unscaled rewards.
+        linear_decay: whether the learning rate decreases linearly to 0 over the run.
+        normalise_observations: whether the running mean of vector observations is subtracted and the result divided by
+            their running standard deviation; for equivariant networks, these statistics are invariant under the group.
+            The trained network contains them in its first layer. Images, and inputs of custom networks, are not
+            normalised.
         policy_gain: the initial weights of the policy head are multiplied by this.
-        initial_deviation: the standard deviation that Gaussian actions start with, in units of their bounds.
-        target_divergence: PPO: after an update that moved a run's policy by more than twice this (KL, estimated on the
-            batch) its learning rate is divided by 1.5, after one that moved it by less than half of it multiplied by
-            1.5; 0 for rates that do not follow.
+        initial_deviation: the initial standard deviation of Gaussian actions, in units of their bounds.
+        target_divergence: PPO: if an update changes a run's policy by more than twice this (KL, estimated on the
+            batch), its learning rate is divided by 1.5; if by less than half, multiplied by 1.5; 0 for a learning rate
+            that does not adapt.
+        separate_bodies: whether policy and value of a network of vectors have separate hidden layers.
+        width: channels (or units) of every hidden layer of a network of vectors; 0 for the network's own.
         bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
             mean square of the excess, in units of the bound.
 
@@ -103,6 +108,8 @@ class Settings:
     bound_penalty: float = 0.0
     initial_deviation: float = 1.0
     target_divergence: float = 0.0
+    separate_bodies: bool = False
+    width: int = 0
 
     def __post_init__(self) -> None:
         # Report all problems in one message; ranges are tested only if the types are correct.
@@ -127,7 +134,7 @@ class Settings:
         return math.ceil(self.steps / self.batch)
 
     def with_changes(self, **changes: Any) -> Settings:
-        """The same settings with some fields replaced; fields given as None stay as they are.
+        """The same settings with some fields replaced; fields given as None stay unchanged.
 
         Example:
             >>> Settings().with_changes(steps=1_000, horizon=None).steps
@@ -195,7 +202,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
     problems += [
         f"{name} to be 0 or more, got {getattr(settings, name)}"
-        for name in ("decorrelation_steps", "max_episode_steps")
+        for name in ("decorrelation_steps", "max_episode_steps", "width")
         if getattr(settings, name) < 0
     ]
     # Divide only valid numbers.

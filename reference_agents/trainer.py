@@ -23,6 +23,7 @@ from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.compiled.carts import play_carts
 from reference_agents.compiled.kernel import Kernel
 from reference_agents.compiled.learner import CompiledLearner, CompiledNetwork
+from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.environments.predator_prey import all_images
 from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
@@ -155,6 +156,7 @@ def train(
                 loop.fold_scale()
                 # A compiled training has changed the parameters without notifying the network.
                 network.refresh()
+                loop.close()
             training.interrupted = False
     return training
 
@@ -183,13 +185,13 @@ class _Loop:
         if tabulates(job.network, settings, job.task):
             self._network = TabulatedNetwork(training.network, all_images(), self._device)
             self._make = functools.partial(self._make, coded=True)
-        environment = self._make(seeds, settings.environments)
+        self._environment = self._make(seeds, settings.environments)
         self._compiled: CompiledNetwork | None = None
         self._learner = self._make_learner(policy)
         self._observation_scale = _observation_scale(job)
         # The parameters for normalised observations, after the network has received those for raw ones.
         self._unfolded: torch.Tensor | None = None
-        self._collector = Collector(environment, seeds, settings, policy, self._device, self._observation_scale)
+        self._collector = Collector(self._environment, seeds, settings, policy, self._device, self._observation_scale)
         self._augmenter = None
         if job.network.views == "augmented":
             self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings, policy)
@@ -300,6 +302,11 @@ class _Loop:
             )
         returns = play(policy, distribution, self._make, self._seeds, episodes=environments, index=index)
         return np.asarray(returns.mean(1))
+
+    def close(self) -> None:
+        """Close the environments that are anybody's; ours hold nothing."""
+        if isinstance(self._environment, GymnasiumVector):
+            self._environment.close()
 
     def fold_scale(self) -> None:
         """Make the network accept raw observations: fold the normalisation into its first layer."""

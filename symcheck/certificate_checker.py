@@ -64,7 +64,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
     "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
 }
 ARGUMENTS = {"where": 3, "arctan2": 2}
-UNKNOWN = "any "  # prefix of an unknown function, of which only one fact is used: equal arguments give equal results
+UNKNOWN = "any "  # prefix of unknown functions; the only assumption: equal arguments give equal results
 REDUCTIONS: Any = {"prod": lambda x: np.prod(x, axis=1), "place": lambda x, k: np.sort(x, axis=1)[:, int(k)]}
 
 

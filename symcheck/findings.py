@@ -94,7 +94,7 @@ def explain(code: str) -> Finding:
 
 
 def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
-    """The codes whose title, sentence or meaning contains words of a text, the best matches first.
+    """The codes whose title, sentence or meaning contains given words, the best matches first.
 
     Args:
         text: the words to search for.

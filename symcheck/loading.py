@@ -21,7 +21,7 @@ from symcheck.errors import SymcheckError, TargetError, suggestion
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form `module:attr` or `file.py:attr`.
+    """Whether a string has the form `module:attr` or `file.py:attr`.
 
     Example:
         >>> is_reference("envs.py:make"), is_reference("CartPole-v1")

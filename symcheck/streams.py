@@ -1,9 +1,9 @@
 """Standard streams that survive a closed reader: `symcheck ... --json report.json | head -1` still writes the report.
 
-If the output of a program is a closed pipe, its next print raises an error, which would end the program in the middle
-of its work with an exit code that looks like a verdict. These streams discard output after the reader has closed. An
-output error for another reason (a full disk) is recorded; the program then ends with one message and code 2 after its
-work is done.
+If the output of a program is a closed pipe, its next print raises an error. The error would end the program in the
+middle of its work, with an exit code that looks like a verdict. These streams discard output after the reader has
+closed. An output error for another reason (a full disk) is recorded; the program then ends with one message and code 2
+after its work is done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides verdicts: from the facts of a comparison to a verdict and its reason.
 
-Methods measure and fill in `Facts`; `decide` judges. It starts at undecided, and it is the only place in the program
-that returns `passed` or `proved`: a pass requires comparisons that could have shown a violation. The guards are checked
-in the same order for all methods: environments, networks, start distributions, axioms and tables.
+Methods measure and fill in `Facts`; `decide` gives the verdict. It starts at undecided, and it is the only place in the
+program that returns `passed` or `proved`: a pass requires comparisons that could have shown a violation. The guards are
+checked in the same order for all methods: environments, networks, start distributions, axioms and tables.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Facts:
         violations: the number of confirmed violations; 1 for a statistical test that rejected.
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
         quantity: the compared quantity, as a noun ("reward").
-        finite: whether some comparison had a number on one of its sides.
+        finite: whether at least one side of some comparison was finite.
         moved: whether the claim acts non-trivially on any tested value.
         constant: the value of an outcome that never varied, as text; None if it varied, or was not examined.
         silent: the names of coordinates that were never finite and were therefore not compared.

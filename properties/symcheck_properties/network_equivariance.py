@@ -84,7 +84,7 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
 
 
 def _pass_bound(context: NetContext) -> dict[str, Any] | None:
-    """What a pass excludes: for all inputs if the weights prove it, otherwise for inputs like the sampled ones."""
+    """The violations that a pass excludes: for all inputs if proved, otherwise for the sampled distribution."""
     proof, deployed, alpha = context.proof, context.measured.deployed, context.options.alpha
     if context.assessment.verdict != "passed":
         return None

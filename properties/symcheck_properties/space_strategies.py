@@ -1,7 +1,7 @@
 """Hypothesis strategies for the values of Gymnasium spaces with any nesting; every drawn value is a member.
 
 Arrays are built from a seed, never drawn entry by entry. Containers are drawn part by part, so a failing value shrinks
-to few elements, short texts and the centres of boxes.
+to few elements, short strings and the centres of boxes.
 """
 
 from __future__ import annotations

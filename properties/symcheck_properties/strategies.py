@@ -179,7 +179,7 @@ def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
         space: any Gymnasium space.
 
     Returns:
-        A strategy of observations; boxes shrink to their centre, sequences and texts to empty ones.
+        A strategy of observations; boxes shrink to their centre, sequences and strings to empty ones.
 
     Example:
         >>> import gymnasium

@@ -130,7 +130,7 @@ def _task(ctx: typer.Context) -> Task | None:
 
     If an option still lacks its value, the parser has not reached the arguments: they are among the remaining words.
     """
-    # Typer fills `params` with what it has parsed and leaves the rest in `args`.
+    # Typer puts parsed values into `params` and leaves the rest in `args`.
     typed = {ctx.params.get("task"), ctx.params.get("env"), *ctx.args}
     return next((task for task in TASKS.values() if typed & {task.name, task.environment}), None)
 

@@ -46,7 +46,7 @@ EntryRow = _structure(
 )
 LayerRow = _structure(
     "LayerRow",
-    ("split direct weight inputs even odd width outputs", ctypes.c_int64),
+    ("split blocks direct weight inputs even odd width outputs", ctypes.c_int64),
     ("matrix offset by_matrix by_offset", Span),
 )
 JobRow = _structure(
@@ -162,25 +162,25 @@ def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int,
     weight, width = layout.offsets[f"{layer.name}.weight"], _whole_lanes(layer.channels_out)
     dim_out, dim_in = layer.weight_basis.shape[1:]
     halves = _split_halves(layer, depth)
-    row = LayerRow(weight=weight, inputs=dim_in * stride, outputs=dim_out * width)
+    row = LayerRow(weight=weight, inputs=dim_in * stride, outputs=dim_out * width, width=dim_out // 2 * width)
     bias = layer.bias_basis
     if halves is None:
-        row.even, row.width = dim_in * stride, dim_out * width
+        row.even, row.width, row.blocks = dim_in * stride, dim_out * width, _count_blocks(layer.weight_basis)
         dense = layer.weight_basis.shape == (1, 1, 1) and layer.weight_basis.item() == 1.0
         row.direct = dense and width == layer.channels_out and stride == layer.channels_in
         blocks = _matrix_blocks(layer.weight_basis, weight, layer, (stride * row.width, width), row.width)
     else:
-        row.split, row.width = 2 if depth == 0 else 1, width
+        row.split, row.blocks = 2 if depth == 0 else 1, min(map(_count_blocks, halves.parts))
         row.even, row.odd = (stride * part.shape[2] for part in halves.parts)
         if depth == 0:
             made.places = halves.places
         blocks = [
             block
-            for part, start in zip(halves.parts, (0, row.even * width), strict=True)
-            for block in _matrix_blocks(part, weight, layer, (stride * width, width), width, start)
+            for part, start in zip(halves.parts, (0, row.even * row.width), strict=True)
+            for block in _matrix_blocks(part, weight, layer, (stride * row.width, width), row.width, start)
         ]
         # The even product adds the shared bias to both elements of a pair.
-        bias = None if bias is None else bias[:, :1]
+        bias = None if bias is None else bias[:, : dim_out // 2]
     row.matrix, row.by_matrix = made.add([] if row.direct else blocks)
     offsets = [] if bias is None else _bias_blocks(bias, layer, layout, width)
     row.offset, row.by_offset = made.add(offsets)
@@ -243,7 +243,7 @@ class _Halves(NamedTuple):
 
     Attributes:
         places: inputs of a first layer whose sign the reflection keeps, then those whose sign it changes.
-        parts: bases (rank, 1, components) of the even and the odd half of the weight.
+        parts: bases (rank, components out, components in) of the even and the odd half of the weight.
     """
 
     places: npt.NDArray[np.int32]
@@ -251,27 +251,33 @@ class _Halves(NamedTuple):
 
 
 def _split_halves(layer: LinearPlan, depth: int) -> _Halves | None:
-    """The halves of a layer that commutes with exchanging its output's two components; None for any other layer.
+    """The halves of a layer that commutes with exchanging the halves of its output's components; None for others.
 
     The reflection keeps or changes the sign of each input of a first layer; the inputs of other layers are pairs too.
     The bias is even.
     """
     basis, bias = layer.weight_basis, layer.bias_basis
-    if basis.shape[1] != 2 or (bias is not None and np.ptp(bias, axis=1).any()):
+    half, odd_one = divmod(basis.shape[1], 2)
+    if odd_one or (bias is not None and not np.array_equal(bias[:, :half], bias[:, half:])):
         return None
-    first, second = basis[:, 0], basis[:, 1]
+    first, second = basis[:, :half], basis[:, half:]
     if depth == 0:
         # Bases are exact, so rows are compared without a tolerance.
-        even, odd = (first == second).all(0), (first == -second).all(0)
+        even, odd = (first == second).all((0, 1)), (first == -second).all((0, 1))
         if layer.channels_in != 1 or not (even ^ odd).all():
             return None
         places = np.concatenate([np.flatnonzero(even), np.flatnonzero(odd)]).astype(np.int32)
-        return _Halves(places, (first[:, None, even], first[:, None, odd]))
-    if basis.shape[2] != 2 or not np.array_equal(first, second[:, ::-1]):
+        return _Halves(places, (first[:, :, even], first[:, :, odd]))
+    if basis.shape[2] % 2 or not np.array_equal(first, np.roll(second, basis.shape[2] // 2, axis=2)):
         return None
     # x = (s + d) / 2 and x' = (s - d) / 2 of a pair (x, x') with sum s and difference d.
-    even_part, odd_part = (first[:, 0] + first[:, 1]) / 2.0, (first[:, 0] - first[:, 1]) / 2.0
-    return _Halves(np.zeros(1, np.int32), (even_part[:, None, None], odd_part[:, None, None]))
+    ahead, behind = np.split(first, 2, axis=2)
+    return _Halves(np.zeros(1, np.int32), ((ahead + behind) / 2.0, (ahead - behind) / 2.0))
+
+
+def _count_blocks(basis: Floats) -> int:
+    """2 if every matrix (rank, 2, 2) is diagonal, as where policy and value have layers of their own; else 1."""
+    return 2 if basis.shape[1:] == (2, 2) and not basis[:, [0, 1], [1, 0]].any() else 1
 
 
 def _whole_lanes(numbers: int) -> int:

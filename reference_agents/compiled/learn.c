@@ -27,6 +27,7 @@ typedef struct { int64_t at, count; } Span;
 
 typedef struct {
     int64_t split;          /* 0: one product; 1: halves of pairs; 2: inputs with and without a change of sign */
+    int64_t blocks;         /* the matrices are so many blocks on the diagonal, and zero elsewhere */
     int64_t direct;         /* whether the parameters are the matrix */
     int64_t weight;         /* where they are then */
     int64_t inputs;         /* numbers in a row of the input */
@@ -98,6 +99,23 @@ static void product(const float *A, int64_t a_row, int64_t a_sum, const float *B
         strip2(A, a_row, a_sum, B + c, b_row, C + c, c_row, rows, sum, offset ? offset + c : 0);
     for (; c < columns; c += LANES)
         strip1(A, a_row, a_sum, B + c, b_row, C + c, c_row, rows, sum, offset ? offset + c : 0);
+}
+
+/* The product with a matrix of so many blocks on its diagonal. */
+static void product_of_blocks(int64_t blocks, const float *A, int64_t a_row, const float *B, int64_t b_row, float *C,
+                              int64_t c_row, int64_t rows, int64_t columns, int64_t sum, const float *offset) {
+    const int64_t wide = columns / blocks, deep = sum / blocks;
+    for (int64_t b = 0; b < blocks; b++)
+        product(A + b * deep, a_row, 1, B + b * (deep * b_row + wide), b_row, C + b * wide, c_row, rows, wide, deep,
+                offset ? offset + b * wide : 0);
+}
+
+/* The blocks on the diagonal of the transpose of A (rows x high) times B (rows x columns). */
+static void gradient_of_blocks(int64_t blocks, const float *A, int64_t a_row, const float *B, int64_t columns, float *C,
+                               int64_t high, int64_t rows) {
+    const int64_t wide = columns / blocks, tall = high / blocks;
+    for (int64_t b = 0; b < blocks; b++)
+        product(A + b * tall, 1, a_row, B + b * wide, columns, C + b * (tall * columns + wide), columns, tall, wide, rows, 0);
 }
 
 /* Blocks of `to` from blocks of `from`: coefficients to matrices, and back for gradients. */
@@ -255,7 +273,7 @@ static void forward(const Job *job, const Layer *layers, const int32_t *places, 
         Work *w = space->layer + i;
         const int64_t n = l->outputs;
         if (!l->split) {
-            product(x, l->inputs, 1, w->matrix, l->width, w->output, n, rows, n, l->even, w->offset);
+            product_of_blocks(l->blocks, x, l->inputs, w->matrix, l->width, w->output, n, rows, n, l->even, w->offset);
             for (int64_t j = 0; j < rows * n; j += LANES) AT(w->output + j) = above(READ(w->output + j));
             x = w->output;
             continue;
@@ -274,8 +292,8 @@ static void forward(const Job *job, const Layer *layers, const int32_t *places, 
                     AT(w->odd + r * odd + j) = a - b;
                 }
         }
-        product(w->even, even, 1, w->matrix, half, w->sum, half, rows, half, l->even, w->offset);
-        product(w->odd, odd, 1, w->matrix + l->even * half, half, w->difference, half, rows, half, l->odd, 0);
+        product_of_blocks(l->blocks, w->even, even, w->matrix, half, w->sum, half, rows, half, l->even, w->offset);
+        product_of_blocks(l->blocks, w->odd, odd, w->matrix + l->even * half, half, w->difference, half, rows, half, l->odd, 0);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < half; j += LANES) {
                 const lanes s = READ(w->sum + r * half + j), d = READ(w->difference + r * half + j);
@@ -332,13 +350,13 @@ static void backward(const Job *job, const Layer *layers, const Entry *entries, 
         }
         if (!l->split) {
             float *gradient = l->direct ? space->gradients + l->weight : w->gradient;
-            product(x, 1, l->inputs, w->d_output, n, gradient, n, l->even, n, rows, 0);
+            gradient_of_blocks(l->blocks, x, l->inputs, w->d_output, n, gradient, l->even, rows);
             for (int64_t j = 0; j < n; j += LANES) {
                 lanes kept = {0};
                 for (int64_t r = 0; r < rows; r++) kept += READ(w->d_output + r * n + j);
                 AT(w->offset_gradient + j) = kept;
             }
-            if (d_x) product(w->d_output, n, 1, w->turned, whole(l->even), d_x, l->inputs, rows, l->inputs, n, 0);
+            if (d_x) product_of_blocks(l->blocks, w->d_output, n, w->turned, whole(l->even), d_x, l->inputs, rows, l->inputs, n, 0);
         } else {
             const int64_t even = whole(l->even), odd = whole(l->odd);
             for (int64_t r = 0; r < rows; r++)
@@ -347,16 +365,16 @@ static void backward(const Job *job, const Layer *layers, const Entry *entries, 
                     AT(w->sum + r * half + j) = a + b;
                     AT(w->difference + r * half + j) = a - b;
                 }
-            product(w->even, 1, even, w->sum, half, w->gradient, half, l->even, half, rows, 0);
-            product(w->odd, 1, odd, w->difference, half, w->gradient + l->even * half, half, l->odd, half, rows, 0);
+            gradient_of_blocks(l->blocks, w->even, even, w->sum, half, w->gradient, l->even, rows);
+            gradient_of_blocks(l->blocks, w->odd, odd, w->difference, half, w->gradient + l->even * half, l->odd, rows);
             for (int64_t j = 0; j < half; j += LANES) {
                 lanes kept = {0};
                 for (int64_t r = 0; r < rows; r++) kept += READ(w->sum + r * half + j);
                 AT(w->offset_gradient + j) = kept;
             }
             if (d_x) {
-                product(w->sum, half, 1, w->turned, even, w->even, even, rows, even, half, 0);
-                product(w->difference, half, 1, w->turned + half * even, odd, w->odd, odd, rows, odd, half, 0);
+                product_of_blocks(l->blocks, w->sum, half, w->turned, even, w->even, even, rows, even, half, 0);
+                product_of_blocks(l->blocks, w->difference, half, w->turned + half * even, odd, w->odd, odd, rows, odd, half, 0);
                 for (int64_t r = 0; r < rows; r++)
                     for (int64_t j = 0; j < even; j += LANES) {
                         const lanes a = READ(w->even + r * even + j), b = READ(w->odd + r * odd + j);

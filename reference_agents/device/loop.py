@@ -196,7 +196,7 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
     """Train every run of a job on its device.
 
     Args:
-        job: what to train; see `runs_on_device`.
+        job: the job to train; see `runs_on_device`.
         on_progress: called after every evaluation.
         seed: the seed of the generator that all runs share.
 

@@ -68,7 +68,10 @@ class ActionEncoder:
     def bounds(self) -> Floats:
         """The bound of each real number that a policy draws, shape (coordinates,); infinity if unbounded."""
         with np.errstate(invalid="ignore"):
-            return np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
+            bounds = np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
+        # A coordinate of one value can take no other: a policy may draw what it likes.
+        unbounded: Floats = np.where(self._high > self._low, bounds, np.inf)
+        return unbounded
 
     def decode(self, action: Any) -> Any:
         """The action of the environment, clipped to its bounds."""

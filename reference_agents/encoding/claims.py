@@ -57,7 +57,7 @@ def encode_claim(
 
     Raises:
         SpecError: a continuous group, or a map that is not linear in the encoding.
-        RepresentationError: maps that break a relation of the group.
+        RepresentationError: maps that violate a relation of the group.
     """
     if symmetry.is_continuous:
         raise SpecError(

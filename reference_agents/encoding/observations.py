@@ -83,7 +83,7 @@ def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:
     """The parts of a space without sub-parts, in the order of its keys.
 
     Raises:
-        TargetError: a part without a fixed size, such as a text or a sequence.
+        TargetError: a part without a fixed size, such as a string or a sequence.
     """
     if isinstance(space, spaces.Dict):
         for key, part in space.spaces.items():

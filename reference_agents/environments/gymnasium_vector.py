@@ -11,6 +11,7 @@ Its state is saved in this form and restored by replaying the episode.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -161,6 +162,13 @@ class GymnasiumVector:
                 where="--resume",
                 remedy="Such a training run cannot be resumed bit for bit: start a new one.",
             )
+
+    def close(self) -> None:
+        """Close every environment."""
+        for environment in itertools.chain.from_iterable(self._environments):
+            # What was trained and played is kept, whatever goes wrong when somebody else's code cleans up.
+            with contextlib.suppress(Exception):
+                environment.close()
 
     def _begin(self, place: tuple[int, ...]) -> Array:
         """The first observation of the current episode of one environment."""

@@ -42,7 +42,7 @@ class StackedAdam:
         for members in ([rate] for rate in learning_rates) if separately else alike:
             stop, rate = start + len(members), members[0]
             values = parameters.values[start:stop]
-            # A view of the gradient buffer: Adam reads what `backward` writes.
+            # A view of the gradient buffer, which `backward` writes and Adam reads.
             values.grad = parameters.gradients[start:stop]
             groups.append({"params": [values], "lr": rate})
             start = stop

@@ -1,7 +1,7 @@
 """A policy and a value for every run: a shared trunk of hidden layers, and two linear heads.
 
-`forward` stores what `backward` needs; `backward` computes the gradient of every parameter of every run from the
-gradients of logits and values. The network does not depend on the loss, so every algorithm can use it.
+`forward` stores the values that `backward` needs; `backward` computes the gradient of every parameter of every run from
+the gradients of logits and values. The network does not depend on the loss, so every algorithm can use it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ActorCritic:
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
     def start_keeping(self) -> None:
-        """From now on, store what `backward` needs for every `forward(..., keep=True)`, not only for the last."""
+        """Store the values for `backward` in every later `forward(..., keep=True)`, not only in the last."""
         self._steps = []
 
     def join_kept(self) -> tuple[torch.Tensor, torch.Tensor]:

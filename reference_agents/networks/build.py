@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 
 from reference_agents.catalog import Convolution, NetworkPlan, Task
+from reference_agents.networks.bodies import separate_bodies
 from reference_agents.networks.plans import (
     ActorCriticPlan,
     ConvPlan,
@@ -66,7 +67,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         if depth == len(network.convolutions) - 1:
             trunk.append(_POOLS[network.pool])
     depth = len(network.channels)
-    return ActorCriticPlan(
+    plan = ActorCriticPlan(
         tuple(trunk),
         # `depth` seeds the random bases, so each layer has a different one.
         dataclasses.replace(builder.policy(depth, widths[-1], task.actions), gain=network.policy_gain),
@@ -76,6 +77,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         task.masked,
         network.initial_deviation,
     )
+    return separate_bodies(plan) if network.separate_bodies else plan
 
 
 _POOLS: dict[str, PoolPlan] = {"max": GlobalMaxPoolPlan(), "average": GlobalAveragePoolPlan(), "none": FlattenPlan()}
@@ -198,7 +200,7 @@ class _BasisBuilder:
         return self._layer("value", (channels, 1), self._one, weight, depth)
 
     def deviation(self, actions: int) -> Floats:
-        # Without equivariance every coordinate has a deviation of its own.
+        # Without equivariance every coordinate has its own deviation.
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
         if not isinstance(self._actions, SignedPermutationRepresentation):

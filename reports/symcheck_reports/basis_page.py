@@ -97,10 +97,10 @@ def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Seque
     """Draw a matrix as squares: the side shows the size of the weight; filled is positive, hollow negative.
 
     Args:
-        matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.
+        matrix: numbers between -1 and 1, shape (height, width); non-finite numbers are drawn as 0.
         name: an id that is unique on the page.
         title: its title.
-        tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
+        tile: height and width of the filters from which the matrix is laid out; lines are drawn between them.
     """
     height, width = len(matrix), len(matrix[0])
     parts, description = squares(matrix, tile)
@@ -119,8 +119,8 @@ def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tupl
     """The frame and the squares of a matrix, in cells of `CELL` user units, with a description in one sentence.
 
     Args:
-        matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.
-        tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
+        matrix: numbers between -1 and 1, shape (height, width); non-finite numbers are drawn as 0.
+        tile: height and width of the filters from which the matrix is laid out; lines are drawn between them.
     """
     height, width = len(matrix), len(matrix[0])
     filled: list[str] = []

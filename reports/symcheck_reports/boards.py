@@ -1,6 +1,6 @@
 """Draws boards of games: as text for terminals and Markdown, as SVG for pages.
 
-A drawing is a mapping with `rows` (texts of cells), `marks` (cells that disagree) and `moved` (cells of the move).
+A drawing is a mapping with `rows` (strings of cells), `marks` (cells that disagree) and `moved` (cells of the move).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sentence for `bound` that all writers use: what the evidence excludes, or the cost of a violation."""
+"""The sentence for `bound` that all writers use: the excluded violations, or the cost of a violation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from symcheck.statements.statement import Statement
 from symcheck_reports.formatting import number, one_line, percent
 
-_APART = 1.2  # multiple of the detectable shift from which on other changes of the mean are reported separately
+_APART = 1.2  # multiple of the detectable shift above which other changes of the mean are reported separately
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
-    """A sentence, without its full stop, on what the evidence excludes; "" if no bound is stated.
+    """A sentence, without its full stop, on the violations that the evidence excludes; "" if no bound is stated.
 
     Args:
         bound: the value of `PropertyResult.bound`.

@@ -81,13 +81,13 @@ class CurveModel:
         networks: at least one; those with the same name differ in learning rate.
         settings: name to value as text, in the order to show ("algorithm": "PPO", "discount": "0.99").
         threshold: the return that counts as solved, in the task's own reward; None if the task has none.
-        evaluation: how the returns were measured, in a sentence ("25 episodes on environments of their own every 500
-            steps, greedy actions").
+        evaluation: how the returns were measured, in a sentence ("25 episodes on separate environments every 500 steps,
+            greedy actions").
         choice_rule: how the learning rate was chosen, in a sentence; "" if there was only one.
         command: the command line that repeats the training; "" if none exists.
         versions: package name to version.
         duration_s: wall time of training and evaluation, in seconds, summed over all runs; None if unknown.
-        notes: further sentences to show as they are ("preset paper", "run on 2 CPU cores").
+        notes: further sentences to show unchanged ("preset paper", "run on 2 CPU cores").
         trained: the number of trained runs, including those used only to choose a learning rate; None if it equals the
             number of curves.
     """

@@ -41,7 +41,7 @@ class DiscoveryForm:
 
     Attributes:
         name: the form of the maps, in words.
-        decided: the number of accepted or refused maps.
+        decided: the number of accepted or rejected maps.
         open: the number of undecided maps; None if not all were listed.
     """
 
@@ -97,7 +97,8 @@ class DiscoveryModel:
         orbits: for a table, the orbits of its states under the group; None otherwise.
         forms: the number of decided and undecided maps of each form.
         exhaustive: whether the group contains all symmetries, because a table was searched completely.
-        bounds: for each property of the verified group that has one, its name and `bound`: what may still be wrong.
+        bounds: for each property of the verified group that has one, its name and `bound`: the violations that are not
+            excluded.
     """
 
     target: str

@@ -18,7 +18,7 @@ SHOWN = 60  # maximum number of candidates on a page; the JSON report contains a
 # maximum number of candidates with the same verdict and reason; of more, one is shown and the others are counted
 MOST_ALIKE = 8
 MOST_DRAWN = 64  # maximum number of coordinates in a readable table of effects
-_LONGEST = 28  # maximum length of a coordinate's name beside its row
+_LONGEST = 28  # maximum length of a coordinate's name next to its row
 _CHARACTER = 7.5  # pixels, at 13 pixels of type
 
 

@@ -45,7 +45,7 @@ def budget_sentence(model: DiscoveryModel) -> str:
 
 
 def evidence_lines(model: DiscoveryModel) -> list[str]:
-    """What the verification of the group excludes, one line for properties with the same bound."""
+    """The violations that the verification of the group excludes, one line for properties with the same bound."""
     said: dict[str, list[str]] = {}
     for name, bound in model.bounds:
         said.setdefault(bound_sentence(bound, with_region=False), []).append(name)

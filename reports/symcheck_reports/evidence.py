@@ -11,7 +11,7 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.statements.statement import Statement, as_paragraph, free, table  # noqa: F401 (free: doctest)
 from symcheck_reports.formatting import number, percent, scientific
 
-# Maximum number of characters of a note ("no violation") that is repeated beside each property.
+# Maximum number of characters of a note ("no violation") that is repeated next to each property.
 _WORTH_SHARING = 30
 
 

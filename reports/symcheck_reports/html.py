@@ -32,7 +32,7 @@ from symcheck_reports.views import RunView
 
 # Half a megabyte: mail clients, CI previews and phones open such a page without delay.
 BUDGET_BYTES = 500_000
-# With many checks, this many passing properties of one run are shown beside its failures.
+# With many checks, this many passing properties of one run are shown together with its failures.
 PASSING_WHEN_SHORT = 12
 # Upper bounds for names of ordinary length: a row of the overview, and an article's heading with its links.
 _ROW_BYTES = 420

@@ -252,7 +252,7 @@ def render_index(index: FolderIndex) -> str:
 
 
 def _uncounted_sentence(index: FolderIndex) -> str:
-    """A sentence on what the verdict above does not cover."""
+    """A sentence on the scope of the verdict above."""
     parts = [f"{plural(len(index.unreadable), 'file')} could not be read."] if index.unreadable else []
     if index.not_counted:
         verb, its = ("is", "its") if index.not_counted == 1 else ("are", "their")

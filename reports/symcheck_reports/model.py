@@ -77,7 +77,7 @@ def _column_cells(column: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _own_detail(result: PropertyResult, notes: Sequence[Statement]) -> str:
-    """The reason, which always stays beside its verdict, and the notes that are shown nowhere else on the page."""
+    """The reason, which is always next to its verdict, and the notes that are shown nowhere else on the page."""
     kept = [note for note in notes if not (result.per_coordinate and is_in_a_table(note))]
     return as_paragraph([*([result.reason] if result.reason is not None else []), *kept])
 

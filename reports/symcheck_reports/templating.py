@@ -65,7 +65,7 @@ def document(head: PageHead, sections: Sequence[Section], footer: str = "") -> s
     Args:
         head: verdict and facts.
         sections: the parts, in order.
-        footer: a closing sentence, for instance on what was left out.
+        footer: a closing sentence, for instance on omitted parts.
 
     Returns:
         The page as text, in UTF-8, without external references.

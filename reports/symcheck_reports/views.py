@@ -113,11 +113,11 @@ class PropertyView:
     Attributes:
         name: the property's name.
         verdict: its verdict.
-        qualifications: words next to the verdict: "approximate", and what accepts the violation.
+        qualifications: words next to the verdict: "approximate", and the source of the acceptance.
         equation: its claim.
         meaning: the same in words.
         evidence: number of checks and violations.
-        bound: what the evidence excludes; "" if there is no bound.
+        bound: the excluded violations; "" if there is no bound.
         region: the region of the evidence; "" if it is not stated.
         residual: the largest residual as text.
         tolerance: the tolerance, as text.
@@ -179,7 +179,7 @@ class RunView:
         group: name and order in words.
         verdict: the run's verdict.
         sentence: the verdict in a sentence.
-        claims: (part, one text per generator), for instance ("observation", ("...",)).
+        claims: (part, one string per generator), for instance ("observation", ("...",)).
         properties: the rows to show.
         left_out: the number of passing properties that are not shown.
         counterexamples: all of them.
@@ -189,7 +189,7 @@ class RunView:
         command: the command that repeats the run.
         interrupted: whether it was stopped early.
         shared: (properties, text) of evidence that several properties share, which is stated once.
-        noted_regions: the regions that some note names; they need no line of their own.
+        noted_regions: the regions that some note names; they need no separate line.
         precisions: the outputs at each precision, for networks.
         decisions: (decisions compared, decisions that flip), for networks that choose by the largest output; or None.
         gaps: bounds on the loss of value, for approximate symmetries.

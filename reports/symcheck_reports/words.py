@@ -1,7 +1,7 @@
 """The sentences of a report, shared by page, terminal, Markdown and JUnit.
 
-A sentence is never stronger than its evidence. `passed` names the number of checks and what could have been missed;
-`proved` is used only where every property is proved; an interrupted run is undecided.
+A sentence is never stronger than its evidence. `passed` names the number of checks and the violations that could have
+been missed; `proved` is used only where every property is proved; an interrupted run is undecided.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
 
 
 def _acceptance(result: RunResult) -> str:
-    """The accepted violations and what accepts them, as the end of a sentence; "" if there are none."""
+    """The accepted violations and the source of the acceptance, as the end of a sentence; "" if there are none."""
     parts = []
     for by, text in _ACCEPTED.items():
         names = [p.name for p in result.properties if p.accepted_by == by]
@@ -292,7 +292,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 
 
 def _over_scale(result: PropertyResult) -> str:
-    """The residual by which a network is judged: relative to the output's scale, unlike that of one input."""
+    """The residual behind a network's verdict, relative to the output's scale (unlike that of one input)."""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
     return f"largest of all inputs {scientific(result.max_residual)} ({one_line(result.unit, 120)}){against}"
 

@@ -1,8 +1,8 @@
 """Verify the atlas again: every entry, with several seeds, compared with its file.
 
-An entry is reproduced if, for each seed, the verdict is the recorded one, exactly the recorded properties fail, and the
-sizes of violations agree up to a factor of ten (sizes are maxima over samples, so they vary). Properties listed under
-`sometimes` may fail or not.
+An entry is reproduced if, for each seed, the verdict is the recorded one and exactly the recorded properties fail. The
+sizes of violations must agree up to a factor of ten: sizes are maxima over samples, so they vary. Properties listed
+under `sometimes` may fail or not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Reproduction:
 def check_entries(
     entries: Iterable[AtlasEntry], *, seeds: Sequence[int] = SEEDS, emit: Emit | None = None
 ) -> Iterator[Reproduction]:
-    """Verify entries again, one result after the other.
+    """Verify entries again, and yield each result.
 
     Args:
         entries: the entries to verify; their extras must be installed.

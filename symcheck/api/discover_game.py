@@ -31,7 +31,7 @@ class TriedImage:
 
     Attributes:
         name: in words.
-        verdict: the verdict of `verify_game` on it alone; "refused" if no moves fit it.
+        verdict: the verdict of `verify_game` on this image alone; "refused" if no moves fit it.
         why: the reason for a refusal, or the properties that fail.
     """
 

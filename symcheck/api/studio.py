@@ -1,4 +1,4 @@
-"""Puts an environment into the states of a counterexample, one after the other, and renders each."""
+"""Puts an environment into each state of a counterexample in turn, and renders it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def verify_net(
     """Check that a network is equivariant: K f(x) = f(L x) for every generator, with L on inputs and K on outputs.
 
     If the network can be traced, hidden units are matched layer by layer and the weights give the proof (`proved`);
-    the rest is tested on a float64 copy of the same weights. The network itself is not changed, bit for bit.
+    the rest is tested on a float64 copy of the same weights. The network itself stays unchanged, bit for bit.
 
     Args:
         net: a module, a zero-argument factory, "module:name", "file.py:name", a saved network, or a run folder of

@@ -1,4 +1,4 @@
-"""`symcheck doctor`: versions, optional parts, and what works here."""
+"""`symcheck doctor`: versions, optional parts, and which of them work here."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def command(
         bool, typer.Option("--trust", help="Also import code from outside the current folder and the report's folder.")
     ] = False,
 ) -> None:
-    """Reproduce the counterexamples of a JSON report; exits with 1 while they still fail, and with 0 otherwise.
+    """Reproduce the counterexamples of a JSON report; exits with 1 if they still fail, otherwise with 0.
 
     The command of the report is printed first. The code that it names is then imported and run.
 

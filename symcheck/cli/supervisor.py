@@ -187,7 +187,7 @@ def _wait(child: int, reading: int, heard: Heard) -> tuple[int, bool]:
 
 
 def _drain(reading: int, parts: bytes, heard: Heard) -> None:
-    """Read what the child wrote before it ended."""
+    """Read the output that the child wrote before it ended."""
     while select.select([reading], [], [], 0)[0] and (part := os.read(reading, 1 << 16)):
         parts += part
     channel.split(parts, heard.take)

@@ -115,7 +115,7 @@ class _Search:
         yield from self.extend(self.domains(), [])
 
     def domains(self) -> Bools:
-        """domains[v, q]: whether literal q is a possible image of variable v, judged from these two only."""
+        """domains[v, q]: whether literal q is a possible image of variable v, according to these two only."""
         domains = np.zeros((len(self.variables), self.count), dtype=bool)
         kinds = np.array([self._kind(v) for v, own in enumerate(self.variables) for _ in own])
         signatures = [self._signature(q) for q in range(self.count)]

@@ -20,6 +20,7 @@ from symcheck.discovery.by_states import Proposals, identity_on, number, sensiti
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.matching import match_effects
+from symcheck.discovery.moments import ERRORS, FEWEST_EPISODES, middle_of, moments_of_steps
 from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.products import Products
@@ -33,14 +34,13 @@ from symcheck.discovery.rollouts import (
     roll,
     sum_by_episode,
 )
-from symcheck.discovery.structure import PROBE, Joint, Structure, both_signs, probe_sizes
+from symcheck.discovery.structure import PROBE, Structure, both_signs, probe_sizes
 from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 
 MOST_COORDINATES = 24
 # tolerances for estimated coefficients: a third of the larger one, and a twentieth of the row's largest
 _RELATIVE, _FLOOR = 0.3, 0.05
-_ERRORS = 6.0  # allowed error in standard errors; large, because hundreds of estimates must all lie within it
 _FITS = 0.6  # largest misfit, relative to a typical step; large because the quadratic model is only approximate
 # largest error of a usable model, relative to a typical step: a misfit of twice the model error is significant
 _DESCRIBES = _FITS / 2
@@ -49,9 +49,8 @@ _MOST_CANDIDATES = 8  # maximum number: verification by whole episodes is slow
 _MOST_HEARD = 2_000  # maximum number of candidates tested on episodes
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
-_FEWEST_EPISODES, _FEW_ERRORS = 20, 3.0  # with fewer, standard errors are themselves inaccurate
+_FEW_ERRORS = 3.0  # factor on the standard errors of fewer episodes, which are themselves inaccurate
 _RIDGE = 1e-6
-_ROUNDING = 1e-9  # relative to a step: means of this size are zero up to rounding
 # if there are too many maps, more steps in short episodes: start states distinguish goals and masks
 _FURTHER, _SHORT = 12_000, 30
 _LEAST_PAIRS, _LONGEST = 40, 100  # smallest number of pairs of episodes, and the number of compared steps of each
@@ -143,7 +142,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     actions = lab.values.centre(actions) if lab.values is not None else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
     reach = np.concatenate([sizes / scale, np.full(len(actions), 1.0 if discrete else _ACTION_WEIGHT)])
-    floor = np.maximum(np.maximum(floor, _ERRORS * (reach[:, None] * errors).max(axis=0)), 1e-12)
+    floor = np.maximum(np.maximum(floor, ERRORS * (reach[:, None] * errors).max(axis=0)), 1e-12)
     # The reaction to -e_j is minus the reaction to e_j in a linear model.
     rows = [row for effect in states for row in (effect, -effect)]
     rows += list(actions) if discrete else [row for effect in actions for row in (effect, -effect)]
@@ -161,7 +160,7 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
         _RELATIVE,
         pairs=_copies(rollouts.before, scale),
         parts=tuple(at for at, part in enumerate(blocks_of(lab.observation_space)) for _ in range(part.size)),
-        joint=_joint_moments(lab, rollouts),
+        joint=moments_of_steps(rollouts, middle_of(lab, rollouts.before)),
     )
 
 
@@ -175,43 +174,8 @@ def _standard_errors(lab: Laboratory, rollouts: Rollouts, design: Floats, left: 
     alone = np.sqrt(share.T**2 @ left**2)
     made = [sum_by_episode(share * own[:, None], rollouts.episode) for own in left.T]
     together = np.stack([np.sqrt((each**2).sum(axis=0)) for each in made], axis=1)
-    together *= 1.0 if count_alike(rollouts) >= _FEWEST_EPISODES else _FEW_ERRORS
+    together *= 1.0 if count_alike(rollouts) >= FEWEST_EPISODES else _FEW_ERRORS
     return np.asarray(np.maximum(alone, together))
-
-
-def _joint_moments(lab: Laboratory, rollouts: Rollouts) -> tuple[Joint, ...]:
-    """Moments that a symmetry preserves for any action map: of steps, and of outcomes together with their positions."""
-    if count_alike(rollouts) < _FEWEST_EPISODES:
-        return ()  # with so few episodes, the errors of the means are unknown
-    moved, place = rollouts.after - rollouts.before, rollouts.after - _middle_of(lab)
-    size = np.abs(moved)
-    made = [_moments(moved, moved, rollouts, signed=True), _moments(size, size, rollouts, signed=False)]
-    for values in (rollouts.rewards, rollouts.ended.astype(np.float64)):
-        if np.ptp(values) > 0:
-            told = (values - values.mean())[:, None]
-            made += [_moments(told * place, None, rollouts, signed=True)]
-            made += [_moments(told * place, place, rollouts, signed=True)]
-    return tuple(made)
-
-
-def _moments(first: Floats, other: Floats | None, rollouts: Rollouts, *, signed: bool) -> Joint:
-    """Means over steps of columns (or of their products), indexed by literals, with error bounds."""
-    # A mean of a single column is the same for every second literal.
-    second = np.ones((len(first), 1)) if other is None else other
-    mean = first.T @ second / len(first)
-    products = np.stack([sum_by_episode(first * own[:, None], rollouts.episode) for own in second.T], axis=2)
-    lengths = np.unique(rollouts.episode, return_counts=True)[1]
-    # Standard error of a ratio estimator: an episode's sum minus its length times the mean.
-    errors = np.sqrt(((products - lengths[:, None, None] * mean) ** 2).sum(axis=0)) / len(first)
-    dim = first.shape[1]
-    signs = np.tile([1.0, -1.0], dim) if signed else np.ones(2 * dim)
-    wide = [np.broadcast_to(each, (dim, dim)).repeat(2, 0).repeat(2, 1) for each in (mean, _ERRORS * errors)]
-    return Joint(wide[0] * signs[:, None] * (1.0 if other is None else signs), wide[1] + _ROUNDING)
-
-
-def _middle_of(lab: Laboratory) -> Floats:
-    """The point about which observations are negated."""
-    return np.concatenate([part.middle for part in blocks_of(lab.observation_space)])
 
 
 def _copies(before: Floats, scale: Floats) -> npt.NDArray[np.int64]:
@@ -232,9 +196,9 @@ def preserving_maps(lab: Laboratory, rollouts: Rollouts) -> tuple[Structure, Fou
     Returns:
         The table and the maps.
     """
-    if count_alike(rollouts) < _FEWEST_EPISODES:
+    if count_alike(rollouts) < FEWEST_EPISODES:
         short = play_short(lab, _FURTHER // 3, _LONGEST)
-        rollouts = join_rollouts(*short) if len(short) >= _FEWEST_EPISODES else rollouts
+        rollouts = join_rollouts(*short) if len(short) >= FEWEST_EPISODES else rollouts
     structure = effects_of(lab, rollouts)
     left = automorphisms(structure)
     if not left.complete:
@@ -250,7 +214,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")
     )
     proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
-    middle = _middle_of(lab)
+    middle = middle_of(lab, rollouts.before)
     # The first of very many maps are not representative: put one map for each possible image of a coordinate first.
     listed = left.maps if left.complete else [*exchanges(structure), *left.maps]
     maps = list(dict.fromkeys(SignedMap.about(index, sign, middle) for index, sign in listed))

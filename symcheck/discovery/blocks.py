@@ -19,6 +19,7 @@ from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
 from symcheck.entries.forms import SPATIAL_OPERATORS
 from symcheck.errors import SpecError, TargetError
 
+_UNBOUNDED = 1e30  # bounds beyond this stand for none, such as the largest float32
 _PICTURE = 3  # minimum number of pixels along each axis of an image
 
 
@@ -79,7 +80,7 @@ class Block:
 
     @property
     def middle(self) -> Floats:
-        """The point about which components are negated: zero, or the middle of an integer space."""
+        """The point about which components are negated: zero, or the middle of whole numbers and of boxes beside it."""
         if isinstance(self.space, spaces.Discrete):
             return np.array([float(self.space.start) + (float(self.space.n) - 1) / 2])
         if isinstance(self.space, spaces.MultiDiscrete):
@@ -87,6 +88,11 @@ class Block:
             return np.asarray((start + (count - 1) / 2).reshape(-1))
         if isinstance(self.space, spaces.MultiBinary):
             return np.full(self.size, 0.5)
+        if isinstance(self.space, spaces.Box):
+            low, high = (np.asarray(end, dtype=np.float64).reshape(-1) for end in (self.space.low, self.space.high))
+            # Where zero is not inside, a map about zero would leave the box.
+            beside = (np.maximum(np.abs(low), np.abs(high)) < _UNBOUNDED) & ((low >= 0) | (high <= 0))
+            return np.asarray(np.where(beside, low, 0.0) + np.where(beside, high, 0.0)) / 2
         return np.zeros(self.size)
 
 

@@ -18,6 +18,7 @@ from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.mixed_effects import with_mixed
+from symcheck.discovery.moments import with_moments
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
@@ -41,6 +42,8 @@ _REFUSES = "the environment refuses images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
 _BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
+# What is measured further where single effects leave too many maps to list.
+_REFINEMENTS = (with_pairs, with_mixed, with_moments)
 
 
 @dataclass
@@ -169,8 +172,10 @@ class _Search:
                 self.structures[key] = None
                 return None
             left = automorphisms(structure)
-            if not left.complete:
-                refined = with_pairs(self.lab, structure) or with_mixed(self.lab, structure)
+            for refine in _REFINEMENTS:
+                if left.complete:
+                    break
+                refined = refine(self.lab, structure)
                 structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))
             self.structures[key] = structure, left
         return self.structures[key]
@@ -364,7 +369,7 @@ def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | N
     Args:
         structure: the table.
         prefix: the name of the coordinates, "state" or "observation".
-        values: the literals of whole-number actions; None for other actions.
+        values: the literals of integer actions; None for other actions.
 
     Returns:
         Names and rows.

@@ -14,11 +14,12 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.structure import neutral_actions
+from symcheck.discovery.structure import is_steppable, neutral_actions
 from symcheck.errors import TargetError
 
 # up to this number of state coordinates, reflections about points other than zero are searched for
 _MOST_FOR_AFFINE = 8
+_MOST_WITH_COUNTS = 16  # the same, if some of them are whole numbers
 _NEWTON_STEPS = 25
 _POLISHING = 3  # further Newton steps near the equilibrium; each adds the digits of the difference quotient
 # Tolerances relative to the spread, for double and single precision: the largest change in one step at an equilibrium,
@@ -62,8 +63,10 @@ def centres(lab: Laboratory) -> list[Centre]:
     candidates = [_pose(lab) or _zero(lab)]
     if lab.dim <= _MOST_FOR_AFFINE and not lab.is_whole:
         candidates += [centre for centre in (_equilibrium(lab), _middle(lab)) if centre is not None]
-    elif lab.is_whole and (centre := middle_of_whole(lab)).is_probed:
+    if lab.is_whole and is_steppable(lab, (centre := middle_of_whole(lab)).point):
         candidates.append(centre)
+    if (mixed := _middle_of_counts(lab)) is not None:
+        candidates.append(mixed)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
     kept: list[Centre] = []
     for centre in candidates:
@@ -77,6 +80,19 @@ def middle_of_whole(lab: Laboratory) -> Centre:
     return Centre(
         (lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the centre of the visited states", affine=True
     )
+
+
+def _middle_of_counts(lab: Laboratory) -> Centre | None:
+    """Zero, with the middle of the visited range in the coordinates of whole numbers (a mode, a mask of actions).
+
+    None if all or none of the coordinates are whole numbers, or if too many of these are reversed about a half.
+    """
+    counts = (lab.states == np.rint(lab.states)).all(axis=0) & (lab.spread > 0)
+    if lab.is_whole or not counts.any() or lab.dim > _MOST_WITH_COUNTS:
+        return None
+    point = np.where(counts, middle_of_whole(lab).point, _zero(lab).point)
+    what = "zero and the middle of each whole number"
+    return Centre(point, what, affine=True) if is_steppable(lab, point) else None
 
 
 def _pose(lab: Laboratory) -> Centre | None:

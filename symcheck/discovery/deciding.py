@@ -1,7 +1,7 @@
 """Decision by verification: candidates are screened one by one, then the whole group is accepted, or reduced.
 
-The symmetries of an environment form a group, which saves work in two ways: a product of accepted maps needs no run of
-its own, and if h holds and g does not, then no product of h and g holds. Both conclusions are first drawn from the
+The symmetries of an environment form a group, which saves work in two ways: a product of accepted maps needs no
+separate run, and if h holds and g does not, then no product of h and g holds. Both conclusions are first drawn from the
 screening; if the whole group is not accepted and a member is removed, they are drawn again.
 """
 
@@ -22,7 +22,7 @@ from symcheck.errors import RepresentationError, SymcheckError
 
 MOST_SCREENED = 24
 _COUNTEREXAMPLE_SAMPLES = 500  # samples for candidates whose reward disagrees on most screening states
-_ONE_BY_ONE = 4  # number of members of a large group that are verified alone first
+_ONE_BY_ONE = 4  # number of members of a large group that are first verified separately
 _MOST_REFUSED_REWARDS = 3  # maximum number of such candidates that are run, only to locate the violation
 _FOLLOWS = "a product of accepted maps"
 _UNVERIFIED = "it passed the screening, but the time budget ended before the whole group was verified"
@@ -57,7 +57,7 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
-    another: bool = False  # whether another action map may still belong to this map of states
+    another: bool = False  # whether another action map is still possible for this map of states
 
 
 def decide(
@@ -330,7 +330,7 @@ class _Bench:
         return None
 
     def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
-        """Remove the members of a rejected group that are not accepted alone, or the one with the least evidence."""
+        """Remove the members of a rejected group that are rejected on their own, or the one with the least evidence."""
         if len(self.members) == 1 and len(group.generators) == 1 and joint is not None:
             verdicts = {self.members[0].key: joint}
         else:
@@ -354,7 +354,7 @@ class _Bench:
         self.known = Products(self.members, self.identity)
 
     def _run_alone(self) -> dict[Key, RunResult]:
-        """Run acceptance for every member alone, as far as time allows."""
+        """Run acceptance for every member separately, as far as time allows."""
         made: dict[Key, RunResult] = {}
         for member in self.members:
             if self.judgement.interrupted or not self.court.in_time():

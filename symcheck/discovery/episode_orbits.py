@@ -28,7 +28,7 @@ from symcheck.discovery.rollouts import Rollouts, action_features
 _STEPS = 8_000
 _MOST_NUMBERS = 8_000_000  # maximum size of all observations together: 64 MB
 _LENGTHS = (25, 100)  # alternating episode lengths: many start states, and late events
-_LOOKED_AT = 32  # episodes between two counts of those with a rare outcome
+_LOOKED_AT = 32  # number of episodes between two counts of the rare outcomes
 FEWEST_TELLING = 32
 """Minimum number of episodes with a rare reward: n of them in the test half give no p-value below 2^-n."""
 _FEWEST_ASKED = 8
@@ -50,10 +50,10 @@ class Budget:
             fitting.
         most: the largest number of steps, even if rewards are rare.
         share: the share of the time budget.
-        taught: the number of steps that a model is fitted to.
+        taught: the number of steps for fitting a model.
         asked: the number of steps that it predicts.
         asked_again: the number of steps that it predicts for an action map.
-        patience: how many times `most` are played where that yields enough episodes with a rare reward.
+        patience: how many times `most` are played if that yields enough episodes with a rare reward.
     """
 
     steps: int
@@ -87,7 +87,7 @@ class Played:
 def play_episodes(
     lab: Laboratory, shrink: Callable[[Floats], Floats], budget: Budget = AT_FIRST, earlier: Played | None = None
 ) -> Played | None:
-    """Play uniform-policy episodes, more where rewards are rare.
+    """Play uniform-policy episodes, more if rewards are rare.
 
     Args:
         lab: an environment whose states cannot be set.
@@ -284,7 +284,7 @@ class EpisodeOrbits:
             parts = self._parts(question.taught)
             inputs = _inputs(*parts, with_actions=with_actions, sees_next=question.sees_next)
             choices = [np.ones(inputs.shape[1], dtype=bool)]
-            if question.sees_next:  # rewards often depend on the next state only
+            if question.sees_next:  # rewards often depend only on the next state
                 choices.append(np.arange(inputs.shape[1]) >= parts[0].shape[1])
             self._models[key] = KernelModel(inputs, self._targets(question, question.taught, parts), choices)
         return self._models[key]
@@ -306,7 +306,7 @@ class EpisodeOrbits:
     ) -> list[tuple[Floats, Floats, Floats]]:
         """Observations before and after each step, and actions if they are mapped, for every member of the orbits."""
         before, actions, after = self._parts(asked)
-        # Features of actions are about the middle of their box.
+        # Features of actions are relative to the middle of their box.
         turn = SignedMap.of(action_map.index, action_map.sign) if action_map is not None else None
         acted = [actions[:, :0]] * order if turn is None else list_images(actions, turn.apply, order)
         return list(zip(list_images(before, move, order), list_images(after, move, order), acted, strict=True))

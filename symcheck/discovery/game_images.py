@@ -68,7 +68,7 @@ class FoundImage:
     Attributes:
         board_map: the map of the cells.
         places: entry a of the policy moves to places[a].
-        seen: whether each action was legal at some position, (actions,); the images of the others are a guess.
+        seen: whether each action was legal at some position, (actions,); the images of the other actions are a guess.
     """
 
     board_map: BoardMap

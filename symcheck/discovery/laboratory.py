@@ -71,7 +71,7 @@ class Laboratory:
 
     Attributes:
         alpha: the alpha of the whole search.
-        values: the literals of whole-number actions; None for other action spaces.
+        values: the literals of integer actions; None for other action spaces.
         stepper: steps the environment.
         pool: the visited states.
         states: the pool's states as vectors, shape (n, dim); no rows if states cannot be set or are not numeric.

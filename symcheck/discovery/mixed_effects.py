@@ -14,7 +14,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.structure import FLOOR, Structure, mean_outcome, neutral_actions, probe_sizes
+from symcheck.discovery.structure import FLOOR, Structure, mean_outcome, neutral_actions, probes_at
 from symcheck.errors import TargetError
 
 _MOST_COORDINATES = 48  # the table has (2 dim)^3 entries, 7 MB
@@ -33,7 +33,7 @@ def with_mixed(lab: Laboratory, structure: Structure) -> Structure | None:
     Returns:
         The structure with `mixed`; None if steps are random, states are integers, or there are too many coordinates.
     """
-    sizes = probe_sizes(lab.spread, lab.is_whole)
+    sizes = probes_at(lab, structure.centre)
     used = np.flatnonzero(sizes > 0)
     neutral = neutral_actions(lab)
     steps = 2 * len(used) * (len(used) - 1) * len(neutral)

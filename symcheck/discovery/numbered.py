@@ -50,6 +50,18 @@ class Transitions:
     repeats: bool = True
     whole: bool = False
 
+    @property
+    def explored(self) -> dict[tuple[int, int], set[Outcome]]:
+        """The outcomes without those in states where no action was ever tried, as every episode was cut short there."""
+        kept = dict(self.outcomes)
+        while True:
+            known = {state for state, _ in kept}
+            left = {pair: {one for one in met if one[2] or one[0] in known} for pair, met in kept.items()}
+            left = {pair: met for pair, met in left.items() if met}
+            if left == kept:
+                return kept
+            kept = left
+
 
 def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bool:
     """Whether states and actions are numbered, and there are few enough to try them one by one.
@@ -125,7 +137,7 @@ def collect(lab: Laboratory) -> Transitions:
         _try_all(lab, met, held)
     _begin_often(lab, met)
     actions = int(lab.action_space.n)  # type: ignore[attr-defined]
-    met.whole = len(met.outcomes) == actions * len({s for s, _ in met.outcomes})
+    met.whole = len(met.outcomes) == actions * len({s for s, _ in met.outcomes}) and met.explored == met.outcomes
     met.repeats = lab.kind == "deterministic" and all(len(each) == 1 for each in met.outcomes.values())
     if lab.kind == "black box":
         met.repeats = all(len(each) == 1 for each in met.outcomes.values())
@@ -171,7 +183,8 @@ def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
             for _ in range(times):
                 step = lab.stepper.outcome(held[at], action)
                 following = _note(lab, met, at, int(action), step)
-                if following not in held and not (step.terminated or step.truncated):
+                # A step limit that setting a state does not restart truncates every step, and ends nothing here.
+                if following not in held and not step.terminated:
                     held[following] = lab.stepper.read_raw()
                     waiting.append(following)
 
@@ -181,7 +194,7 @@ def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
     from symcheck.mdp.tabular import TabularMDP  # loads scipy
 
     n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]
-    rows = [(s, a, r, t, e) for (s, a), outcomes in met.outcomes.items() for t, r, e in sorted(outcomes)]
+    rows = [(s, a, r, t, e) for (s, a), outcomes in met.explored.items() for t, r, e in sorted(outcomes)]
     if not rows:
         return None
     s, a, r, t, e = zip(*rows, strict=True)

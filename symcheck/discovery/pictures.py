@@ -37,7 +37,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         rollouts: its steps.
 
     Returns:
-        Candidates for verification; those that episodes alone refute are rejected.
+        Candidates for verification; those that episodes refute are rejected.
     """
     parts = Parts.of(lab.observation_space)
     maps, listed = parts.list_maps()

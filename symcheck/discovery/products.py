@@ -129,7 +129,7 @@ def name_group(known: Products) -> Recognised:
 
 
 def _independent(known: Products) -> list[Candidate]:
-    """Generators none of which is a product of earlier ones, simple ones first."""
+    """Generators that are not products of earlier ones, simple ones first."""
     chosen: list[Candidate] = []
     points: tuple[Element, ...] = ()
     for each in sorted(known.generators, key=lambda one: one.cost):

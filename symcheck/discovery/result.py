@@ -30,7 +30,8 @@ class Trial:
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         result: the verification, if there was one.
         fields: the SPEC fields of this candidate alone; empty if it was incomplete.
-        kind: the reason without its numbers, by which reports group candidates; "" for a reason of its own.
+        kind: the reason without its numbers, by which reports group candidates; "" if no other candidate has the same
+            reason.
         form: the form of maps that it belongs to, in words.
         another: whether it failed with a fitted action map, so that another action map may be correct.
     """
@@ -59,7 +60,7 @@ class Form:
 
     Attributes:
         name: description of the maps.
-        decided: how many were accepted or refused.
+        decided: how many were accepted or rejected.
         open: how many were not decided; None if the search reached a limit and never listed them.
     """
 
@@ -170,7 +171,7 @@ class Discovery:
         if self.verified is not None and self.found:
             return self.verified.verdict
         unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
-        # Finding no map is a negative result only if every map was judged.
+        # Finding no map is a negative result only if every map was decided.
         refuted = not unjudged and not self.interrupted
         return decide(
             Facts(checked=self.tried, violations=int(refuted), unjudged=unjudged, interrupted=self.interrupted)

@@ -102,7 +102,7 @@ def play_short(lab: Laboratory, steps: int, longest: int) -> list[Rollouts]:
 
 
 def join_rollouts(*parts: Rollouts) -> Rollouts:
-    """Several rollouts as one, whose episodes are numbered one after the other.
+    """Several rollouts joined into one, with consecutively numbered episodes.
 
     Raises:
         ValueError: the sequence is empty.

@@ -11,6 +11,7 @@ residual are reported, and each gives a finite rotation that can be verified.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,8 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import action_middle
 from symcheck.errors import TargetError
 
-_STATES = 64  # number of (state, action) pairs at which the equations are evaluated
+_STATES, _FEWEST_STATES = 64, 32  # number of (state, action) pairs at which the equations are evaluated
+_EQUATIONS = 3.0  # number of equations for each unknown, of which a fifth is left out again
 MOST_COORDINATES = 48
 # relative to the spread: small compared with the range of a contact, large compared with a solver's 1e-12
 _DIFFERENCE = 1e-6
@@ -96,20 +98,21 @@ def find_generators(lab: Laboratory) -> list[Generator]:
         Rotations of dynamics and reward; if there are none, rotations of the dynamics alone. Empty if the environment
         is random, discrete in states or actions, or too large.
 
-    Cost: 64 (2 dim + 2 components + 1) steps and a singular value decomposition of dim^2 / 2 unknowns.
+    Cost: at most 64 (2 dim + 2 components + 1) steps and a singular value decomposition of dim^2 / 2 unknowns.
     """
     suits = lab.kind == "deterministic" and isinstance(lab.action_space, spaces.Box) and not lab.is_whole
     if not suits or not 2 <= lab.dim <= MOST_COORDINATES:
         return []
-    derivatives = _differentiate(lab)
+    unknowns = _unknowns(lab)
+    wanted = math.ceil(_EQUATIONS * len(unknowns) / (lab.dim + 1))
+    derivatives = _differentiate(lab, min(_STATES, max(_FEWEST_STATES, wanted)))
     if derivatives is None:
         return []
-    unknowns = _unknowns(lab)
     return _solve(derivatives, unknowns, with_reward=True) or _solve(derivatives, unknowns, with_reward=False)
 
 
-def _differentiate(lab: Laboratory) -> _Derivatives | None:
-    rows = lab.rng.choice(len(lab.states), size=_STATES, replace=len(lab.states) < _STATES)
+def _differentiate(lab: Laboratory, count: int) -> _Derivatives | None:
+    rows = lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)
     space = lab.action_space
     sizes = _DIFFERENCE * np.where(lab.spread > 0, lab.spread, 1.0)
     kept = []
@@ -121,7 +124,7 @@ def _differentiate(lab: Laboratory) -> _Derivatives | None:
             kept.append(_derivatives_at(lab, state, 0.5 * (action + action_middle(space)), sizes))  # type: ignore[arg-type]
         except TargetError:
             continue
-    if len(kept) < _STATES // 2:
+    if len(kept) < count // 2:
         return None
     return _Derivatives(*(np.stack(parts) for parts in zip(*kept, strict=True)))
 

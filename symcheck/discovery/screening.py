@@ -1,8 +1,8 @@
 """Screening by single transitions: which maps of the structure preserve the dynamics?
 
-The screen is deliberately loose. It accepts maps that hold in most states up to a few percent of a step, so that a
-symmetry broken only at a wall, only in the reward, or by 0.1% still reaches verification, which rejects it and says
-why.
+The screen is deliberately loose. It accepts maps that hold in most states up to a few percent of a step. A symmetry
+that is broken only at a wall, only in the reward, or by 0.1% still reaches verification, which rejects it and gives the
+reason.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ one table indexed by literals suffices; actions are further literals.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ RELATIVE = 0.02
 FLOOR = 0.01  # relative to the largest effect on the same coordinate
 CHANCE = 10.0  # standard deviations of one outcome; five for a comparison of two differences of outcomes
 _UNBOUNDED_ACTION = 1.0  # probe of an action component without bounds
+_MOST_STEPS = 40_000  # at a centre halfway between whole numbers, where each outcome is averaged over many states
 _DRAWN_RELATIVE = 0.3  # relative tolerance if there are too many joint actions to average over all of them
 
 
@@ -110,6 +112,28 @@ def probe_sizes(spread: Floats, whole: bool) -> Floats:
     return sizes
 
 
+def halves_of(lab: Laboratory, centre: Floats) -> npt.NDArray[np.intp]:
+    """The coordinates that take whole numbers only and for which the centre is halfway between two of them."""
+    return np.flatnonzero((lab.states == np.rint(lab.states)).all(axis=0) & (centre != np.rint(centre)))
+
+
+def is_steppable(lab: Laboratory, centre: Floats) -> bool:
+    """Whether the states next to a centre halfway between whole numbers are few enough to step from each of them."""
+    halves = len(halves_of(lab, centre))
+    probes = 2 * lab.dim + (
+        lab.values.total if lab.values is not None else 2 * int(np.prod(lab.action_space.shape or 1))
+    )
+    return not halves or 2**halves * probes * len(neutral_actions(lab)) * lab.repeats <= _MOST_STEPS
+
+
+def probes_at(lab: Laboratory, centre: Floats) -> Floats:
+    """The size of the probe along every coordinate: half a unit where the centre is halfway between whole numbers."""
+    sizes = probe_sizes(lab.spread, lab.is_whole)
+    halves = halves_of(lab, centre)
+    sizes[halves] = np.where(sizes[halves] > 0, 0.5, 0.0)
+    return sizes
+
+
 def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     """Probe every coordinate and every action at a centre.
 
@@ -123,7 +147,7 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     Raises:
         TargetError: the environment rejects the centre.
     """
-    sizes = probe_sizes(lab.spread, lab.is_whole)
+    sizes = probes_at(lab, centre)
     neutral = neutral_actions(lab)
     base = mean_outcome(lab, centre, neutral)
     states = _state_effects(lab, centre, sizes, neutral, base)
@@ -203,9 +227,18 @@ def probe_actions(space: spaces.Box) -> list[Any]:
 
 
 def mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
-    """The next state, averaged over some actions."""
-    followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
-    mean: Floats = state + lab.difference(state, followed).mean(axis=0)
+    """The next state, averaged over some actions.
+
+    A coordinate of whole numbers that is halfway between two of them stands for both: the change is averaged over them.
+    A map that preserves the centre permutes these states, so the average is as invariant as a single outcome.
+    """
+    halves = halves_of(lab, state) if is_steppable(lab, state) else np.zeros(0, dtype=np.intp)
+    steps = np.array(list(itertools.product((-0.5, 0.5), repeat=len(halves))))
+    corners = np.repeat(state[None], len(steps), axis=0)
+    corners[:, halves] += steps
+    starts = np.repeat(corners, len(actions), axis=0)
+    followed = lab.outcomes(starts, actions * len(corners)).states
+    mean: Floats = state + lab.difference(starts, followed).mean(axis=0)
     return mean
 
 
@@ -226,15 +259,9 @@ def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list
 
 def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
     if lab.values is not None:
-        return np.stack(
-            [
-                lab.difference(base, mean_outcome(lab, centre, each))
-                for each in map(lab.values.with_literal, range(lab.values.total))
-            ]
-        )
-    if isinstance(lab.action_space, spaces.Box):
-        actions = probe_actions(lab.action_space)
+        probes = [lab.values.with_literal(literal) for literal in range(lab.values.total)]
+    elif isinstance(lab.action_space, spaces.Box):
+        probes = [[action] for action in probe_actions(lab.action_space)]
     else:
         return np.zeros((0, lab.dim))
-    followed = lab.outcomes(np.repeat(centre[None], len(actions), axis=0), actions).states
-    return lab.difference(base, followed)
+    return lab.difference(base, np.stack([mean_outcome(lab, centre, each) for each in probes]))

@@ -127,7 +127,7 @@ def _images(entry: Any) -> list[int]:
 
 
 def written_group(group: Group) -> str:
-    """A text from which `parse_group` builds the group: its name if the catalogue contains it.
+    """A string from which `parse_group` builds the group: its name if the catalogue contains it.
 
     Example:
         >>> from symcheck.groups import catalog

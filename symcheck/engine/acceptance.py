@@ -16,7 +16,7 @@ from symcheck.verdict import Acceptance, Facts, accept, decide
 def accept_violation(
     result: PropertyResult, acceptance: Acceptance, accepted: Statement, refused: Statement
 ) -> PropertyResult:
-    """Decide a failed property again, given what the project accepts.
+    """Decide a failed property again, given the violations that the project accepts.
 
     Args:
         result: the failed property.

@@ -1,7 +1,7 @@
 """Accumulated reward differences along the worst path through the known steps.
 
 If next states and terminations satisfy the claim, Q*(s, a) and Q*(g s, g a) differ by at most D(s, a) = d(s, a) +
-discount * max_b D(s', b), where d is the difference of the two rewards, because each side can follow the other's
+discount * max_b D(s', b). Here d is the difference of the two rewards. The reason: each side can follow the other's
 optimal policy. A difference that occurs once per episode therefore counts once, instead of being divided by 1 -
 discount.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from symcheck.array_types import Bools, Floats
 
-_DIGITS = 9  # decimals by which states are distinguished
+_DIGITS = 9  # number of decimals to which states are compared
 _MOST_STATES = 2000
 _SMALLEST = 1e-9  # relative error at which the iteration stops
 

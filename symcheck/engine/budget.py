@@ -1,6 +1,6 @@
 """One false-alarm probability for the whole run, allocated by Holm's step-down procedure.
 
-Every statistical test of a run (a property under one generator) submits its p-value before any of them is judged. The
+Every statistical test of a run (a property under one generator) submits its p-value before any of them is decided. The
 smallest is compared with alpha / k, the next with alpha / (k - 1), and so on until one does not reject: uniformly at
 least as powerful as dividing alpha evenly, and the probability that any true claim is rejected stays below alpha under
 any dependence between the tests. k counts the tests that could have rejected: a test whose two sides never differed has
@@ -61,7 +61,7 @@ class Budget:
         Args:
             name: the name of the property.
             source: runs the tests and returns their p-values by group element. It is called once, when the first test
-                of the run is judged. Elements that it omits are not tested and never fail.
+                of the run is decided. Elements that it omits are not tested and never fail.
             planned: the maximum number of tests; it fixes the number of swaps before any data is seen.
         """
         self._sources[name] = source
@@ -73,7 +73,7 @@ class Budget:
         return self._alpha / max(1, self._planned)
 
     def level(self, name: str, word: Word) -> float:
-        """The level at which one test is judged; it rejects if its p-value is at most this level.
+        """The level of one test; it rejects if its p-value is at most this level.
 
         The first call runs all tests of the run.
 
@@ -84,7 +84,7 @@ class Budget:
         Returns:
             A probability; `smallest` for tests that submitted no p-value.
         """
-        # Only once: Holm's procedure needs all p-values before any is judged.
+        # Only once: Holm's procedure needs all p-values before any decision.
         if self._levels is None:
             self._levels = self._share_alpha()
         return self._levels.get((name, word), self.smallest)

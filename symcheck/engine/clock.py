@@ -1,8 +1,8 @@
 """The time budget of a run: its deadline, and what ended the run early.
 
 This is the only mutable object that the parts of a run share. Code that catches Ctrl-C while gathering evidence records
-it here, and the evidence gathered so far is judged. A deadline that passes between two environment steps (or within a
-step, if a command supervises the run) ends the run in the same way.
+it here, and the verdict uses the evidence gathered so far. A deadline that passes between two environment steps (or
+within a step, if a command supervises the run) ends the run in the same way.
 """
 
 from __future__ import annotations
@@ -102,6 +102,6 @@ class Clock:
 
     def stop(self, reason: BaseException) -> None:
         """Record what ended the gathering of evidence: the time limit, the user, or an error in the code under test."""
-        # The end of the time budget is known without a record; the evidence so far is judged.
+        # The end of the time budget is known without a record; the verdict uses the evidence so far.
         self.interrupted = self.interrupted or not isinstance(reason, TimeUp)
         self.refusal = reason if isinstance(reason, Exception) else self.refusal

@@ -170,7 +170,7 @@ class _Tilted:
 
 
 def _first_enough(enough: npt.NDArray[np.bool_]) -> int:
-    """The first index from which on all values suffice; the number of values if there is none."""
+    """The first index from which all values suffice; the number of values if there is none."""
     return int(np.argmax(enough)) if enough.any() else len(enough)
 
 

@@ -1,4 +1,4 @@
-"""Episodes as columns of numbers: (s, a), what followed, and the features that a test of whole episodes compares."""
+"""Episodes as columns of numbers: (s, a), the outcome, and the features that a test of whole episodes compares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.episodes import (
     EpisodeFeatures,
     EpisodePairs,
@@ -32,7 +32,8 @@ from symcheck.engine.episodes import (
 )
 from symcheck.engine.equations import Part
 from symcheck.engine.features import WIDEST_TIE
-from symcheck.engine.rare_events import mark_far_off, mark_thresholds, score_cuts
+from symcheck.engine.places import locate
+from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import region_of
@@ -40,7 +41,8 @@ from symcheck.spaces.coordinates import SpaceCodec, finite
 from symcheck.spaces.reduction import Reduction
 
 _MOST_COVARIATES = 400
-_MOST_LEARNED = 800  # maximum number of columns of the learned feature's regression
+_DENSER = 1.2  # times the difference of a step in a box: one of states after steps is named where it says more
+_MOST_LEARNED = 800  # columns of the learned feature's regression
 
 
 def action_columns(codec: SpaceCodec, actions: Sequence[object]) -> tuple[Floats, list[str]]:
@@ -69,7 +71,7 @@ class OutcomesByEpisode(NamedTuple):
         values: of all steps, shape (steps, targets).
         ranks: their normal scores.
         differences: of totals of the scores, shape (pairs, targets).
-        totals: of what (s, a) does not explain, shape (2 pairs, targets).
+        totals: of the part that (s, a) does not explain, shape (2 pairs, targets).
     """
 
     values: Floats
@@ -167,28 +169,68 @@ class EpisodeColumns:
         return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
 
     def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
-        """The size of a named feature's difference between episodes and their images, as fields of statements.
+        """How much a named feature differs between episodes and their images, and where, as fields of statements.
 
         Returns:
-            `size`, the difference of the means of a step, `deviations`, both standard deviations, or neither.
+            `size`, the difference of the means of a step, or `deviations`, both standard deviations; `place`, the sides
+            of the box in which it differs most clearly, and `there`, the difference of the means in it. Each only where
+            it is known.
         """
         episodes = [*group.plain, *group.mapped]
         given = self._share_fits(episodes)
         targets, target_names, epsilon = self._targets(part, episodes)
+        own = np.arange(len(targets)) < given.starts[len(group.plain)]
+        ranked = rank_outcomes(targets, epsilon, given.fine)
+        marks, events = self._rare_events(part, episodes, ranked, target_names)
+        # Outcomes far from the fit are all of the reward; of other parts their sizes say nothing.
+        known = ranked.residual if part == "reward" else np.full((len(own), 1), np.nan)
+        rests = np.concatenate([ranked.residual, np.repeat(known, len(events), axis=1)], axis=1)
+        columns = np.concatenate([score_outcomes(ranked, given.fine), marks], axis=1)
+        names = [*target_names, *events]
         sides = self._sides(given, joint=len(target_names) == 1)
-        known = [("", np.ones(len(targets))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
-        for (text, side), (j, target), moment in itertools.product(known, enumerate(target_names), ("mean", "spread")):
-            if name == f"{moment} of {target}{text}":
-                column, unit = targets[:, [j]], epsilon[[j]]
-                rest = rank_outcomes(column, unit, given.coarse).residual[:, 0]
-                first = np.arange(len(rest)) < given.starts[len(group.plain)]
-                there = (side > 0) & np.isfinite(rest) & ~bulk(column, unit).far[:, 0]
-                own, images = rest[there & first], rest[there & ~first]
-                if len(own) and len(images):
-                    deviations = [float(own.std()), float(images.std())]
-                    size = float(abs(own.mean() - images.mean()))
-                    return {"size": size} if moment == "mean" else {"deviations": deviations}
-        return {}
+        parts = [("", np.ones(len(own))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
+        named = (
+            (side, j, moment)
+            for (text, side), (j, column), moment in itertools.product(parts, enumerate(names), ("mean", "spread"))
+            if name == f"{moment} of {column}{text}"
+        )
+        if (compared := next(named, None)) is None:
+            return self._differing_box(part, columns, rests, episodes, own)  # a learned feature is of all of them
+        side, j, moment = compared
+        fields = self._differing_box(part, columns[:, [j]], rests[:, [j]], episodes, own) if moment == "mean" else {}
+        if j < len(target_names):
+            rest = rank_outcomes(targets[:, [j]], epsilon[[j]], given.coarse).residual[:, 0]
+            there = (side > 0) & np.isfinite(rest) & ~bulk(targets[:, [j]], epsilon[[j]]).far[:, 0]
+            first, images = rest[there & own], rest[there & ~own]
+            if len(first) and len(images) and moment == "mean":
+                fields["size"] = float(abs(first.mean() - images.mean()))
+            elif len(first) and len(images):
+                fields["deviations"] = [float(first.std()), float(images.std())]
+        return fields
+
+    def _differing_box(
+        self, part: Part, columns: Floats, rests: Floats, episodes: list[Transitions], own: Bools
+    ) -> dict[str, object]:
+        """Where the scores that differ most clearly do so, and by how much there, as fields of statements."""
+        actions = self._actions.flatten_batch([action for each in episodes for action in each.actions])
+        steps = 1 + step_numbers(episode_starts(episodes), len(actions))[:, None]
+        signed = np.where(own[:, None], columns, -columns)
+        clearest = int(np.argmax(np.abs(signed.sum(axis=0)) / np.sqrt((signed**2).sum(axis=0)).clip(1e-300)))
+        best, fields = 0.0, dict[str, object]()
+        # What is paid, or ends an episode, may depend on the state before the step or on the one after it.
+        for prefix, seen in (("", "obs"), ("next ", "following"))[: 1 if part == "transition" else 2]:
+            whole = np.concatenate([getattr(each, seen) for each in episodes])
+            coordinates, (states,) = self._view.coordinates.unrolled([whole])
+            names = [*(f"{prefix}{name}" for name in coordinates.names), *self._actions.coordinates.names]
+            box = np.concatenate([states, actions, steps], axis=1)
+            place, inside = locate(signed[:, clearest], box, [*names, "the step number"], own)
+            density = abs(float(signed[inside, clearest].mean()))
+            if place and density > _DENSER * best:
+                best, fields = density, {"place": [side._asdict() for side in place]}
+                means = [float(rests[inside & side, clearest].mean()) for side in (own, ~own) if (inside & side).any()]
+                if np.isfinite(means).all():
+                    fields["there"] = abs(means[0] - (means[1] if len(means) > 1 else 0.0))
+        return fields
 
     def _sides(self, given: _Given, *, joint: bool) -> Sides:
         """The subsets of steps in which features are computed.
@@ -227,7 +269,15 @@ class EpisodeColumns:
             thresholds, beside = mark_thresholds(ended, following, shown)
             return np.concatenate([cuts, thresholds], axis=1), [*numbered, *beside]
         smooth = np.flatnonzero(~ranked.repeating)
-        return mark_far_off(ranked.residual[:, smooth], [names[j] for j in smooth])
+        rest, tie = ranked.residual[:, smooth], ranked.tie[:, smooth]
+        far = find_far_off(rest, tie)
+        # A few outliers bend the fit of all others, most where few steps lead: they are judged by one without them.
+        if (bent := np.flatnonzero(far.any(axis=0))).size:
+            outcomes = self._targets(part, episodes)[0][:, smooth[bent]]
+            known = np.isfinite(outcomes) & ~far[:, bent]
+            rest = rest.copy()
+            rest[:, bent] = outcomes - self._share_fits(episodes).fine.of(np.where(known, outcomes, 0.0), known)
+        return mark_far_off(rest, tie, [names[j] for j in smooth])
 
     def design(self, features: EpisodeFeatures) -> Floats:
         """Covariates, their products with the actions and with each other, and the step number."""

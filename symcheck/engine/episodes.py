@@ -155,8 +155,8 @@ def _same_values(targets: Floats, epsilon: Floats) -> tuple[Bulk, Floats]:
 def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
     """Normal scores of the part of the outcome that (s, a) does not explain, shape (transitions, targets).
 
-    Values that often repeat (terminations, whole numbers) are scored before the fit. Otherwise only the fit would rank
-    their residuals, and the fit differs wherever the two groups visit different states.
+    Values that often repeat (terminations, integers) are scored before the fit. Otherwise only the fit would rank their
+    residuals, and the fit differs wherever the two groups visit different states.
 
     Args:
         ranked: the outcomes, with the residuals of the same fit.

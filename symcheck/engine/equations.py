@@ -176,9 +176,9 @@ BY_PART: dict[Part, Equation] = {
     "transition": TRANSITION,
     "termination": TERMINATION,
 }
-"""The equations that are judged step by step, by the quantity that they compare."""
+"""The equations that are tested step by step, by the quantity that they compare."""
 
 STEP_PARTS: tuple[Part, ...] = ("reward", "transition", "termination")
-"""The parts of the MDP itself, which every method judges."""
+"""The parts of the MDP itself, which every method tests."""
 
 BY_NAME: dict[str, Equation] = {row.name: row for row in tuple(vars().values()) if isinstance(row, Equation)}

@@ -1,7 +1,7 @@
 """Options declared once: a dataclass field with its help text, its position on the command line and its parser.
 
 The command line, the settings files, the Python signature and `symcheck replay` are derived from these fields, so a new
-option changes only its dataclass and the code that uses it.
+option requires changes only in its dataclass and in the code that uses it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def from_texts(kind: type[Any], texts: Mapping[str, str], *, leave_out: Sequence
 
     Args:
         kind: the dataclass.
-        texts: option name without dashes to text.
+        texts: option name without dashes to string.
         leave_out: names of fields that keep their defaults.
 
     Returns:

@@ -38,7 +38,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class EnvOptions(RunOptions):
-    """How much evidence to gather on an environment, and how.
+    """How much evidence to gather on an environment, and by which method.
 
     Each pair costs two steps of the environment. Fewer pairs are checked if observations are so large (images) that the
     pairs would not fit into memory.
@@ -157,7 +157,7 @@ def check_limits(max_time: object, alpha: object) -> None:
 
 
 def check_whole(value: object, where: str, least: int) -> None:
-    """Reject anything but an integer of at least `least`.
+    """Reject any value except an integer of at least `least`.
 
     Raises:
         OptionError: an option is invalid; the message names it and its value.
@@ -165,7 +165,7 @@ def check_whole(value: object, where: str, least: int) -> None:
     Example:
         >>> check_whole(3, "--seed", 0)
     """
-    # In Python True and False are ints, but not valid seeds.
+    # True and False are ints in Python, but not valid seeds.
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
     if value >= 2**64:
@@ -183,7 +183,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_samples(samples: object, least: int = 1) -> None:
-    """Reject anything but a number of samples that fits into memory.
+    """Reject any value except a number of samples that fits into memory.
 
     Raises:
         OptionError: the number is invalid; the message contains it.

@@ -1,4 +1,4 @@
-"""Determines whether a comparison could have found a difference: numbers to compare, and values that vary.
+"""Determines whether a comparison could have found a difference: it needs numbers to compare, and values that vary.
 
 Every method tests this before it reports a pass; `symcheck.verdict.decide` draws the conclusions.
 """

@@ -1,8 +1,8 @@
 """Reads published JSON: the supported schemas, and the upgrade of older reports.
 
 All commands that read a report (`symcheck replay`, `symcheck report`) use this module, so the rest of the program
-handles only the current schema. `symcheck/1` stored as prose what `symcheck/2` stores as data. The data of such a file
-is kept; its sentences are not parsed.
+handles only the current schema. `symcheck/1` stored as prose some fields that `symcheck/2` stores as data. The data of
+such a file is kept; its sentences are not parsed.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ from both sides together, so swaps of whole episodes do not change it.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,16 +20,34 @@ _QUANTILE, _FAR = 0.95, 8.0  # an outlier exceeds this multiple of this quantile
 FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05
 _CUT = 0.5  # value of `Transitions.ended` if the environment itself truncated the episode
 _MOST_COORDINATES = 16  # number of coordinates in which thresholds are searched for
+_MOST_COMPARED = 8  # the same for differences of two coordinates
 
 
-def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+def find_far_off(residual: Floats, tie: Floats) -> Bools:
+    """The outcomes far from what (s, a) explains, unless many are.
+
+    Args:
+        residual: the part that (s, a) does not explain, shape (steps, targets).
+        tie: the difference up to which outcomes count as the same, of the same shape or for each target.
+
+    Returns:
+        Shape (steps, targets).
+    """
+    # What is no number is as far off as an infinity.
+    distance = np.where(np.isnan(residual), np.inf, np.abs(residual))
+    far = distance > np.maximum(_FAR * np.quantile(distance, _QUANTILE, axis=0, method="nearest"), tie)
+    return far & np.array([_is_rare(column) for column in far.T], dtype=np.bool_)
+
+
+def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Floats, list[str]]:
     """The sign of each residual that is an outlier, 0 elsewhere.
 
     A small region with a different reward gives such residuals, if rewards are smooth elsewhere.
 
     Args:
         residual: the part that (s, a) does not explain, shape (steps, targets).
-        names: the names of the targets.
+        tie: see `find_far_off`.
+        names: of the targets.
 
     Returns:
         Shape (steps, some), and their names; no column if there are no outliers.
@@ -35,14 +55,15 @@ def mark_far_off(residual: Floats, names: list[str]) -> tuple[Floats, list[str]]
     Example:
         >>> rest = np.linspace(-1e-3, 1e-3, 1000)[:, None]
         >>> rest[:20] = 0.3
-        >>> marked, names = mark_far_off(rest, ["reward"])
+        >>> marked, names = mark_far_off(rest, np.zeros(1), ["reward"])
         >>> int(marked.sum()), names
         (20, ['reward far from its fit'])
     """
-    distance = np.abs(finite(residual))
-    far = distance > _FAR * np.quantile(distance, _QUANTILE, axis=0)
-    kept = [j for j in range(len(names)) if _is_rare(far[:, j])]
-    return (np.sign(finite(residual)) * far)[:, kept], [f"{names[j]} far from its fit" for j in kept]
+    far = find_far_off(residual, tie)
+    # In ranks, what is no number lies below all numbers.
+    signs = np.where(np.isnan(residual), -1.0, np.sign(residual)) * far
+    kept = np.flatnonzero(far.any(axis=0))
+    return signs[:, kept], [f"{names[j]} far from its fit" for j in kept]
 
 
 def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple[Floats, list[str]]:
@@ -68,13 +89,18 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
     over = ended == 1
     columns: list[Floats] = []
     described: list[str] = []
-    for j in range(min(_MOST_COORDINATES, following.shape[1])) if over.any() and not over.all() else ():
-        values = following[:, j]
-        beside = _between(values, over) | _between(-values, over)
-        share = ended[beside].mean() if beside.any() else 0.0
-        if _is_rare(beside) and 0 < share < 1:
-            columns.append(np.where(beside, over - share, 0.0))
-            described.append(f"terminations next to a threshold of {names[j]}")
+    # Episodes end far out, or near a goal, which another coordinate may be.
+    held = [(names[j], following[:, j]) for j in range(min(_MOST_COORDINATES, following.shape[1]))]
+    pairs = itertools.combinations(held[:_MOST_COMPARED], 2)
+    with np.errstate(invalid="ignore"):  # readings may be infinite
+        apart = [(f"{one} - {other}", left - right) for (one, left), (other, right) in pairs]
+    for name, values in [*held, *apart] if over.any() and not over.all() else ():
+        for outside in (over, ~over):
+            beside = _between(values, outside) | _between(-values, outside)
+            share = ended[beside].mean() if beside.any() else 0.0
+            if _is_rare(beside) and 0 < share < 1:
+                columns.append(np.where(beside, over - share, 0.0))
+                described.append(f"terminations next to a threshold of {name}")
     return np.stack(columns, axis=1) if columns else np.zeros((len(ended), 0)), described
 
 
@@ -101,12 +127,15 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
     return column, ["the number of the step at which the environment truncates"]
 
 
-def _between(values: Floats, over: Bools) -> Bools:
-    """The steps in the upper half between the lowest terminating and the highest continuing value there."""
-    upper = values > np.median(finite(values))
-    if not (upper & over).any() or not (upper & ~over).any():
-        return np.zeros_like(over)
-    return np.asarray(upper & (values >= values[upper & over].min()) & (values <= values[upper & ~over].max()))
+def _between(values: Floats, outside: Bools) -> Bools:
+    """The steps above the middle of the inner ones that lie below the highest inner one and above the lowest outer one.
+
+    Either the ends of episodes are outside, or the steps after which they go on.
+    """
+    upper = values > np.median(finite(values[~outside]))
+    if not (upper & outside).any() or not (upper & ~outside).any():
+        return np.zeros_like(outside)
+    return np.asarray(upper & (values >= values[upper & outside].min()) & (values <= values[upper & ~outside].max()))
 
 
 def _is_rare(chosen: Bools) -> bool:

@@ -42,7 +42,7 @@ def second_order(covariates: Floats) -> Floats:
     """Squares and products of the first covariates, as many as the number of rows supports.
 
     A joint dependence on two coordinates, for instance on a distance after one position is negated, may be invisible in
-    each alone.
+    each coordinate separately.
 
     Args:
         covariates: standardised, shape (n, k).
@@ -117,10 +117,7 @@ class Fit:
         numbers = finite(targets)
         means = numbers.mean(axis=0)
         rest = numbers - means
-        # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
-        for _ in range(_REFINED):
-            rest = rest - self.design @ np.linalg.solve(self._gram, self.design.T @ rest)
-        explained = np.asarray(numbers - rest, dtype=np.float64)
+        explained = np.asarray(means + self.design @ self._weights(rest), dtype=np.float64)
         partial = np.array([], int) if known is None else np.flatnonzero(~known.all(axis=0))
         if known is None or not len(partial):
             return explained
@@ -131,9 +128,17 @@ class Fit:
                 few = Fit(self.design[rows])
                 some = numbers[np.ix_(rows, columns)]
                 middle = some.mean(axis=0)
-                weights = np.linalg.solve(few._gram, few.design.T @ (some - middle))
-                explained[:, columns] = middle + self.design @ weights
+                explained[:, columns] = middle + self.design @ few._weights(some - middle)
         return explained
+
+    def _weights(self, targets: Floats) -> Floats:
+        """The weights of the fit of centred targets, shape (columns, dim)."""
+        weights = np.zeros((self.design.shape[1], targets.shape[1]))
+        # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
+        for _ in range(_REFINED):
+            rest = targets - self.design @ weights
+            weights = weights + np.linalg.solve(self._gram, self.design.T @ rest)
+        return weights
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:

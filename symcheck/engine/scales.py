@@ -30,7 +30,7 @@ _NOTICEABLE = 0.1  # fraction of that spread, or of a distance from its middle, 
 # typical only if it is close to the median: chaos in some states must not loosen the tolerance in others.
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
 _MOST_MOVED = 1e-6  # relative effect on a value of one ulp of a float32 state: eight such units
-_SAME_SIZE = 1e3  # cancellation of three digits is common; values with a larger loss are judged by their own nudge
+_SAME_SIZE = 1e3  # cancellation of three digits is common; larger losses need tolerances from nudges
 # larger rounding units than float32's, and the fraction of a spread that they may hide
 COARSE, _FEW_UNITS, _HIDDEN = 1e-5, 1, 1e-3
 _FAR = 30.0  # a gap of this multiple of the inner range separates outliers
@@ -78,8 +78,8 @@ def _low_quantile(ascending: Floats, share: float) -> Floats:
 def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
     """Typical sizes; for a constant coordinate, at least that of the varying coordinates, shape (dim,).
 
-    A start computed as sin(pi) is 1.2e-16, which is rounding error relative to the other coordinates and not a size of
-    its own.
+    A start computed as sin(pi) is 1.2e-16, which is rounding error relative to the other coordinates, not an
+    independent value.
 
     Args:
         values: shape (n, dim).
@@ -177,7 +177,7 @@ class TypicalMovement:
 
     Rounding scales with the value, and the rounding error of a small sum is that of its summands; therefore cases of up
     to a thousand times the size are taken into account. If nudges change outcomes by a large part of their size, each
-    case is judged by its own nudge.
+    case gets a tolerance from its own nudge.
 
     Args:
         sizes: the sizes of the cases' outcomes, shape (cases, dim).
@@ -234,11 +234,11 @@ class Bulk:
 def bulk(values: Floats, epsilon: Floats) -> Bulk:
     """Find the outliers of each coordinate.
 
-    The result depends on the pooled values alone, so swap tests keep their level.
+    The result depends only on the pooled values, so swap tests keep their level.
 
     Args:
         values: pooled values of both sides, shape (n, dim).
-        epsilon: rounding units, shape (dim,); whole numbers are never outliers.
+        epsilon: rounding units, shape (dim,); integers are never outliers.
 
     Example:
         >>> known = bulk(np.append(np.linspace(0.0, 1.0, 101), [1e30])[:, None], np.full(1, 1e-7))

@@ -101,7 +101,7 @@ class AffineEntry:
 
         Floats keep their dtype; so do integers if M and offset are integral.
 
-        Computed in float64 and rounded once to the dtype given; signed permutations involve no rounding at all.
+        Computed in float64 and rounded once to the dtype given; signed permutations involve no rounding.
         """
         if self.is_signed_permutation:
             # Exact for every dtype, even if float64 would round large integers.

@@ -1,4 +1,4 @@
-"""The atlas as a Markdown page: a table of all environments, then every entry with what breaks it.
+"""The atlas as a Markdown page: a table of all environments, then every entry with the cause of its violation.
 
 The page is written by `symcheck atlas --write docs/atlas.md`; nothing in it is written by hand.
 """
@@ -96,7 +96,7 @@ def _table_row(entry: AtlasEntry) -> str:
 
 
 def short_group(name: str) -> str:
-    """A group's short name: "cyclic(4)" is C4, "dihedral(4)" D4; others stay as they are.
+    """A group's short name: "cyclic(4)" is C4, "dihedral(4)" D4; others stay unchanged.
 
     Example:
         >>> short_group("cyclic(4)"), short_group("D4")

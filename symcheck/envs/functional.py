@@ -1,8 +1,8 @@
 """Converts Gymnasium's functional environments (`FuncEnv`) to stateful ones, with NumPy's random numbers.
 
-A `FuncEnv` is a set of functions (initial state, transition, observation, reward, termination) without a state of its
-own. `FunctionalEnv` keeps the state between calls and passes `np_random` to those functions as `rng`. For functions
-that need JAX's random keys, use Gymnasium's `FunctionalJaxEnv`.
+A `FuncEnv` is a set of functions (initial state, transition, observation, reward, termination) without stored state.
+`FunctionalEnv` keeps the state between calls and passes `np_random` to those functions as `rng`. For functions that
+need JAX's random keys, use Gymnasium's `FunctionalJaxEnv`.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class ParallelEnvironment(gym.Env[Any, Any]):
         """Reset all agents, and draw the watched agent."""
         super().reset(seed=seed)
         given = self.parallel.reset(seed=seed, options=options)
-        # Older versions return observations alone.
+        # Older versions return only observations.
         self._seen = _of_those_there(given[0] if isinstance(given, tuple) else given)
         self.watched = self.agents[int(self.np_random.integers(len(self.agents)))]
         return self._observe(), {}

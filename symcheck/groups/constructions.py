@@ -53,7 +53,7 @@ def semidirect(normal: Group, acting: Group, images: Sequence[Sequence[Element]]
         generators.append(Element(tuple(points[automorphism][:, table[:, i]].ravel().tolist())))
     names = _distinct([*normal.generator_names, *acting.generator_names])
     group = Group(generators, name=f"{normal.name} : {acting.name}", generator_names=names)
-    # Automorphisms that break a relation of H generate more than |N| |H| permutations.
+    # Automorphisms that violate a relation of H generate more than |N| |H| permutations.
     if group.order != size * acting.order:
         raise GroupError(
             f"the automorphisms do not satisfy the relations of {acting.name}: they generate {group.order} elements "

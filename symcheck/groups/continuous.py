@@ -383,7 +383,7 @@ def _single(kind: Kind, n: int, least: int, function: str) -> ContinuousGroup:
 
 
 def joined(groups: Sequence[Group]) -> ContinuousGroup:
-    """The direct product of groups of which at least one is continuous."""
+    """The direct product of groups; at least one is continuous."""
     factors: list[Factor] = []
     for group in groups:
         factors += group.factors if isinstance(group, ContinuousGroup) else [Factor("finite", finite=group)]

@@ -69,7 +69,7 @@ def _tree_edges(words: Sequence[Word], table: npt.NDArray[np.int64]) -> npt.NDAr
     """(order, generators): whether the edge (v, i) belongs to the breadth-first spanning tree."""
     known = np.zeros(table.shape, dtype=bool)
     position = {word: v for v, word in enumerate(words)}
-    # Breadth first: every word but the last letter is the word of its parent in the tree.
+    # Breadth first: every word without its last letter is the word of its parent in the tree.
     for word in words[1:]:
         known[position[word[:-1]], word[-1]] = True
     return known

@@ -122,7 +122,7 @@ def conv_intertwiner_basis(
         The basis of (dim_out, dim_in, height, width) filters.
 
     Raises:
-        RepresentationError: different groups, operators that break a relation of the group, or a non-square filter
+        RepresentationError: different groups, operators that violate a relation of the group, or a non-square filter
             under an operator that exchanges height and width.
         OptionError: an unknown kind or an impossible kernel size.
 
@@ -357,7 +357,7 @@ def _residual(rows: Floats, patch: Representation, rho_out: Representation) -> f
 def _missing(rows: Floats, average: Reynolds) -> float:
     """The component of two new averaged samples outside the span, relative to their size: 0 up to rounding.
 
-    Between the orthogonal forms, where nothing is amplified.
+    Between the orthogonal forms, so rounding errors are not amplified.
     """
     # A separate seed: the samples from which the rows were built lie in their span.
     samples = gaussian(2, rows.shape[1], 1_000)

@@ -19,7 +19,7 @@ from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.lie_characters import Weight, torus, weight_vectors
 
 _ANNIHILATED = 1e-8
-"""Singular values of raising operators are 0, or of the size of square roots of whole numbers: 1e-8 is rounding."""
+"""Singular values of raising operators are 0, or of the size of square roots of integers: 1e-8 is rounding."""
 _DEPENDENT = 1e-6
 """Threshold for new lowered vectors: a vector in the span of others leaves only rounding, any other a remainder of
 order one."""

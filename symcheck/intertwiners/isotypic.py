@@ -1,7 +1,7 @@
 """Coordinates in which every intertwiner of two orthogonal representations is block diagonal.
 
 By Schur's lemma an intertwiner maps copies of an irreducible representation to copies of the same one, and between two
-copies it is a real number, or a complex one where the irreducible representation is of complex type. In orthonormal
+copies it is a real number, or a complex one if the irreducible representation is of complex type. In orthonormal
 coordinates of the copies, a weight therefore has one block for each kind of irreducible representation: two blocks of
 half the width for C2; five blocks for S4, with 64 instead of 576 products.
 

@@ -123,7 +123,7 @@ def filter_table(
         Two rows per kernel size.
 
     Raises:
-        RepresentationError: different groups, or operators that break a relation.
+        RepresentationError: different groups, or operators that violate a relation.
 
     Example:
         >>> from symcheck.groups import cyclic

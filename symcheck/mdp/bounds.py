@@ -1,9 +1,9 @@
 """Bounds on the loss of value under an approximate symmetry or an approximate homomorphism.
 
-Both bounds are one contraction argument. A map of the MDP to itself that preserves rewards up to epsilon_R and
-distributions up to epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors
-of later steps are discounted. The bounds are worst-case bounds: on random MDPs about ten times the true gap at discount
-0.9 and a hundred times at 0.99, so say "at most".
+Both bounds are one contraction argument. A map of the MDP to itself may preserve rewards only up to epsilon_R and
+distributions up to epsilon_T. Then it changes optimal values by at most a one-step error divided by 1 - discount,
+because errors of later steps are discounted. The bounds are worst-case bounds: on random MDPs about ten times the true
+gap at discount 0.9 and a hundred times at 0.99, so say "at most".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def value_gap_bound(
 
     S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With
     `lipschitz`, epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz
-    constant of V*; use this form for deterministic dynamics, where the total variation is 1 for any difference. If
+    constant of V*; use this form for deterministic dynamics: there, the total variation is 1 for any difference. If
     episodes terminate, the terminal state counts as one more state of value 0: include 0 in the span and in the range
     of rewards.
 

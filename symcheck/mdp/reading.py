@@ -168,7 +168,7 @@ def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Fl
         Shape (states, actions), float64.
 
     Raises:
-        SpecError: another shape, or NaN or infinite rewards; the first is named.
+        SpecError: another shape, or NaN or infinite rewards; the message names the first.
     """
     array = arrays.to_numpy(value, where="rewards", error=SpecError).astype(np.float64)
     if array.shape not in ((states, actions), (states, actions, states)):

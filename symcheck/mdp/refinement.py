@@ -3,7 +3,7 @@
 Start with one block. A pair (s, a) is described by its reward and by the probability that it gives to each block; a
 state by the *set* of the descriptions of its actions, because actions may be matched differently from state to state.
 States with different descriptions cannot be equivalent, so blocks split, descriptions change, and so on until nothing
-splits. What is left is stable, hence a homomorphism, and no stable partition is coarser.
+splits. The final partition is stable, hence a homomorphism, and no stable partition is coarser.
 
 Only pairs that lead to a state whose block was renamed are described again, and the unchanged part of a split block
 keeps its name. So if splits spread slowly through a large MDP, each pair is described a few times, not once per round.
@@ -160,7 +160,7 @@ class _Refinement:
         return changed
 
     def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
-        """Which groups keep their block's name: those equal to its untouched part, or the largest if there is none."""
+        """Which groups keep their block's name: any equal to its untouched part, otherwise the largest."""
         begins = np.concatenate([[True], owner[1:] != owner[:-1]])  # groups come sorted by their block
         # The number of touched states of the block.
         touched = np.add.reduceat(size, np.flatnonzero(begins))[np.cumsum(begins) - 1]

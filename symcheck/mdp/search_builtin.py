@@ -1,10 +1,10 @@
 """Automorphism search by refinement and backtracking, for small MDPs and installations without igraph.
 
 Colours of states are refined until they are stable. If all states have different colours, the group is trivial.
-Otherwise one state of a cell gets a colour of its own, colours are refined again, and so on until all differ; these
-states form the base. An automorphism is determined by the images of the base. So for every level of the base, deepest
-first, each other state of the cell is tried in place of the base state, and a branch is abandoned as soon as its
-colours cannot match those of the base. States already reached by the automorphisms found so far are not tried.
+Otherwise one state of a cell gets a new colour, colours are refined again, and so on until all differ; these states
+form the base. An automorphism is determined by the images of the base. So for every level of the base, deepest first,
+each other state of the cell is tried in place of the base state. A branch is abandoned as soon as its colours cannot
+match those of the base. States already reached by the automorphisms found so far are not tried.
 
 The order of the group is the product of the sizes of the orbits of all levels.
 

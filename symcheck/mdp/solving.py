@@ -138,7 +138,7 @@ def evaluate_policy(
     Args:
         mdp: the MDP.
         policy: an action for each state, integers (S,); or probabilities (S, A).
-        method: "solve" solves the linear equations, "iterate" repeats backups until values change by rounding only, and
+        method: "solve" solves the linear equations, "iterate" repeats backups until values change only by rounding, and
             "auto" solves if there are at most 20,000 states.
 
     Returns:
@@ -172,7 +172,7 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
         As for `value_iteration`; exact up to the rounding of the linear solve.
 
     Raises:
-        OptionError: discount 1, where the first policy may never end.
+        OptionError: discount 1, for which the first policy may never end.
         SpecError: no convergence within `max_iterations`.
 
     Example:

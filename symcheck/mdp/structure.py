@@ -1,4 +1,4 @@
-"""The structure that a symmetry of an MDP must preserve, reduced to what is relevant.
+"""The structure that a symmetry of an MDP must preserve, reduced to its relevant part.
 
 Only states in which an episode acts are counted. Actions of one state with the same reward and distribution are merged
 into one action with a multiplicity: exchanging them is a trivial symmetry, and there can be very many of these. The

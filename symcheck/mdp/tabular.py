@@ -54,7 +54,7 @@ class TabularMDP(FiniteMDP):
 
         Args:
             env: an environment, a Gymnasium id, or a zero-argument factory.
-            discount: in [0, 1]; environments have none of their own.
+            discount: in [0, 1]; environments do not define one.
             **kwargs: passed to `gymnasium.make` with an id.
 
         Returns:

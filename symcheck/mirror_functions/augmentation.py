@@ -1,7 +1,7 @@
 """Reads a symmetry from the mirror function of a robot-learning library.
 
 Such a function returns |G| copies of a batch, transformed by each element of a group. Data augmentation and mirror
-losses use it, and the policy learns any mistake in it. This module compares its blocks with the group, on the
+losses use it, and any mistake in it is trained into the policy. This module compares its blocks with the group, on the
 function's own device and in whole batches, and recovers the maps of the generators as data if they are linear or affine
 (`affine_recovery`). `verify_env` then checks whether an environment has this symmetry.
 """

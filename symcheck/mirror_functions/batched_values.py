@@ -94,7 +94,7 @@ class Layout:
         drawn = np.where(bounded, rng.uniform(*inner, size=(n, self.width)), free)
         for leaf in self.leaves:
             if not np.issubdtype(leaf.dtype, np.floating):
-                # Whole numbers within +-1,000: bounds of int64 would overflow in `high + 1`.
+                # Integers within +-1,000: bounds of int64 would overflow in `high + 1`.
                 low, high = (np.clip(bound, -1_000, 1_000).astype(np.int64) for bound in (leaf.low, leaf.high))
                 drawn[:, leaf.columns] = rng.integers(low, high + 1, size=(n, leaf.size))
         return np.asarray(drawn, dtype=np.float64)

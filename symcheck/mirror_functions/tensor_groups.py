@@ -190,7 +190,7 @@ class TensorGroups:
     def __torch_function__(
         cls, function: Any, types_: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """`torch.cat`, `torch.stack`, `torch.clone` and the like, name by name."""
+        """`torch.cat`, `torch.stack`, `torch.clone` and similar functions, name by name."""
         options = dict(kwargs or {})
         first = args[0] if args else options.pop("tensors", None)
         if isinstance(first, TensorGroups):

@@ -249,7 +249,7 @@ def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
 
 def touches(model: Any, geom: int) -> bool:
-    """Whether a geom can collide with anything at all, or a tendon can wrap around it."""
+    """Whether a geom can collide with anything, or a tendon can wrap around it."""
     wrapped = model.wrap_objid[np.isin(model.wrap_type, _WRAP_GEOMS)]
     if geom in model.pair_geom1 or geom in model.pair_geom2 or geom in wrapped:
         return True

@@ -209,7 +209,7 @@ def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str]
     """
     kept = np.arange(whole_map.dim)[rows]
     rest = np.setdiff1d(np.arange(whole_map.dim), kept)
-    # If the images of some columns lie outside the part, the part has no map of its own.
+    # If the images of some columns lie outside the part, the part has no separate map.
     leaving = [int(j) for j in kept if whole_map.matrix[np.ix_(rest, [j])].any()]
     if leaving:
         raise fail(

@@ -1,7 +1,8 @@
 """Pairs names of left and right elements, in the conventions of robot models.
 
 A name is split into words at underscores, dashes, dots, slashes, spaces, digits and changes of case; every word that
-names a side is replaced by its counterpart: left/right, l/r, lf/rf, lh/rh, fl/fr, rl/rr, hl/hr, bl/br and the like.
+names a side is replaced by its counterpart: left/right, l/r, lf/rf, lh/rh, fl/fr, rl/rr, hl/hr, bl/br and similar
+names.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ FEWEST_SAVED = 40_000
 """Minimum number of saved products per input, from `benchmarks/layers.py`: the saving of 384 units under C2, and of 256
 under C4 and D4."""
 FEWEST_INPUTS = 64
-"""Batch size from which on the products dominate the time, rather than the number of operations."""
+"""Batch size above which the products, not the number of operations, dominate the time."""
 
 
 @dataclass(frozen=True)

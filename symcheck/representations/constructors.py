@@ -63,7 +63,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
         The representation of dimension 1.
 
     Raises:
-        RepresentationError: the signs break a relation of the group.
+        RepresentationError: the signs violate a relation of the group.
 
     Example:
         >>> from symcheck.groups import symmetric

@@ -38,7 +38,7 @@ SQUARE_ONLY = frozenset({"rot90", "rot270", "transpose", "anti_transpose"})
 
 
 def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int], where: str = "spatial") -> None:
-    """Rejects spatial operators that are unknown, do not fit the size, or break a relation of the group.
+    """Rejects spatial operators that are unknown, do not fit the size, or violate a relation of the group.
 
     Args:
         group: the group.

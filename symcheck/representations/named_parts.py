@@ -28,7 +28,7 @@ _MOST = 10_000
 
 
 def named_representation(G: ContinuousGroup, text: str, *, where: str = "representation") -> LieRepresentation:
-    """The representation described by a text.
+    """The representation described by a string.
 
     Args:
         G: the continuous group.

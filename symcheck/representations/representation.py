@@ -1,7 +1,7 @@
 """Representations of a group by real matrices, given on its generators.
 
-A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover what
-reinforcement learning needs:
+A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover the
+needs of reinforcement learning:
 
 - `SignedPermutationRepresentation`: every basis vector maps to plus or minus a basis vector. Stored as integer arrays,
   so that everything built on it is exact and needs only the generators.

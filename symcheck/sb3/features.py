@@ -77,7 +77,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
         parts = []
         for leaf in self._leaves:
             part = observations[leaf.path[0]] if isinstance(observations, Mapping) else observations
-            part = part.flatten(1)
+            part = part.flatten(1) if part.ndim > 1 else part.unsqueeze(1)
             # Bits are encoded as -1 and 1, so that exchanging them is a change of sign.
             parts.append(2.0 * part - 1.0 if isinstance(leaf.space, spaces.MultiBinary) else part)
         flat = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -3,8 +3,8 @@
 Residuals are differences of such vectors. This module alone defines three conventions: NaN matches NaN, infinities
 match themselves, and a coordinate whose bounds are -pi and pi is an angle, which is compared on the circle.
 
-Values without a fixed size are encoded with one. A text becomes its first characters as code points, its length, and a
-checksum of the rest; a sequence becomes its length, its first elements, and one weighted sum over the others; a graph
+Values without a fixed size are encoded with one. A string becomes its first characters as code points, its length, and
+a checksum of the rest; a sequence becomes its length, its first elements, and one weighted sum over the others; a graph
 becomes its nodes, edges and links as sequences. Unused coordinates contain a number within the bounds; the length
 distinguishes them.
 """
@@ -27,7 +27,7 @@ from symcheck.array_types import Floats
 from symcheck.errors import TargetError
 
 _FULL_TURN = 2 * math.pi
-_CHARACTERS = 64  # characters of a text that are compared one by one
+_CHARACTERS = 64  # number of characters of a string that are compared one by one
 _ELEMENTS = 16  # maximum numbers of sequence elements, and of nodes and edges of a graph
 
 

@@ -13,7 +13,7 @@ def like(form: Any, value: Any) -> Any:
     """Restore a value from JSON in the form of another value; parts that JSON cannot represent are taken from `form`.
 
     Args:
-        form: mappings, sequences, arrays, numbers and texts, with any nesting; anything else is kept unchanged.
+        form: mappings, sequences, arrays, numbers and strings, with any nesting; anything else is kept unchanged.
         value: the JSON form of such a value in a report.
 
     Raises:
@@ -41,7 +41,7 @@ def from_json(space: spaces.Space[Any], value: Any) -> Any:
 
     Args:
         space: any of Gymnasium's spaces.
-        value: lists, mappings, texts and numbers; a graph is [nodes, edges, links].
+        value: lists, mappings, strings and numbers; a graph is [nodes, edges, links].
 
     Returns:
         A value in the space's own types.

@@ -1,7 +1,7 @@
 """The pattern of a code's sentence: "every <quantity> was <value> on both sides".
 
-It is derived from the template, so `symcheck explain` shows what reports say. Optional parts are in square brackets,
-alternatives are separated by a bar, and repeated parts end with an ellipsis.
+It is derived from the template, so `symcheck explain` shows the same text as reports. Optional parts are in square
+brackets, alternatives are separated by a bar, and repeated parts end with an ellipsis.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def as_paragraph(statements: Iterable[Statement]) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Format a text as a sentence with a capital and a full stop.
+    """Format a string as a sentence with a capital and a full stop.
 
     Example:
         >>> as_sentence("one thing"), as_sentence("body.3 fails")

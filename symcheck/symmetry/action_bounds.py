@@ -66,12 +66,13 @@ def check_corners(act: Callable[[Array], Array], space: spaces.Space[Any], where
     if not isinstance(space, spaces.Box):
         return
     coordinates = SpaceCodec(space, "action").coordinates
-    # An unbounded coordinate is represented by a number that is larger than all bounds.
-    far = 2.0 + 2.0 * max(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in (coordinates.low, coordinates.high))
-    low, high = np.maximum(coordinates.low, -far), np.minimum(coordinates.high, far)
     size = coordinates.dim
     probes = np.concatenate([np.zeros((1, size)), np.eye(size)])
     images = np.asarray(act(probes.reshape(-1, *space.shape)), dtype=np.float64).reshape(size + 1, size)
+    # An unbounded coordinate is represented by a number that is larger than all bounds and offsets.
+    known = np.concatenate([coordinates.low, coordinates.high, images[0]])
+    far = 2.0 + 2.0 * np.abs(known[np.isfinite(known)]).max(initial=0.0)
+    low, high = np.maximum(coordinates.low, -far), np.minimum(coordinates.high, far)
     # Row i: the signs of the actions that maximise coordinate i of the image.
     grows = (images[1:] - images[0]).T > 0
     corners = np.concatenate([np.where(grows, high, low), np.where(grows, low, high)])

@@ -155,7 +155,7 @@ class BoundSymmetry:
 
     @property
     def has_state(self) -> bool:
-        """Whether the symmetry says how the internal state transforms."""
+        """Whether the symmetry defines how the internal state transforms."""
         return self._state is not None
 
     @property

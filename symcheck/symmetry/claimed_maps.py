@@ -108,7 +108,7 @@ class ClaimedMaps:
     def _is_by_agent(self, entries: Sequence[Entry]) -> bool:
         """Whether entries are given by agent and agents are permuted.
 
-        Relations then hold for all agents together only.
+        Relations then hold only for all agents together.
         """
         named = {name for mapping in self.agents or () for name in mapping}
         return any(isinstance(entry, TreeEntry) and bool(named & set(entry.children)) for entry in entries)
@@ -252,7 +252,7 @@ def _as_list(written: Any) -> list[Any] | None:
 
 
 def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
-    """Reject data entries whose images break a relation of the group.
+    """Reject data entries whose images violate a relation of the group.
 
     Args:
         group: the group that the entries claim to represent.

@@ -74,7 +74,7 @@ def _child(entry: Any, key: Any) -> Any:
 
 
 class _Composite:
-    """Apply the factors of an element one after the other, the last one first: K_gh^s = K_g^{hs} K_h^s."""
+    """Apply the factors of an element in sequence, the last one first: K_gh^s = K_g^{hs} K_h^s."""
 
     def __init__(self, steps: Sequence[Step], context: Sequence[Step] | None) -> None:
         self._steps, self._context = tuple(steps), None if context is None else tuple(context)

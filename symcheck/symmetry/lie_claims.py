@@ -49,7 +49,7 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
 
     Raises:
         SpecError: an unknown form, or not one entry per generator.
-        RepresentationError: a representation of another group, or a text that does not name a representation.
+        RepresentationError: a representation of another group, or a string that does not name a representation.
     """
     if is_blocks(written):
         raise SpecError(
@@ -68,7 +68,7 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
     names, count = group.entry_names, len(group.algebra)
     items = list(written) if isinstance(written, list | tuple) else None
     whole = items is not None and all(isinstance(item, Mapping) and set(item) == {"representation"} for item in items)
-    if items and whole:  # one text per sub-space of a Tuple
+    if items and whole:  # one string per sub-space of a Tuple
         return _by_key({i: read_part(child, group, f"{part}[{i}]") for i, child in enumerate(items)}, group)
     if items is None or len(items) != len(names):
         given = f"{type(written).__name__} {written!r:.120}" if items is None else f"{len(items)}"

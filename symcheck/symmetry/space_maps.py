@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -162,7 +162,7 @@ class _Function:
                 where=self._where,
                 remedy="It receives one unbatched value: observation(obs), state(state) or action(action, obs).",
             ) from error
-        return self._check_image(image, value)
+        return _check_image(image, value, self._space, self._where)
 
     def batch(self, values: Any, contexts: Any = None) -> Any:
         # If the map of actions depends on the observation, both are passed.
@@ -171,26 +171,55 @@ class _Function:
         # Plain numbers and arrays are stacked; structured images stay a list.
         return np.stack(images) if images and isinstance(images[0], np.ndarray | np.generic) else images
 
-    def _check_image(self, image: Any, value: Any) -> Any:
-        if isinstance(self._space, spaces.Discrete):
-            return self._discrete(image)
-        if isinstance(image, Mapping | tuple) or not hasattr(value, "shape"):
-            return image
-        array = np.asarray(image)
-        if array.shape != np.shape(value):
-            raise SpecError(
-                f"the callable returned shape {array.shape} ({array.dtype}) for a value of shape {np.shape(value)}.",
-                where=self._where,
-                remedy="Return the image in the same shape as the value.",
-            )
-        return array
 
-    def _discrete(self, image: Any) -> np.int64:
+def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where: str) -> Any:
+    """The image that a callable returned for a value, if it has the value's form.
+
+    Raises:
+        SpecError: it has other parts, another shape, or is no number.
+    """
+    if isinstance(space, spaces.Discrete):
+        return _whole_number(image, where)
+    if isinstance(space, spaces.Dict):
+        _expect_parts(image, list(image) if isinstance(image, Mapping) else [], list(space.spaces), where)
+        return {
+            key: _check_image(image[key], value[key], part, f"{where}[{key!r}]") for key, part in space.spaces.items()
+        }
+    if isinstance(space, spaces.Tuple):
+        held = range(len(image)) if isinstance(image, tuple | list) else ()
+        _expect_parts(image, held, range(len(space.spaces)), where)
+        parts = enumerate(zip(image, value, space.spaces, strict=True))
+        return tuple(_check_image(*part, f"{where}[{i}]") for i, part in parts)
+    if not hasattr(value, "shape"):
+        return image
+    try:
         array = np.asarray(image)
-        # Integers in any numeric dtype; 0.5 is not an action.
-        if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
-            raise SpecError(f"the callable returned {_shorten(image)}, expected one whole number.", where=self._where)
-        return np.int64(array.reshape(-1)[0])
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.shape != np.shape(value) or array.dtype.kind not in "biuf":
+        raise SpecError(
+            f"the callable returned shape {array.shape} ({array.dtype}) for a value of shape {np.shape(value)}.",
+            where=where,
+            remedy="Return the image in the same shape as the value.",
+        )
+    return array
+
+
+def _expect_parts(image: Any, held: Collection[Any], parts: Collection[Any], where: str) -> None:
+    if set(held) != set(parts):
+        raise SpecError(
+            f"the callable returned {_shorten(image)}, expected parts {', '.join(repr(part) for part in parts)}.",
+            where=where,
+            remedy="Return a mapping with the keys of a Dict space, or a tuple as long as a Tuple space.",
+        )
+
+
+def _whole_number(image: Any, where: str) -> np.int64:
+    array = np.asarray(image)
+    # Integers in any numeric dtype; 0.5 is not an action.
+    if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
+        raise SpecError(f"the callable returned {_shorten(image)}, expected one whole number.", where=where)
+    return np.int64(array.reshape(-1)[0])
 
 
 class _Tree:

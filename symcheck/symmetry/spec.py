@@ -79,7 +79,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
 
     Raises:
         SpecError: fields that are missing, unknown or of the wrong kind.
-        RepresentationError: entries that break a relation of the group.
+        RepresentationError: entries that violate a relation of the group.
 
     Example:
         >>> data = {"name": "m", "group": "cyclic(2)", "observation": [[-1, -1]], "action": [[1, 0]]}
@@ -112,7 +112,7 @@ def _unknown_fields(unknown: list[str]) -> list[str]:
 
 
 def parse_group(text: Any, where: str) -> Group:
-    """Build the group that a text names; only the catalogue's constructors are called.
+    """Build the group that a string names; only the catalogue's constructors are called.
 
     Args:
         text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".
@@ -122,7 +122,7 @@ def parse_group(text: Any, where: str) -> Group:
         The group.
 
     Raises:
-        SpecError: the text does not name a group of the catalogue.
+        SpecError: the string does not name a group of the catalogue.
 
     Example:
         >>> parse_group("product(cyclic(2), dihedral(4))", "group").order, parse_group("C2 x D4", "group").order

@@ -1,4 +1,4 @@
-"""A claimed symmetry of an MDP: one group acting on observations, actions and, where they differ, internal states.
+"""A claimed symmetry of an MDP: one group acting on observations, actions and internal states.
 
 The claim (van der Pol et al. 2020, eq. 4 and 5) is, for all g, s and a,
 
@@ -32,7 +32,7 @@ class Symmetry(ClaimedMaps):
         name: its name in reports.
         group: the group; entries follow the order of `group.generators`.
         observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
-            each with a map of its own (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
+            each with its own map (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
         state: the same for the internal state if it differs from the observation, else None.
         initial: whether the start distribution is claimed to be symmetric too.
@@ -41,7 +41,7 @@ class Symmetry(ClaimedMaps):
 
     Raises:
         SpecError: an entry has no known form, or there is not one entry per generator.
-        RepresentationError: entries given as data break a relation of the group; the message names the relation.
+        RepresentationError: entries given as data violate a relation of the group; the message names the relation.
 
     Example:
         >>> from symcheck.groups import catalog

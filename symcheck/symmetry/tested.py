@@ -1,9 +1,9 @@
 """A claim of a continuous group fitted to spaces, at the finitely many elements that a run tests.
 
 The engine treats it as any other bound symmetry: its letters are the tested elements (generic ones, then discrete
-generators), and its maps are affine or callables. There are two more kinds of letters: those of the relations on which
-callables are tested, and negative ones, which stand for Haar elements of the compact connected part and are drawn when
-they are first requested. The word `UNIFORM` means a new Haar element for each value.
+generators), and its maps are affine or callables. There are two more kinds of letters. Some belong to the relations on
+which callables are tested. Negative letters are Haar elements of the compact connected part; they are drawn at the
+first request. The word `UNIFORM` means a new Haar element for each value.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class BoundTested(BoundSymmetry):
         return {}
 
     def label(self, word: Word) -> str:
-        """The element in generator names with its amounts; word and amounts are attributes of the text."""
+        """The element in generator names with its amounts; word and amounts are attributes of the string."""
         if tuple(word) == UNIFORM:
             return ElementLabel.of("a uniformly drawn rotation", "uniform", ())
         elements = [self.letter(letter) for letter in word]

@@ -18,14 +18,14 @@ _LONGEST_LISTED = 12
 
 
 def claim(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
-    """How each generator acts on each part, one text per generator.
+    """How each generator acts on each part, one string per generator.
 
     Args:
         symmetry: the claim.
         label: names an element given as a word.
 
     Returns:
-        {"observation": [...], "action": [...]} and "state" where the symmetry has one.
+        {"observation": [...], "action": [...]} and "state" if the symmetry has state entries.
     """
     # A symmetry without state entries makes no claim about internal states.
     parts = {"observation": symmetry.observation, "action": symmetry.action, "state": symmetry.state or ()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -91,6 +91,22 @@ class Endless(Point):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         seen, reward, _, _, info = super().step(action)
         return seen, reward, False, False, info
+
+
+class Held(Point):
+    """Says which copies hold something; the second coordinate of its actions has one value."""
+
+    action_space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 0], np.float32))
+    held: ClassVar[list[Held]] = []
+
+    def __init__(self) -> None:
+        self.held.append(self)
+
+    def move(self, action: Any) -> Any:
+        return np.asarray(action)
+
+    def close(self) -> None:
+        self.held.remove(self)
 
 
 class Raises(Point):

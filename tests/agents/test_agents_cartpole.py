@@ -51,6 +51,22 @@ def test_the_dynamics_are_gymnasiums_in_float64_over_the_whole_state_box(scalar)
     assert dynamics(states, actions).tobytes() == np.array(expected).tobytes()
 
 
+def test_episodes_end_where_gymnasiums_do_at_either_side_of_each_limit(scalar) -> None:
+    rng = np.random.default_rng(1)
+    states = rng.uniform(-1, 1, (300, 4)) * [2.6, 1.0, 0.23, 1.0]
+    vector = CartPoleVector([0], 300)
+    vector.reset()
+    vector.states[0] = states
+    ended = vector.step(np.zeros((1, 300), dtype=np.int64)).terminated[0]
+    expected = []
+    for state in states:
+        scalar.reset(seed=0)
+        scalar.unwrapped.state = tuple(state)
+        expected.append(scalar.step(0)[2])
+    assert ended.tolist() == expected
+    assert all((np.abs(states[ended, k]) < limit).any() for k, limit in ((0, 2.3), (2, 0.2)))  # each limit by itself
+
+
 def test_a_mirrored_state_and_a_swapped_action_lead_to_the_mirrored_state() -> None:
     rng = np.random.default_rng(2)
     states, actions = rng.uniform(-1, 1, (100, 4)), rng.integers(0, 2, 100)

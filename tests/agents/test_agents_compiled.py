@@ -42,8 +42,8 @@ def _compiler() -> None:
         pytest.skip(str(error))
 
 
-def _networks(task: Task, name: str, **changes: Any) -> tuple[ActorCritic, ActorCritic]:
-    network = dataclasses.replace(find_network(task, name), bias_gain=1.0)
+def _networks(task: Task, name: str, *, apart: bool = False, **changes: Any) -> tuple[ActorCritic, ActorCritic]:
+    network = dataclasses.replace(find_network(task, name), bias_gain=1.0, separate_bodies=apart)
     plan = dataclasses.replace(build_plan(task, network), **changes)
     first, second = (ActorCritic(plan, (0, 1, 2), torch.device("cpu")) for _ in range(2))
     return first, second
@@ -75,6 +75,10 @@ GAUSSIAN = {"normalise_advantages": True, "bound_penalty": 0.5}
         ("acrobot", "mlp", MultiCategorical((2, 1)), {}, {}),
         ("pendulum", "equivariant", Gaussian(1, np.array([0.05])), {}, GAUSSIAN),
         ("pendulum", "nullspace", Gaussian(1), {}, {}),
+        ("pendulum", "mlp", Gaussian(1, np.array([0.05])), {"apart": True}, GAUSSIAN),
+        ("pendulum", "equivariant", Gaussian(1), {"apart": True}, {}),
+        ("cartpole", "nullspace", Categorical(), {"apart": True}, {}),
+        ("cartpole", "extractor", Categorical(), {"apart": True}, {}),
     ],
 )
 def test_a_step_takes_the_gradient_that_torch_takes(

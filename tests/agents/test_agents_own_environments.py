@@ -15,6 +15,7 @@ import reference_agents
 from reference_agents.cli.app import app
 from reference_agents.encoding.actions import ActionEncoder
 from reference_agents.encoding.environment import encoded_environment
+from reference_agents.environments import gymnasium_vector, predator_prey
 from reference_agents.learning.distributions import MultiCategorical
 from reference_agents.settings import Settings
 from reference_agents.tasks import own_task
@@ -131,6 +132,15 @@ def test_objects_of_a_python_program_are_trained_and_better_than_at_first() -> N
     assert result.verdicts() == ["proved"]
     # Standing still costs 20 an episode on average, and random moves as much; moving to the origin about 6.
     assert result.score > result.returns[0].mean() + 5
+
+
+def test_environments_are_closed_and_a_coordinate_of_one_value_does_not_diverge() -> None:
+    worlds.Held.held.clear()
+    settings = {"environments": 4, "horizon": 20, "minibatches": 2, "evaluation_episodes": 2}
+    result = reference_agents.train(worlds.Held, network="mlp", seeds=1, steps=160, settings=settings)
+    assert np.isfinite(result.returns).all()
+    # The one that was built to see whether that works may be what the factory returns again.
+    assert len(worlds.Held.held) <= 1
 
 
 def test_a_network_without_a_symmetry_is_plain(tmp_path: Path) -> None:
@@ -257,3 +267,22 @@ def test_several_choices_have_the_probabilities_and_derivatives_of_independent_o
     # The third of three values begins at the sum of the probabilities of the others.
     uniforms = np.full((1, 4, 2), 0.999999)
     assert policy.sample(numbers.detach(), uniforms).tolist() == [[[1, 2]] * 4]
+
+
+def test_warnings_of_mujoco_are_silent_for_copies_and_come_back() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    before = mujoco.get_mju_user_warning()
+    with gymnasium_vector._one_warning():
+        assert mujoco.get_mju_user_warning() is not before
+    assert mujoco.get_mju_user_warning() is before
+
+
+def test_an_episode_of_the_chase_has_as_many_steps_as_it_may_take_also_when_it_begins_anew() -> None:
+    chase = predator_prey.PredatorPreyVector([0], 1, coded=True)
+    for _ in range(2):
+        chase.reset()
+        for elapsed in range(1, predator_prey.EPISODE_LIMIT + 1):
+            chase.displacements[:] = (0, 3)  # in one column, too far apart for a catch
+            step = chase.step(np.zeros((1, 1), dtype=np.int64))
+            assert (step.terminated.any(), step.truncated.any()) == (False, elapsed == predator_prey.EPISODE_LIMIT)
+        chase.step(np.zeros((1, 1), dtype=np.int64))

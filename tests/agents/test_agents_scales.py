@@ -230,3 +230,12 @@ def test_continuous_control_is_trained_on_scales_of_its_own(task: str) -> None:
         assert numbers[..., 1:].exp().flatten().tolist() == pytest.approx([0.25])
     # The paper's settings stay what the paper states.
     assert not preset("cartpole", "paper").normalise_advantages
+
+
+def test_a_learner_whose_optimiser_shows_no_state_says_so() -> None:
+    learner = object.__new__(Learner)
+    learner._optimiser = None
+    with pytest.raises(NotImplementedError, match="saved"):
+        learner.state()
+    with pytest.raises(NotImplementedError, match="restored"):
+        learner.restore({})

@@ -506,10 +506,13 @@ def test_a_search_without_time_is_undecided_and_says_so():
 
 @pytest.mark.parametrize(
     ("world", "name", "order"),
-    [("TwoOnALine", "C2 x C2", 4), ("NumberedToCorner", "C2", 2)],
+    [
+        *(("TwoOnALine", "C2 x C2", 4), ("NumberedToCorner", "C2", 2)),
+        *(("Mode", "C2 x C2", 4), ("ModeThatBlowsHarder", "C2", 2)),
+    ],
 )
 def test_what_is_known_of_a_world_is_found_and_no_more(world, name, order):
-    """Several components of an action, and numbered states without a table; each with a fault or without."""
+    """Several components of an action, numbered states without a table, and numbers that no step changes."""
     make = known.WORLDS[world]
     assert known.known_order(make()) == order
     found = search(make, samples=300)
@@ -639,6 +642,44 @@ def test_products_of_real_coordinates_are_measured_where_single_effects_tell_not
         measured = with_mixed(lab, effects_at(lab, np.zeros(lab.dim)))
         counts.append(len(automorphisms(measured).maps))
     assert counts == [known.Frame.known, known.FrameWithCoupledAxes.known]
+
+
+@pytest.mark.parametrize(("steps", "complete"), [(3, False), (12, True)])
+def test_numbered_states_beyond_which_episodes_were_cut_short_leave_the_search_open(steps, complete, monkeypatch):
+    """A corridor of ten places from its end: three steps reach the fourth, where no action is ever tried."""
+    from symcheck.discovery import numbered
+
+    class Corridor(gym.Env):
+        observation_space, action_space = gym.spaces.Discrete(10), gym.spaces.Discrete(1)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.at = 0
+            return self.at, {}
+
+        def step(self, action):
+            self.at += 1
+            return self.at, 0.0, self.at == 9, False, {}
+
+    monkeypatch.setattr(numbered, "_ROLLED", 200)
+    found = search(lambda: gym.wrappers.TimeLimit(Corridor(), steps), fresh=True, samples=50)
+    assert (found.group["order"], found.complete) == (1, complete)
+
+
+@pytest.mark.parametrize(("paid", "holds"), [(1.0, True), (0.5, False)])
+def test_moments_of_episodes_show_what_belongs_to_quantities_that_no_step_changes(paid, holds):
+    """Four places to reach, one number for each: they turn together, unless one of them counts half."""
+    from symcheck.discovery.automorphisms import automorphisms
+    from symcheck.discovery.laboratory import Laboratory
+    from symcheck.discovery.moments import with_moments
+    from symcheck.discovery.structure import effects_at
+
+    lab = Laboratory(type("Paid", (known.Compass,), {"paid": paid}), "compass", DiscoverOptions())
+    measured = effects_at(lab, np.zeros(6))
+    assert not automorphisms(measured).complete
+    kept = automorphisms(with_moments(lab, measured))
+    turned = (1, 0, 3, 4, 5, 2), (1, -1, 1, 1, 1, 1)
+    assert (turned in kept.maps, kept.complete) == (holds, True)
 
 
 @pytest.mark.parametrize(("least", "claimed"), [(0, True), (200, False)])

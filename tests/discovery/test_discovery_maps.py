@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symcheck.discovery import by_states, mixed_effects, observations, pairs, pictures, turning
+from symcheck.discovery import by_states, deciding, mixed_effects, observations, pairs, pictures, turning
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.black_box import preserving_maps
 from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
 from symcheck.discovery.boards import board_maps
-from symcheck.discovery.elements import closure, permutation_of, recognise
+from symcheck.discovery.elements import closure, obeys_symmetric, permutation_of, recognise
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
 from symcheck.discovery.mixed_effects import over_literals
@@ -215,6 +215,37 @@ def _still(dim):
     return Candidate(*[SignedMap.identity(dim)] * 3)
 
 
+@pytest.mark.parametrize(("swap", "obeys"), [((1, 0, 2, 3), True), ((2, 1, 0, 3), False), ((1, 0, 3, 2), False)])
+def test_a_swap_and_a_cycle_make_a_symmetric_group_if_they_obey_its_relations(swap, obeys):
+    two = [Candidate(*[SignedMap.of(index)] * 3) for index in (swap, (1, 2, 3, 0))]
+    assert obeys_symmetric(*two, 4, _still(4)) is obeys
+
+
+def test_where_steps_are_random_the_other_action_maps_are_kept():
+    two = gym.spaces.Discrete(2)
+    lab = SimpleNamespace(kind="stochastic", is_whole=False, values=ActionValues(two), action_space=two)
+    still, swap = SignedMap.identity(2), SignedMap.of([1, 0])
+    others = by_states._Search._others(SimpleNamespace(lab=lab), SignedMap.of([0], [-1]), still)
+    assert others == {"guessed": True, "others": (swap,)}
+    lab.kind = "deterministic"
+    assert by_states._Search._others(SimpleNamespace(lab=lab), SignedMap.of([0], [-1]), still) == {}
+
+
+def test_members_of_a_group_follow_from_its_generators(monkeypatch):
+    said = []
+    generator, member, other = (Candidate(*[SignedMap.of(range(2), sign)] * 3) for sign in ([-1, 1], [1, -1], [-1, -1]))
+    judging = SimpleNamespace(
+        judgement=SimpleNamespace(),
+        records={k: SimpleNamespace(candidate=each) for k, each in enumerate((generator, member, other))},
+        known=[generator, member],
+        _set=lambda candidate, verdict, *_, **__: said.append((candidate, verdict)),
+    )
+    monkeypatch.setattr(deciding, "why_of", lambda result: "every property holds")
+    group = SimpleNamespace(generators=[generator])
+    deciding._Bench._claim(judging, group, SimpleNamespace(verdict="passed"))
+    assert said == [(generator, "passed"), (member, "follows")]
+
+
 def test_a_refusal_counts_the_states_that_do_not_fit():
     screened = Screened(passes=False, residual=0.5, share=0.75, coordinate=2, reward_agrees=True, reward_gap=0.0)
     said = by_states._Search._misfit(SimpleNamespace(cases=SimpleNamespace(states=range(8))), screened)
@@ -232,18 +263,21 @@ def test_no_search_goes_on_after_a_third_of_the_time(monkeypatch):
     used = SimpleNamespace(
         in_time=lambda share: share > 0.4, spread=np.ones(2), is_whole=False, kind="deterministic", dim=2
     )
+    used.states = np.full((1, 2), 0.5)
     monkeypatch.setattr(mixed_effects, "neutral_actions", lambda lab: [0])
-    assert mixed_effects.with_mixed(used, Structure(*[None] * 7)) is None
+    assert mixed_effects.with_mixed(used, Structure(np.zeros(2), *[None] * 6)) is None
     used.is_whole, used.values = True, ActionValues(gym.spaces.Discrete(2))
     monkeypatch.setattr(pairs, "neutral_actions", lambda lab: [0])
     monkeypatch.setattr(pairs, "_list_pairs", lambda lab, structure: [(0, 1)])
     assert pairs.with_pairs(used, Structure(*[None] * 7)) is None
     seen, looks = observations.Sightings(np.zeros((2, 2)), [0, 0], np.zeros((2, 1))), []  # nothing ever changed
     monkeypatch.setattr(observations, "_observe_steps", lambda lab, states: looks.append(states) or seen)
-    monkeypatch.setattr(observations, "_pool_states", lambda lab, count: seen.states)
+    monkeypatch.setattr(observations, "_pool_states", lambda lab, count: counts.append(count) or seen.states)
     used.is_whole, used.observation_space, used.rng = False, gym.spaces.Box(0, 1, (1,)), np.random.default_rng(0)
+    counts = []
     observations.look_around(used)
     assert len(looks) == 2
+    assert counts == [80, 80]  # half of the states as they were met, half drawn wider
 
 
 @pytest.mark.parametrize("name", SQUARE)

@@ -264,6 +264,58 @@ class Context(World):
         return np.append(moved, x[2]), -float((x[:2] ** 4).sum()), False
 
 
+class Mode(World):
+    """A mode, 0 or 1 for a whole episode, says which way the wind blows: reversed with the mode (C2 x C2)."""
+
+    low, high, reach = (-0.5, -0.5, 0.0), (0.5, 0.5, 1.0), 0.0
+    centres: tuple[Any, ...] = ((0.0, 0.0, 0.5),)
+    harder = 1.0
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        return np.append(rng.uniform(-0.5, 0.5, 2), rng.integers(2))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.x = self.draw(self.np_random)
+        return self.show(self.x), {}
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        wind = np.array([0.05 * self.harder if x[2] > 0.5 else -0.05, 0.0])
+        moved = x[:2] - 0.1 * x[:2] * (1 + x[:2] ** 2) + 0.05 * np.asarray(action) + wind
+        return np.append(moved, x[2]), -float((x[:2] ** 4).sum()), False
+
+
+class ModeThatBlowsHarder(Mode):
+    """One way it blows a little harder: the axis across the wind can be reflected (C2)."""
+
+    harder = 1.02
+
+
+class Compass(World):
+    """A point and which of four places it is to reach, one number for each: they turn together (D4)."""
+
+    action_space = spaces.Discrete(4)
+    low, high = (-1.0,) * 2 + (0.0,) * 4, (1.0,) * 6
+    known, paid = 8, 1.0
+    places = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.x = np.append(self.np_random.uniform(-1, 1, 2), np.eye(4)[self.np_random.integers(4)])
+        return self.show(self.x), {}
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
+        place, asked = np.clip(x[:2] + 0.15 * self.places[int(action)], -1.5, 1.5), int(x[2:].argmax())
+        away = float(np.linalg.norm(place - self.places[asked]))
+        return np.append(place, x[2:]), -away * (self.paid if asked == 0 else 1.0), away < 0.2
+
+
+class CompassWithNearPlace(Compass):
+    """The way to one place counts a little less: the reflection that keeps it (C2)."""
+
+    known, paid = 2, 0.97
+
+
 class Command(World):
     """A speed along a line, and the speed that is asked for."""
 
@@ -788,6 +840,7 @@ WORLDS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     each.__name__: each
     for each in (
         *(Plane, Wind, SlopedReward, Wall, Whirl, Springs, End, Start, UnequalThrusters, Valley, Context, Command),
+        *(Mode, ModeThatBlowsHarder, Compass, CompassWithNearPlace),
         *(Goal, LongGoal, Twins, Grid, GridToCorner, GridWithTrap, SlipperyGrid, Switches, OddSwitch, TwoOnALine),
         *(TwoInAPlane, Thrusters, TicTacToe, WithoutDiagonal, Lights, LightsWithOddCell, Drop, Parts, HeavierPart),
         *(

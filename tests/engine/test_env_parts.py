@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -17,10 +18,13 @@ from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
+from symcheck.engine.environments.replay import _read_state
+from symcheck.engine.environments.subject.placement import Placement, _inspect_access
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
-from symcheck.envs.state_access import register_state_access
+from symcheck.envs.state_access import find_state_access, register_state_access
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
 from symcheck.spaces.actions import draw_actions
@@ -274,3 +278,33 @@ def test_probing_finds_affine_maps_and_no_others(function: Any, known: bool) -> 
 def test_a_map_of_something_else_than_vectors_is_not_probed() -> None:
     assert linear_map(lambda x: x, {"p": 1}) is None
     assert linear_map(lambda x: x, np.zeros(1000)) is None
+
+
+@pytest.mark.parametrize("form", [[1.0, 2.0], (1.0, 2.0), {"x": 1.0, "name": "east"}, np.zeros(2)])
+def test_states_of_numbers_are_read_from_a_report_as_vectors_and_others_in_their_form(form: Any) -> None:
+    placement = SimpleNamespace(kind=None, form=form)
+    held = {"x": 3.0, "name": "west"} if isinstance(form, dict) else [3.0, 4.0]
+    state = _read_state(SimpleNamespace(placement=placement), held)
+    if isinstance(form, dict):
+        assert state == held
+    else:
+        assert isinstance(state, np.ndarray)
+        assert state.tolist() == held
+
+
+def test_a_black_box_has_no_state_access() -> None:
+    placement = object.__new__(Placement)
+    placement._access = None
+    with pytest.raises(ValueError, match="black box"):
+        placement.access  # noqa: B018
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_is_known_of_plain_observations_is_not_believed_of_wrapped_ones(wrapped: bool) -> None:
+    env: Any = gym.make("CartPole-v1")
+    if wrapped:
+        env = gym.wrappers.TransformObservation(env, lambda obs: 2 * obs, env.observation_space)
+    stepper = Stepper(env, find_state_access(env.unwrapped), "cart", seed=0)
+    access, shows_state, _ = _inspect_access(stepper)
+    assert access is not None
+    assert (access.observe is None, shows_state) == (wrapped, not wrapped)

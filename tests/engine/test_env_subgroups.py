@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import symcheck as sc
-from symcheck.engine.environments.causes.subgroups import in_words
+from symcheck.engine.environments.causes.subgroups import breaking_actions, in_words
 from symcheck.envs import atlas
 from symcheck.envs.predator_prey import PredatorPreyEnv
 from symcheck.groups import catalog
@@ -107,3 +110,17 @@ def test_answers_that_make_no_subgroup_are_not_believed():
     assert in_words(group, None, str) is None
     alone = in_words(group, (group.identity,), str)
     assert (alone.code, alone.text) == ("SYM031", "the claim holds for no element of D4 except the identity")
+
+
+@pytest.mark.parametrize(("quiet", "named"), [(39, None), (40, [1])])
+def test_an_action_is_said_to_break_nothing_if_40_pairs_show_it(quiet, named):
+    taken = [0] * 10 + [1] * quiet
+    cases = [SimpleNamespace(action=action) for action in taken]
+    seen = SimpleNamespace(
+        pairs=SimpleNamespace(bound=SimpleNamespace(action_space=spaces.Discrete(2))),
+        measured=SimpleNamespace(cases=cases),
+        comparison=None,
+        exceeding=lambda comparison: np.array(taken) == 0,
+    )
+    cause = breaking_actions(seen)
+    assert (None if cause is None else cause.fields["never"]) == named

@@ -130,7 +130,7 @@ def verdict(world: type[Cart], name: str = "transition_invariance", samples: int
     ("world", "says"),
     [
         (Clock, "in even steps"),
-        (FirstPush, "in the first step"),
+        (FirstPush, "where the step number is 1"),
         (WideNoise, "under action 1 compared with other actions"),
         (Windy, "next observation[45]"),
     ],

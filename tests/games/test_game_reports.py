@@ -60,6 +60,10 @@ def test_stones_stand_in_the_middle_of_their_cells():
     stones = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', picture)
     middles = [(int(x) + int(width) / 2, int(y) + int(height) / 2) for x, y, width, height in cells]
     assert [tuple(map(float, at)) for at in stones] == [middles[i] for i in (0, 1, 3, 4)]
+    # The same margin on all sides of the cells.
+    sides = [int(side) for side in re.search(r'viewBox="0 0 (\d+) (\d+)"', picture).groups()]
+    first, last = cells[0], cells[-1]
+    assert [int(last[k]) + int(last[k + 2]) + int(first[k]) for k in (0, 1)] == sides
 
 
 def test_the_counterexample_takes_few_moves_and_is_drawn():

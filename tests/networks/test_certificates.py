@@ -26,6 +26,7 @@ from symcheck.representations import constructors
 from symcheck.symmetry.symmetry import Symmetry
 
 INPUTS = np.random.default_rng(0).normal(size=(6, 4)) * np.array([1.0, 1.0, 3.0, 3.0, 10.0, 30.0])[:, None]
+SIGNS = torch.tensor([-1.0, -1.0, 1.0, 1.0]).double()
 VISIBLE = 1e-12
 """A residual over the output's scale that is more than float64 rounding in these networks."""
 
@@ -302,3 +303,26 @@ def test_nodes_that_nothing_reads_hide_no_difference_of_weights(off: float) -> N
         "outputs": [{"path": "y", "entries": packed(np.array([62], dtype="<i4")), "actions": [action([0])]}],
     }
     assert is_accepted(seal(document)) is (off == 0)
+
+
+def test_a_constant_that_is_no_number_is_refused() -> None:
+    with pytest.raises(RejectedError, match="a constant is NaN"):
+        symcheck.certificate_checker._Terms().constant(float("nan"))
+
+
+def test_weights_that_carry_the_action_in_their_product_alone_are_multiplied() -> None:
+    """In (A x) . (B x) only A^T B keeps the action: A is any matrix."""
+    a, action = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 4))), torch.diag(SIGNS)
+    form = torch.from_numpy(np.random.default_rng(1).normal(size=(4, 4)))
+    b = torch.linalg.inv(a).T @ (form + action @ form @ action)
+
+    class Form(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = linear(a), linear(b)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (self.first(x) * self.second(x)).sum(1, keepdim=True)
+
+    kept = Symmetry("form", catalog.cyclic(2), [{"signs": SIGNS.int().tolist()}], [[0]])
+    assert certificate_of(Form(), kept)["claim"]["tolerance"] == PRODUCT_CLAIM

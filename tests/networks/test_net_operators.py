@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from torch import nn
 from symcheck.certificate_checker import evaluate
 from symcheck.engine.networks.blame.running import entries_at
 from symcheck.engine.networks.capture.capture import _Sizes, capture_network
-from symcheck.engine.networks.graph.entries import Entries
+from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
 from symcheck.engine.networks.graph.operators import OPERATORS
@@ -146,6 +148,14 @@ def test_rules_compute_what_torch_computes(rules: dict[str, Callable[[torch.Tens
         assert {name: gap for name, gap in zip(rules, worst, strict=True) if gap > 1e-13} == {}
 
 
+@pytest.mark.parametrize(("size", "refused"), [(64, False), (1024, True)])
+def test_an_operator_that_is_known_by_its_calls_alone_has_a_million_arguments_at_most(size: int, refused: bool) -> None:
+    captured = capture_network(Calling(lambda x: x.logcumsumexp(1)).double(), (size,))
+    with pytest.raises(NoCertificateError) if refused else nullcontext() as raised:
+        follow(captured, (size,), unknown=True)
+    assert raised is None or raised.value.reason.code == "SYM192"
+
+
 def test_an_operator_of_another_library_is_not_taken_for_the_one_of_torch_with_its_name() -> None:
     @torch.library.custom_op("other_library::tanh", mutates_args=())
     def even(x: torch.Tensor) -> torch.Tensor:
@@ -158,14 +168,56 @@ def test_an_operator_of_another_library_is_not_taken_for_the_one_of_torch_with_i
     assert (raised.value.reason.code, raised.value.reason.fields["operation"]) == ("SYM190", "other_library::tanh")
 
 
-@pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
-def test_rules_of_operators_that_this_torch_takes_apart_compute_what_it_computes(name: str) -> None:
+# Operators as torch calls them after capture; a capture of each would take a hundred times as long.
+_UNARY = """abs acos asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor gelu hardsigmoid hardswish hardtanh
+leaky_relu log log1p log2 log_sigmoid_forward mish neg reciprocal relu relu6 round rsqrt sgn sigmoid sign silu sin sinh
+softplus sqrt tan tanh trunc"""
+ALONE: list[tuple[Any, ...]] = [
+    *((name,) for name in _UNARY.split()),
+    ("clamp", -0.5, 0.7), ("clamp", None, 0.3), ("clamp", -0.5), ("clamp", 0.7, -0.5), ("clamp_max", 0.3),
+    ("clamp_min", 0.3), ("elu", 0.7), ("elu", 1.6, 1.1, 0.5), ("gelu", {"approximate": "tanh"}), ("hardshrink", 0.7),
+    ("hardtanh", -2, 3), ("leaky_relu", 0.2), ("pow", 3.0), ("pow", -2.0), ("softplus", 2.0, 1.0), ("softshrink", 0.3),
+    ("threshold", 0.2, 20.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ALONE, ids=lambda call: " ".join(map(str, call)))
+def test_the_rule_of_an_operator_of_one_number_computes_what_torch_computes(call: tuple[Any, ...]) -> None:
+    name, *given = call
+    more = given.pop() if given and isinstance(given[-1], dict) else {}
     graph = Graph()
-    x = Entries(torch.from_numpy(graph.input((1,), BATCH)), torch.float64)
-    shrunk = OPERATORS[name](graph, x, 0.7).array.ravel().astype(int)[0] // BATCH
-    numbers = torch.linspace(-2, 2, 41).double()
-    values = entries_at(graph, numbers[:, None].numpy())[shrunk]
-    assert np.abs(values - getattr(F, name)(numbers, 0.7).numpy()).max() < 1e-15
+    made = OPERATORS[name](graph, Entries(torch.from_numpy(graph.input((1,), BATCH)), torch.float64), *given, **more)
+    entry = int((made[0] if isinstance(made, tuple) else made).array[0, 0]) // BATCH
+    numbers = torch.cat([torch.linspace(-7.3, 7.3, 74), torch.tensor([0.0, 0.2, 0.3, -0.5, 0.7, 25.0, -25.0])]).double()
+    wanted = getattr(torch.ops.aten, name)(numbers, *given, **more)
+    wanted = wanted[0] if isinstance(wanted, tuple) else wanted
+    np.testing.assert_allclose(entries_at(graph, numbers[:, None].numpy())[entry], wanted, rtol=1e-12, atol=1e-15)
+
+
+SCATTERED: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("scatter_add", (), {}),
+    ("scatter", (), {"reduce": "add"}),
+    ("scatter", (), {"reduce": "multiply"}),
+    ("scatter_reduce", ("sum",), {}),
+    ("scatter_reduce", ("prod",), {"include_self": False}),
+    ("scatter_reduce", ("amax",), {}),
+    ("scatter_reduce", ("amin",), {"include_self": False}),
+    ("scatter_reduce", ("mean",), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "how", "more"), SCATTERED)
+def test_the_rule_of_what_is_scattered_computes_what_torch_computes(
+    name: str, how: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    graph, places = Graph(), torch.tensor([[3, 1, 1, 0]])
+    x = Entries(torch.from_numpy(graph.input((8,), 1)), torch.float64)
+    target, source = (Entries(x.ids[:, part], x.dtype) for part in (slice(0, 4), slice(4, 8)))
+    made = OPERATORS[name](graph, target, 1, constant(graph, places), source, *how, **more)
+    numbers = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 8)))
+    wanted = getattr(torch.ops.aten, name)(numbers[:, :4], 1, places.expand(5, 4), numbers[:, 4:], *how, **more)
+    values = entries_at(graph, numbers.numpy())[made.array[0].astype(int) // BATCH].T
+    np.testing.assert_allclose(values, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["symint", "symfloat", "symbool"])

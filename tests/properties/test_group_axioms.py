@@ -46,7 +46,7 @@ def turned(obs: np.ndarray) -> np.ndarray:
 
 
 def axioms(symmetry: Symmetry) -> PropertyResult:
-    result = run_env(Carousel, symmetry, options=EnvOptions(samples=400), target="carousel", command="")
+    result = run_env(Carousel, symmetry, options=EnvOptions(samples=600), target="carousel", command="")
     return {one.name: one for one in result.properties}["group_axioms"]
 
 
@@ -64,6 +64,7 @@ def test_the_bound_counts_the_samples_and_not_the_relations_tried_on_each() -> N
     assert found.bound is not None
     samples = found.checked // len(four.relators)
     assert len(four.relators) > 1
+    assert samples == 500  # more of them show no other relation
     assert found.bound["value"] == pytest.approx(largest_fraction(0, samples, 0.01))
 
 
@@ -129,3 +130,21 @@ def test_a_relation_may_round_by_sixteen_units_a_letter_and_by_no_more(units: in
     result = run_env(Sixteen, symmetry, options=EnvOptions(samples=50), target="sixteen", command="")
     verdicts = {each.name: each.verdict for each in result.properties}
     assert (verdicts["group_axioms"] == "failed") == violated
+
+
+class ShownCarousel(Carousel):
+    """The same, with a state that can be read."""
+
+
+register_state_access(
+    ShownCarousel, get=lambda env: env.s.copy(), set=lambda env, state: setattr(env, "s", np.array(state, dtype=float))
+)
+
+
+@pytest.mark.parametrize(("order", "verdict"), [(2, "failed"), (3, "passed")])
+def test_the_map_of_states_obeys_the_law_too(order: int, verdict: str) -> None:
+    symmetry = Symmetry("turn", catalog.cyclic(order), [lambda obs: obs], [lambda a, obs: a], state=[turned])
+    result = run_env(ShownCarousel, symmetry, options=EnvOptions(samples=50), target="carousel", command="")
+    (found,) = [each for each in result.properties if each.name == "group_axioms"]
+    assert found.verdict == verdict
+    assert {cause.fields["part"] for cause in found.causes if "order" in cause.fields} <= {"state"}

@@ -99,6 +99,13 @@ def test_every_observation_of_the_real_environment_can_be_drawn(target: str) -> 
     env.close()
 
 
+def test_next_observations_are_drawn_if_they_can_be() -> None:
+    given = [0.5, 0.1, 0.2, 0.3]
+    view = dataclasses.replace(_view(given, given, 0, 1), next_observations=(("at s", given), ("at g s", "lost")))
+    captions = [scene.caption for scene in sketches.scenes("CartPole-v1", view)]
+    assert captions[2:] == ["next state: at s"]
+
+
 def test_the_page_shows_the_drawing_beside_the_numbers(failing_run: RunResult) -> None:
     text = html.render_run(failing_run)
     assert text.count("<figcaption>given: s and a</figcaption>") == 1

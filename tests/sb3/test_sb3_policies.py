@@ -148,6 +148,16 @@ def test_actions_around_another_point_than_zero_move_about_it():
     assert float(mean.sum()) == pytest.approx(4.0, abs=1e-6)
 
 
+def test_an_offset_of_an_action_leaves_deviations_to_change_places():
+    crossed = sc.Symmetry("valves", C2, [[-1, -1, 1]], [{"matrix": [[0, -1], [-1, 0]], "offset": [4, 4]}])
+    openings = spaces.Box(0, 4, (2,), np.float32)
+    policy = agent(crossed, lambda: Space(beam().observation_space, openings)).policy
+    assert verdict_of(policy, crossed) in ("passed", "proved")
+    policy.log_std_blocks = torch.arange(2)
+    policy.log_std_free = torch.nn.Parameter(torch.tensor([0.0, 0.1]))
+    assert verdict_of(policy, crossed) == "failed"
+
+
 def test_initial_weights_are_orthogonal_and_the_action_head_is_small():
     policy = agent(net_arch=[16, 16]).policy
     hidden = [layer for layer in policy.mlp_extractor.actor.modules() if isinstance(layer, BasisLinear)]

@@ -175,6 +175,33 @@ def test_a_callable_that_raises_is_named_with_its_argument():
         bound.observation((0,), np.ones(2))
 
 
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (lambda obs: {"x": -obs["x"]}, r"observation\[0\]: .* expected parts 'x', 'at'"),
+        (lambda obs: {**obs, "y": 0}, "expected parts 'x', 'at'"),
+        (lambda obs: (-obs["x"], obs["at"]), "expected parts 'x', 'at'"),
+        (lambda obs: None, "returned None, expected parts 'x', 'at'"),
+        (lambda obs: {**obs, "x": obs["x"][:1]}, r"observation\[0\]\['x'\]: .* shape \(1,\)"),
+        (lambda obs: {**obs, "x": (1.0, [2.0])}, r"\['x'\]: .* shape \(\)"),
+        (lambda obs: {**obs, "x": ["1", "2"]}, "<U1"),
+        (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* expected parts 0, 1"),
+        (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* expected one whole number"),
+    ],
+)
+def test_the_image_that_a_callable_returns_has_the_parts_and_shapes_of_its_value(image, message):
+    """An image of another form ended in an error of numpy while it was compared."""
+    places = spaces.Tuple([spaces.Discrete(3), spaces.Discrete(3)])
+    space = spaces.Dict(x=LINE, at=places)
+    value = {"x": np.array([1.0, 2.0]), "at": (0, 2)}
+    swapped = Symmetry("m", C2, [lambda obs: {"at": list(obs["at"])[::-1], "x": list(-obs["x"])}], [[1, 0]])
+    right = swapped.bind(space, spaces.Discrete(2)).observation((0,), value)
+    assert right["at"] == (2, 0)
+    assert right["x"].tolist() == [-1, -2]
+    with pytest.raises(SpecError, match=message):
+        Symmetry("m", C2, [image], [[1, 0]]).bind(space, spaces.Discrete(2)).observation((0,), value)
+
+
 def test_the_claim_reads_as_formulas():
     bound = Symmetry("mirror", C2, [["-1", "-2"]], [[1, 0]]).bind(LINE, spaces.Discrete(2))
     assert bound.claim == {"observation": ["mirror: (o0, o1) -> (-o0, -o1)"], "action": ["mirror: 0 <-> 1"]}
@@ -278,6 +305,7 @@ UNEVEN = spaces.Box(np.array([-1.0, -2.0]), np.array([1.0, np.inf]), dtype=np.fl
         (C2, ["+2", "+1"], UNEVEN, r"a = \[-1.0, 6.0\] goes to \[6.0, -1.0\]"),
         (C2, [-1], spaces.Box(0, 1, (1,)), r"a = \[1.0\] goes to \[-1.0\]"),
         (C2, {"signs": [-1], "offset": [1]}, spaces.Box(0, 1, (1,)), None),
+        (C2, {"signs": [-1], "offset": [9]}, spaces.Box(0, np.inf, (1,)), r"a = \[20.0\] goes to \[-11.0\]"),
         (C4, ["-2", "+1"], spaces.Box(-1, 1, (2,)), None),
         (C3, rotation(3), spaces.Box(-1, 1, (2,)), "goes to"),
         (C3, rotation(3), spaces.Box(-np.inf, np.inf, (2,)), None),

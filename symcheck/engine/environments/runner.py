@@ -33,7 +33,7 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck.verdict import Facts
 
-# After an interrupt these are still judged, on the finished pairs.
+# After an interrupt these are still tested, on the finished pairs.
 _JUDGED_AT_ONCE = frozenset(BY_PART[part].name for part in STEP_PARTS)
 
 

@@ -13,7 +13,7 @@ from symcheck.engine.games.comparing import Violation
 from symcheck.games.game import numbers
 
 Drawing = dict[str, Any]
-"""`rows`: texts of cells, row by row; `marks`: [row, column] of differing cells; `moved`: cells of the move."""
+"""`rows`: strings of cells, row by row; `marks`: [row, column] of differing cells; `moved`: cells of the move."""
 
 _SYMBOLS = {0: ".", 1: "X", -1: "O"}  # X is to move
 _LARGEST = 26  # maximum number of cells per row; wider boards would be unreadable

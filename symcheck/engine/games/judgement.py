@@ -21,7 +21,7 @@ Causes = Callable[[GameContext], tuple[Statement, ...]]
 
 
 def judge_part(context: GameContext, equation: Equation, find_causes: Causes = causes_of_moves) -> PropertyResult:
-    """Judge one property that is compared position by position.
+    """Decide one property that is compared position by position.
 
     Args:
         context: the run.
@@ -51,7 +51,7 @@ def judge_part(context: GameContext, equation: Equation, find_causes: Causes = c
 
 
 def judge_images(context: GameContext, equation: Equation, facts: Facts, find_causes: Causes) -> PropertyResult:
-    """Judge one property from its counts.
+    """Decide one property from its counts.
 
     Args:
         context: the run; doubts about it apply to every property.

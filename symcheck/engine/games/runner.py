@@ -45,7 +45,7 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
     unknown = {"name": "images", "order": 1}  # the group of the images is not known yet
     begun = run_started("game", target, game.symmetries_label, unknown, properties, options, command)
     emit(begun)
-    # Gathering stops when time is up: the comparisons so far are judged.
+    # Gathering stops when time is up: the verdict uses the comparisons so far.
     results, interrupted = check_in_order(properties, context, emit, deadline=None)
     result = replace(
         begun.unfinished,

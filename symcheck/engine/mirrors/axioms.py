@@ -1,6 +1,6 @@
 """Whether the blocks of a mirror function form the group: identity first, and block i after block j is block k.
 
-Each fault is recorded with its columns. The function is also called for observations alone and for actions alone, as
+Each fault is recorded with its columns. The function is also called with only observations and with only actions, as
 training libraries do.
 """
 
@@ -131,7 +131,7 @@ def _differences(
 
 
 def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Statement]]:
-    """Call the function for each half alone: the same images, or a fault; a rejection of None is noted."""
+    """Call the function for each half separately: the same images, or a fault; a rejection of None is recorded."""
     causes: list[Statement] = []
     notes: list[Statement] = []
     observations = {name: table for name, table in context.batch.items() if name != ACTION}

@@ -125,7 +125,7 @@ def _whole_term(context: MirrorContext, claims: _Claims, term: int, kind: str) -
     columns = seen.columns_of(term)
     untouched = [c for c in left if seen.row(c).is_only(c, 1.0)]
     moving = [c for c in columns if not expected_row(seen.group, seen.element, c).is_only(c, 1.0)]
-    # Some frames are mirrored and others not.
+    # Some frames are mirrored and others are not.
     frames = {seen.group.columns[c].frame for c in left}
     if untouched == left and 0 < len(frames) < seen.group.frames[term]:
         forgotten = [c for c in moving if seen.group.columns[c].frame in frames]

@@ -17,7 +17,7 @@ from symcheck.verdict import Facts, ReasonCode, decide
 
 
 def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[str]) -> PropertyResult:
-    """Judge the columns of some groups.
+    """Decide the columns of some groups.
 
     Args:
         context: the run.

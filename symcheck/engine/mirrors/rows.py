@@ -1,6 +1,6 @@
 """The rows of a mirror function, read from its images and compared with the model.
 
-A column is judged on random batches. The content of a wrong column is read afterwards: a batch of the numbers 1, 2, ...
+A column is tested on random batches. The content of a wrong column is read afterwards: a batch of the numbers 1, 2, ...
 reveals a signed permutation, and basis vectors reveal any other linear map. Anything else is reported as nonlinear.
 """
 

@@ -12,7 +12,7 @@ def draw(group: LaidGroup, rng: np.random.Generator, rows: int) -> Floats:
     """Random vectors of a group.
 
     Orientations are proper rotations, so that a function that normalises quaternions or orthogonalises matrices is
-    judged on valid inputs. All other columns are normally distributed, so that each takes both signs.
+    tested on valid inputs. All other columns are normally distributed, so that each takes both signs.
 
     Args:
         group: the group with its terms.

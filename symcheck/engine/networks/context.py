@@ -92,7 +92,7 @@ class NetContext:
         self._started = time.monotonic()
 
     def check_fit(self) -> None:
-        """Run the network a few times to test that it runs, that the symmetry fits it, and that its outputs repeat.
+        """Run the network a few times: it must run, the symmetry must fit it, and its outputs must repeat.
 
         Raises:
             SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.

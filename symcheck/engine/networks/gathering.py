@@ -64,7 +64,7 @@ def gather_evidence(
     Returns:
         The result.
     """
-    # (seed, 2): a stream of its own.
+    # (seed, 2): a separate stream.
     rng = np.random.default_rng((options.seed, 2))
     generators = len(inputs.motions)
     # A pair is one input and one generator.

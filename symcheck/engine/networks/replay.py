@@ -155,7 +155,7 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
     relative = float(relative_to_entries(expected, actual, context.ruler.reference[path]).max(initial=0.0))
     record = None if context.proof is None else context.proof.first_failure
     weighed = record is not None and record.certain and record.residual is not None
-    # A weight that is known to be wrong is held to the exact level.
+    # For a weight that is known to be wrong, use the exact level.
     tolerance = EXACT if weighed or context.options.strict else ROUNDED
     broken = not relative <= tolerance  # NaN and infinities fail
     if not broken and _stays_behind(context, x, generator, path):

@@ -1,12 +1,11 @@
-"""From evidence to facts: what the weights prove, what the samples show, and which of the two decides.
+"""From evidence to facts: the result from the weights, the result from the samples, and which of the two decides.
 
 If weights were matched, they decide, in float32 ulps, because the output alone cannot distinguish one wrong weight
 among thousands from rounding. Otherwise the residual of the float64 copy relative to the output's scale decides. A
 layer that does not match is reported only if some output violates the claim: a network can be equivariant by
 coincidence.
 
-This module fills in the `Facts`, with the layer at fault and the supporting notes; `symcheck.verdict.decide` judges
-them.
+This module fills in the `Facts`, with the layer at fault and the supporting notes; `symcheck.verdict.decide` decides.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def assess(
     Returns:
         The facts, with the layer at fault and the grounds.
     """
-    # Judge the structure first; doubts can only weaken a positive result.
+    # Decide the structure first; doubts can only weaken a positive result.
     structure = _assess_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
     if not structure.holds:
         return structure
@@ -107,7 +106,7 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     """The conclusion for a network whose samples affect each other in a batch.
 
     Args:
-        alone: the result for inputs that were run one by one.
+        alone: the result for inputs that were run separately.
         residual: the residual of a batch relative to the output's scale.
 
     Returns:
@@ -158,7 +157,7 @@ def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
         shown: whether any output violates the claim; otherwise a layer that does not match is only in doubt.
 
     Returns:
-        Facts by which an exact layer is proved and a rounded one passed.
+        Facts that make an exact layer proved and a rounded layer passed.
     """
     violations = int(record.level == "failed")
     silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS.value, layer=record.name)
@@ -263,7 +262,7 @@ def _with_violations(facts: Facts, measured: Measured) -> Facts:
 
 
 def _has_wrong_weight(proof: Proof) -> bool:
-    """Whether matched weights include a wrong one; layers that could not be matched are judged by outputs."""
+    """Whether matched weights include a wrong one; layers that could not be matched are tested by their outputs."""
     failure = proof.first_failure
     return proof.level == "failed" and failure is not None and is_wrong_weight(failure)
 

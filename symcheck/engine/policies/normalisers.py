@@ -1,6 +1,6 @@
 """Statistics of observation normalisers: averaging over the group, and finding where they differ from the average.
 
-In a mixture over the group, x and g x are equally likely, so that normalisation with its statistics commutes with g.
+In a mixture over the group, x and g x are equally likely. Normalisation with its statistics therefore commutes with g.
 For signed permutations, the mean is the average of the transformed means, and the variance is the average of the
 transformed variances plus the variance of the transformed means.
 """

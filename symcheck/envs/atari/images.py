@@ -58,7 +58,7 @@ class AtariEnv(gym.Env[Any, Any]):
         self._axis = -2 if self.game.operator == "flip_ud" else -1
         self._elapsed, self._lives = 0, 0
         self._reflected = self._serves = self._goes_on = False
-        # The last two screens: their maximum is shown, because some sprites are drawn on every other frame only.
+        # The last two screens: their maximum is shown, because some sprites are drawn only on every other frame.
         self._shown = self._latest = self.machine.screen()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -108,7 +108,7 @@ class Machine:
 
     def load(self, saved: bytes) -> None:
         """Restore a saved state of the emulator."""
-        # ALEState has no constructor from bytes; `__setstate__` is what unpickling would call.
+        # ALEState has no constructor from bytes, so call `__setstate__`, as unpickling does.
         state: Any = self._clone.__new__(self._clone)
         state.__setstate__(saved)
         self._ale.restoreState(state)

@@ -185,7 +185,7 @@ class _Arriving:
 
 
 def _visit(env: Any, tile: Any) -> None:
-    """What the environment's contact listener does when a wheel reaches a tile."""
+    """The effect of the environment's contact listener when a wheel reaches a tile."""
     tile.road_visited = True
     env.reward += 1000.0 / len(env.track)
     env.tile_visited_count += 1

@@ -131,7 +131,7 @@ def positions(env: Any) -> list[str]:
 
 
 def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
-    """Attributes of an episode: plain values as they are, others copied, without copying the objects of the grid."""
+    """Attributes of an episode: plain values unchanged, others copied, without copying the objects of the grid."""
     kept: dict[int, Any] = {id(env): env, id(env.grid): env.grid}
     values = {}
     for name, value in vars(env).items():

@@ -1,8 +1,8 @@
 """Warms up and freezes wrappers that normalise by running statistics.
 
-An environment that changes during a check cannot be judged, so the statistics are frozen. New statistics have mean 0
-and variance 1, unlike in training. They are therefore first collected with the uniform policy, as at the beginning of
-training. Statistics that have already been updated are kept.
+An environment must not change during a check, so the statistics are frozen. New statistics have mean 0 and variance 1,
+unlike in training. They are therefore first collected with the uniform policy, as at the beginning of training.
+Statistics that have already been updated are kept.
 """
 
 from __future__ import annotations

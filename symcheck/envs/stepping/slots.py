@@ -307,7 +307,7 @@ class SlotStepper(Stepper):
         seed: the seed of the first reset and of the choice of slots.
 
     Raises:
-        TargetError: the environment raises, or returns what Gymnasium does not allow.
+        TargetError: the environment raises, or returns a value that Gymnasium does not allow.
     """
 
     batched = True

@@ -124,7 +124,7 @@ class Stepper:
         warmed: whether statistics of normalising wrappers were warmed up first.
 
     Raises:
-        TargetError: the environment raises, or returns what Gymnasium does not allow.
+        TargetError: the environment raises, or returns a value that Gymnasium does not allow.
     """
 
     batched = False  # whether many cases are stepped together
@@ -252,7 +252,7 @@ class Stepper:
         """Step and return copies of the result.
 
         Raises:
-            TargetError: the environment raised, or returned what Gymnasium does not allow.
+            TargetError: the environment raised, or returned a value that Gymnasium does not allow.
         """
         return self._step(action, keep=self.keeps_states)
 

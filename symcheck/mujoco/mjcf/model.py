@@ -1,7 +1,7 @@
 """An MJCF file as arrays with the names of `mujoco.MjModel`, limited to those used for pairing and comparing.
 
-The numbers are those of MuJoCo's own compiler, in the same order, except that geoms whose shape comes from a file
-(meshes, height fields) are left out, together with their mass.
+The numbers are those of MuJoCo's own compiler, in the same order. Geoms whose shape comes from a file (meshes, height
+fields) are left out, together with their mass.
 """
 
 from __future__ import annotations

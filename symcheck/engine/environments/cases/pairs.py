@@ -60,6 +60,10 @@ class Measurement:
     left: Steps
     right: Steps
 
+    def rows(self, rows: Indices) -> Measurement:
+        """Some of the cases, in the order of `rows`."""
+        return Measurement([self.cases[i] for i in rows], self.left.rows(rows), self.right.rows(rows))
+
     @cached_property
     def by_word(self) -> dict[Word, Indices]:
         """The row indices of each element."""

@@ -12,7 +12,7 @@ same (s, a). Scale and nudge are at least the typical values of the coordinate. 
 such as a sensor's maximum or a diverged simulation, loosens only its own tolerance.
 
 If a case lies within one unit in the last place of a discontinuity (a wall, a threshold), the nudge changes its outcome
-completely. Such a case cannot be judged by rounding and is left out.
+completely. Rounding cannot explain such a case, so it is left out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from symcheck.spaces.neighbours import rounded_image
 
 # A step rounds a few times, and each rounding changes the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
-# reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, are judged by their
-# own nudge). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
+# reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, have tolerances
+# from their own nudges). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
 SAFETY = 16.0
 _NUDGED_CASES = 48  # number of cases that determine the typical nudge of the run
 # Sizes of the nudges of a suspicious case, in ulps: SAFETY is the assumed reach of rounding. Each nudge is applied in a
@@ -68,7 +68,7 @@ class Tolerance:
             nudge: measured change of these cases, shape (n, dim); the run's typical nudge is used if it is larger.
 
         Returns:
-            Shape (n, dim); 0 for whole numbers, which are compared exactly.
+            Shape (n, dim); 0 for integers, which are compared exactly.
         """
         epsilon, typical = comparison.coordinates.epsilon, self._sizes.get(comparison.part)
         typical = _typical_sizes(comparison) if typical is None else typical
@@ -88,6 +88,33 @@ class Tolerance:
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
 
+    def tolerance_up_to(
+        self, residual: Floats, comparison: Comparison, plain: Measurement, rng: np.random.Generator
+    ) -> Floats:
+        """Tolerance of suspicious cases, which are nudged further only while it is below their residual.
+
+        Larger nudges only raise a tolerance, so the answer to whether rounding explains a residual is that of
+        `local_tolerance`.
+
+        Args:
+            residual: shape (n, dim).
+            comparison: both sides of the cases, as judged.
+            plain: the same cases, measured again.
+            rng: draws the directions.
+        """
+        largest, rest = np.zeros_like(comparison.expected), np.arange(len(plain.cases))
+        for units in _NUDGES:
+            some = plain.rows(rest)
+            neighbours = self._neighbours(some.cases, rng, (units,))
+            if neighbours is None:
+                break
+            largest[rest] = np.maximum(largest[rest], self._movement(comparison.part, some, neighbours))
+            within = (residual <= self.of(comparison, largest)).all(axis=1)  # so written, NaN is not
+            rest = np.flatnonzero(~within)
+            if not len(rest):
+                break
+        return self.of(comparison, largest)
+
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure the typical effect of a nudge on the outcomes of these cases, for several properties at once.
 
@@ -101,7 +128,7 @@ class Tolerance:
         neighbours = self._neighbours(cases, rng, (1,))
         if neighbours is None or not cases:
             return
-        before = Measurement(cases, measured.left.rows(rows), measured.right.rows(rows))
+        before = measured.rows(rows)
         for part in parts:
             if not self._repeats(part, before, plain):
                 continue
@@ -204,7 +231,7 @@ class Tolerance:
 
 
 def _typical_sizes(comparison: Comparison) -> Floats:
-    """The typical size of every coordinate that is subject to rounding, shape (dim,); 0 for whole numbers."""
+    """The typical size of every coordinate that is subject to rounding, shape (dim,); 0 for integers."""
     epsilon = comparison.coordinates.epsilon
     rounded, sizes = epsilon > 0, np.zeros(len(epsilon))
     both = np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])

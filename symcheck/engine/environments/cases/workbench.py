@@ -117,7 +117,7 @@ class Workbench:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user ended the run while evidence was gathered; the evidence so far is judged."""
+        """Whether the user ended the run while evidence was gathered; the verdict uses the evidence so far."""
         return self.clock.interrupted
 
     def progress(self, what: str) -> Callable[[int, int], None]:

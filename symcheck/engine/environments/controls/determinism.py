@@ -119,7 +119,7 @@ def _draw_last_steps(pool: Pool, rng: np.random.Generator) -> list[Visit]:
 
 
 def _check_after_resets(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> DeterminismCheck | None:
-    """The check with a reset before each state, which clears what setting does not (an "episode over" flag)."""
+    """The check with a reset before each state, to clear traces of earlier steps (an "episode over" flag)."""
     if stepper.reset_first:
         return None
     with stepper.resetting_first():
@@ -203,7 +203,7 @@ def _explain_differences(
 
 
 def _count_rounds(apart: float) -> int:
-    """The number of rounds of repetitions: rare differences are searched for as long as time allows."""
+    """The number of rounds of repetitions: the search for rare differences continues while time allows."""
     return int(np.clip(np.ceil(_EXPECTED / apart), 1, _EXPECTED))
 
 

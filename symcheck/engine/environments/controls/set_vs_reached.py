@@ -4,7 +4,7 @@ Otherwise a pass would concern states that never occur.
 
 The states in which rollout steps began are set, and the steps are repeated. If steps are deterministic, both outcomes
 must be equal, now and one step later; if they are random, their distributions must be equal. Only values that show the
-past may differ: a clock, whose value depends on the step number alone, and stacked frames, which repeat the previous
+past may differ: a clock, whose value depends only on the step number, and stacked frames, which repeat the previous
 observation. Neither shows that the dynamics have memory, as long as every other number agrees.
 """
 
@@ -39,7 +39,7 @@ _PICKED, _NUMBERS = 320, 240
 _WIDE, _PICKED_WIDE = 1000, 60  # the same for images
 _PICKED_CUT = 20  # number of truncated steps
 # Allowed fraction of differing visits: reached states have more digits than the observation shows, and a few lie at
-# discontinuities (walls, thresholds) where the last digit matters. States that can be read, or are observed in float64,
+# discontinuities (walls, thresholds), so the last digit matters. States that can be read, or are observed in float64,
 # have all digits.
 _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 # tolerance: iterative solvers stop early, and the state itself was rounded
@@ -76,9 +76,9 @@ class SetVersusReached:
 def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> SetVersusReached:
     """Compare set states with reached states, for deterministic steps.
 
-    Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). A difference that
-    disappears one step later is only noted if the state access is built in and known to be complete, or reads what a
-    built-in one reads. Otherwise it may be a memory of one step.
+    In some simulators, quantities lag by one step after a state is set (positions of bodies in MuJoCo). A difference
+    that disappears one step later is only noted if the state access is built in and known to be complete, or reads the
+    same quantities as a built-in one. Otherwise it may be a memory of one step.
 
     Args:
         stepper: the environment, with state access.
@@ -117,7 +117,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory), loss)
     if reached.caution is not None:
         apart = (first | second).any(axis=0) & ~memory
-        # Rewards and terminations follow from states; a memory of their own does not affect the states.
+        # Rewards and terminations follow from states; their own memory does not affect the states.
         of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
         touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
         return replace(reached, loss=loss, touched=touched)
@@ -185,7 +185,7 @@ def _compare_columns(
 
 
 def _is_complete(stepper: Stepper) -> bool:
-    """Whether the access is known to be complete: built in, or reading what a built-in one reads."""
+    """Whether the access is known to be complete: built in, or reading the same quantities as a built-in one."""
     access = stepper.access
     return access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
 
@@ -222,7 +222,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, l
 
 
 def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Bools:
-    """The columns (coordinates, reward, terminated) that only show the past: clocks and frames."""
+    """The columns (coordinates, reward, terminated) that show only the past: clocks and frames."""
     codec = stepper.codec
     after = np.stack([visits[i].step.flat for i in picked])
     before = codec.flatten_batch([visits[i].situation.obs for i in picked])

@@ -1,4 +1,4 @@
-"""State that survives a reset (running statistics, a curriculum), so that starts do not follow one distribution.
+"""State that survives a reset (running statistics, a curriculum): starts then have no fixed distribution.
 
 The seed determines the start of an episode. If the same seed leads to another start after other episodes, although
 starts do depend on the seed, then some state of those episodes survives. An asymmetry of such starts may come from the

@@ -26,7 +26,7 @@ def visible_columns(pairs: Pairs, part: Part) -> slice:
 
 @dataclass(frozen=True)
 class SinglePairs:
-    """Judges single pairs and formats them for reports.
+    """Tests single pairs and formats them for reports.
 
     Attributes:
         bench: the environment.
@@ -67,7 +67,7 @@ class SinglePairs:
 
     def _shrink(self, part: Part, cases: list[Case]) -> Case:
         pairs = self.bench.pairs
-        # Prefer differences that the agent observes, and those in the leading digits.
+        # Prefer differences that the agent observes, and differences in the leading digits.
         for visibly, plainly in ((True, True), (True, False), (False, True), (False, False)):
             kept = [case for case in cases if self.violates(part, case, visibly=visibly, plainly=plainly)]
             if kept:

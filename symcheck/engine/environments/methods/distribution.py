@@ -6,7 +6,7 @@ Their common part is removed first by one regression on (g s_i, g a_i), fitted t
 do not change the fit. The two members never use the same seed: equal noise would hide a biased distribution, and the
 same distribution with outcomes in another order would give different draws.
 
-Parts that repeat although the dynamics are random (a constant reward) are judged by the paired method, which is more
+Parts that repeat although the dynamics are random (a constant reward) are tested by the paired method, which is more
 powerful.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
+from symcheck.engine.effects import Effect
 from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
@@ -32,12 +33,14 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.episode_columns import action_columns
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
+from symcheck.engine.places import locate
 from symcheck.engine.registry import register_method
 from symcheck.engine.regression import standardise
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.shared_covariates import side_weights, swap_test_given
 from symcheck.engine.statistics import SwapTest
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 from symcheck.verdict import Facts, decide
@@ -51,7 +54,7 @@ class DistributionEvidence:
 
     Args:
         bench: the environment, the pool and the options.
-        repeating: the parts that were equal on repetition in the determinism check; they are judged pair by pair.
+        repeating: the parts that were equal on repetition in the determinism check; they are tested pair by pair.
         mostly: the parts that were equal on repetition in most pairs; a single pair may refute them, but no pair passes
             them.
     """
@@ -182,7 +185,8 @@ class DistributionEvidence:
             facts=facts,
         )
         if facts.violations:
-            return _explain(result, comparison, test, self.bench.pairs.bound.label(word))
+            place = _differing_box(self.bench, sample.measured, sample.measured.by_test[word], comparison, test.effect)
+            return _explain(result, comparison, test, self.bench.pairs.bound.label(word), place)
         if not decision.holds:
             return result
         detectable = max(test.detectable(self.bench.rng(f"promises of {part}")) for test in tests.values())
@@ -214,7 +218,27 @@ class DistributionEvidence:
         )
 
 
-def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, label: str) -> PropertyResult:
+def _differing_box(
+    bench: Workbench, measured: Measurement, rows: Indices, comparison: Comparison, effect: Effect | None
+) -> dict[str, object]:
+    """Where the means of the coordinate differ clearly, and by how much there, as fields of statements."""
+    if effect is None:
+        return {}
+    states, names = _image_states(bench, measured)
+    codec = bench.pairs.stepper.action_codec
+    actions = codec.flatten_batch([case.image_action for case in measured.cases])
+    names = [f"image {name}" for name in (*names, *codec.coordinates.names)]
+    j = comparison.coordinates.names.index(effect.coordinate)
+    apart = finite(comparison.actual[rows, j] - comparison.expected[rows, j])
+    box = np.concatenate([states, actions], axis=1)[rows]
+    place, inside = locate(apart, box, names, np.ones(len(rows), dtype=np.bool_))
+    fields = {"place": [side._asdict() for side in place], "there": abs(float(apart[inside].mean()))}
+    return fields if place else {}
+
+
+def _explain(
+    result: PropertyResult, comparison: Comparison, test: SwapTest, label: str, place: dict[str, object]
+) -> PropertyResult:
     """The failed result with the effect, its size, and the number of pairs needed to detect it."""
     names, effect = comparison.coordinates.names, test.effect
     if effect is None:
@@ -233,6 +257,7 @@ def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, lab
         needed=test.needed,
         digits=effect.digits,
         **({"other": effect.other} if effect.other else {}),
+        **place,
     )
     others = [state("SYM047", coordinates=[names[i] for i in test.coordinates])] if len(test.coordinates) > 1 else []
     rejected = state("swap_test_rejected", feature=test.feature, p_value=test.p_value)

@@ -38,7 +38,7 @@ from symcheck.spaces.coordinates import finite
 
 _LOOKED_AT = 32  # number of (s, a)
 _FIRST, _AGAIN = 32, 400  # outcomes per side: for the selection, and for the estimate
-_DIGITS = 9  # decimals by which outcomes are distinguished: images of equal outcomes differ by rounding
+_DIGITS = 9  # number of decimals to which outcomes are compared: images of equal outcomes differ by rounding
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def distribution_gap(
     Returns:
         The estimate, at most the span of returns possible with the observed rewards; None if the time is up.
     """
-    measured, rng = compared.measured, bench.rng("gap between distributions")
+    measured, rng = compared.measured, bench.rng("gap of laws")
     if not bench.in_time():
         return None
     cases = [measured.cases[int(i)] for i in rng.integers(len(measured.cases), size=_LOOKED_AT)]
@@ -96,7 +96,7 @@ def distribution_gap(
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
         first, again = _sample(bench, [worst, worst], _AGAIN, columns)[0]
         value = (distance(*first) + distance(*again)) / 2
-        # Two samples of the same side show the effect of sampling alone.
+        # Two samples of the same side differ only by sampling error.
         return _Estimate(value, (distance(first[0], again[0]) + distance(first[1], again[1])) / 2)
 
     reward = transition = ends = _Estimate()

@@ -15,12 +15,12 @@ _FIRST = 500  # number of pairs before the first evaluation: one batch
 class FirstViolation:
     """Whether the pairs stepped so far violate an equation; evaluated each time their number has doubled.
 
-    The pairs are judged as at the end of the run: a violation must repeat and exceed the effect of rounding. So every
+    The pairs are tested as at the end of the run: a violation must repeat and exceed the effect of rounding. So every
     violation found here would also be one at the end, and repeated evaluation does not affect the level.
 
     Args:
         bench: the environment.
-        parts: the equations that are judged pair by pair.
+        parts: the equations that are tested pair by pair.
         random: whether other parts of the dynamics are random.
     """
 

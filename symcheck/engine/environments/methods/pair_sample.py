@@ -227,5 +227,5 @@ class PairSample:
         except (KeyboardInterrupt, TargetError) as error:
             if not parts:
                 raise
-            self._bench.clock.stop(error)  # judge the evidence so far quickly, without searching for causes
+            self._bench.clock.stop(error)  # decide quickly from the evidence so far, without searching for causes
         return join_measurements(parts) or self._pairs.measure(cases[:1])

@@ -309,7 +309,7 @@ class PairedEvidence:
         """Residuals and tolerances of all rows not explained by rounding, and the largest accepted by the screen."""
         suspects = examined.suspects
         kept = np.ones(len(examined.residual), dtype=bool)
-        kept[suspects.rounding] = False  # judged by their own nudge, not by the run's tolerance
+        kept[suspects.rounding] = False  # their tolerance comes from their own nudge, not from the run
         if suspects.confirmed and (self._random or suspects.unrepeatable):
             # among the others, randomness changes some by more
             kept = np.isin(np.arange(len(kept)), suspects.confirmed)
@@ -322,7 +322,7 @@ class PairedEvidence:
         return np.concatenate([residual, tally.largest[None]]), np.concatenate([limits, tally.limits[None]])
 
     def _region_of(self, part: Part) -> Statement:
-        """The region from which the pairs of one property were drawn, and what was left out."""
+        """The region from which the pairs of one property were drawn, and the excluded part."""
         region, thresholds = self.sample.region, self.sample.thresholds
         if part != "termination" or thresholds is None:
             return region

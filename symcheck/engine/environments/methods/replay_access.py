@@ -114,7 +114,7 @@ def _copy_starts(
         if len(copies) > _MOST_STARTS:
             counts = {"starts": len(copies), "resets": sum(map(len, copies.values()))}
             return Statement("replay_many_starts", counts)
-    # At least two copies, to test that the observation of a start determines what follows.
+    # At least two copies, to test that the observation of a start determines the rest of the episode.
     kept = {key for key, same in copies.items() if len(same) > 1}
     while True:
         # Dropping a start may leave another without its image: repeat until nothing is dropped.

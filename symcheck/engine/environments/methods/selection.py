@@ -69,7 +69,7 @@ class Chosen:
         bench: the data shared by the methods.
         evidence: the evidence of the chosen method.
         reason: why it was chosen.
-        start: evidence about the start distribution, if the method does not judge it itself.
+        start: evidence about the start distribution, if the method does not test it itself.
         remarks: a note about a part, whatever its verdict.
     """
 
@@ -176,7 +176,7 @@ def choose_method(bench: Workbench) -> Chosen:
         bench: prepared; its pool is filled here.
 
     Returns:
-        The chosen method, ready to judge.
+        The chosen method, ready to test.
 
     Raises:
         OptionError: the requested method does not apply to this environment.

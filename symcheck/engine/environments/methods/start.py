@@ -104,7 +104,7 @@ class Resets:
                 observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
             except TimeUp:
                 if not self.drawn and not observations:
-                    raise  # no pairs to judge
+                    raise  # no pairs to test
                 break
         return observations
 
@@ -224,8 +224,8 @@ class StartEvidence:
         if verdict == "undecided":
             return result
         region = state("region_resets", pairs=checked)
-        # The least sensitive element bounds what was excluded.
-        detectable = max(each.detectable(bench.rng("detectable changes of starts")) for _, each in tests)
+        # The least sensitive element determines the excluded violations.
+        detectable = max(each.detectable(bench.rng("promises of starts")) for _, each in tests)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
 
@@ -242,7 +242,7 @@ class StartEvidence:
 
 
 def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:
-    """The facts about the comparison, without the outcome of the test; `drawn` pairs under the judged element."""
+    """The facts about the comparison, without the outcome of the test; `drawn` pairs under the tested element."""
     values = np.concatenate([side for sample in samples for side in (sample.expected, sample.actual)])
     outcomes = outcomes_of(values)
     # Reduced observations contain numbers only, so unreduced ones show whether there were any.

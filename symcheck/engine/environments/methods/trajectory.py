@@ -52,9 +52,9 @@ _LONGEST = 100  # maximum number of used steps per episode: more episodes are mo
 # Every fourth pair is played longer, if there are enough steps for a dozen such pairs, to detect effects that begin
 # late.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
-_MANY_ENDS = 200  # number of terminations; with fewer, a pass states what they can show about thresholds
+_MANY_ENDS = 200  # number of terminations; with fewer, a pass states the limits of its evidence about thresholds
 _WHOLE_PAIRS = 40  # number of pairs of that length; with more requested steps, longer episodes are played
-_PLAYING = 0.9  # fraction of the time budget; the rest is for starts, which are needed to judge episodes
+_PLAYING = 0.9  # fraction of the time budget; the rest is for starts, which are needed to test episodes
 _FEWEST_PAIRS = 8  # minimum number of pairs for a fit
 _FEWEST_LOOKED_AT = 50  # pairs of episodes below which interim analyses cannot reject
 _OF_MEANS, _OF_OTHERS = 0.4, 0.2  # fraction of the level; the rest is for the learned feature
@@ -86,7 +86,7 @@ class TrajectoryEvidence:
     Args:
         bench: the environment (states cannot be set) and the options; the tests are announced to its budget.
         start: evidence about the start distribution, on which the equations depend in this method.
-        needed: whether a part is to be tested; called when the first test of the run is judged.
+        needed: whether a part is to be tested; called when the first test of the run is decided.
         parts: the parts that may be tested.
     """
 
@@ -309,7 +309,7 @@ class TrajectoryEvidence:
         return dataclasses.replace(result, bound=bound, notes=(*result.notes, *weakness)), facts
 
     def _missable_shift(self, part: Part, criticals: list[float], episodes: int) -> dict[str, object]:
-        # The weakest test, on the fewest pairs, bounds what all tests together would have missed.
+        # The weakest test, on the fewest pairs, determines the violations that all tests together would have missed.
         critical = max((each for each in criticals if np.isfinite(each)), default=math.inf)
         group = min(self.groups.values(), key=lambda each: len(each.plain))
         outcomes = self._columns.outcomes(part, group)
@@ -348,7 +348,8 @@ class TrajectoryEvidence:
 
     def _describe_rejection(self, result: PropertyResult, part: Part, tested: _Tested, word: Word) -> PropertyResult:
         test, described = tested.test, tested.described
-        best = int(np.argmax(test.statistics))
+        # Of features that tell as much, up to rounding, the first and simplest.
+        best = int(np.argmax(test.statistics >= test.statistics.max() * (1 - 1e-9)))
         label = self.bench.pairs.bound.label(word)
         ranked = [described[i] for i in np.argsort(-test.statistics) if test.statistics[i] > test.critical]
         # The same feature may occur twice, after a coarse fit and after a fine one.

@@ -56,7 +56,7 @@ class ValueGap:
         confidence: confidence that at most the fraction `exceeding` of such pairs exceed the epsilons; 1 if all are
             enumerated.
         exceeding: that fraction; 0 if all were enumerated.
-        noise: the values that sampling alone would give (epsilon_reward, epsilon_transition) if the distributions were
+        noise: the values that sampling error would give (epsilon_reward, epsilon_transition) if the distributions were
             equal; only if distributions were sampled.
     """
 

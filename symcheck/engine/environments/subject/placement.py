@@ -7,7 +7,7 @@ ways to construct the image of a situation under g, and `Placement` selects one 
 * the observation determines the state (cosine and sine determine an angle): set the state whose observation is L_g obs;
 * the symmetry specifies how the state transforms: set L_g state.
 
-Observations are rounded to their dtype before L is applied, because the symmetry acts on what the agent observes.
+Observations are rounded to their dtype before L is applied, because the symmetry acts on the agent's observations.
 """
 
 from __future__ import annotations

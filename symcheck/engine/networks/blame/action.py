@@ -214,7 +214,7 @@ class Action:
         self._same[node.start : node.start + node.size] = alike.reshape(-1)
 
     def _pass_constants(self, node: Node, x: Ints) -> Constants | None:
-        """Handle entries scaled or shifted by one constant each, if most constants match those of their images."""
+        """Handle entries scaled or shifted by one constant each, if most constants match those of the images."""
         fixed = x < 0
         if x.shape[1] != 2 or not (fixed.sum(axis=1) == 1).all():
             return None

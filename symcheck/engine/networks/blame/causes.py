@@ -93,7 +93,7 @@ def _misplaced_before(graph: Graph, action: Action, steps: Sequence[Step]) -> Fa
     known = {step.operator: step for step in graph.steps}
     node = steps[0].operator if steps else None
     chain: list[Step] = [step for step in steps if step.first == step.last]
-    # later operators of the same call undo what these rearrange
+    # later operators of the same call undo these rearrangements
     computing = {step.place for step in graph.steps if step.first < step.last}
     for _ in range(_BEFORE):
         node = next((arg for arg in node.args if isinstance(arg, fx.Node)), None) if node is not None else None

@@ -157,7 +157,7 @@ def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
 def _signs_that_hold(
     subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: Floats, y: Floats
 ) -> Iterator[Statement]:
-    """Observation components for each of which a flipped sign would make the claim hold."""
+    """Observation components; for each, a flipped sign would make the claim hold."""
     motion = inputs.motions[generator]
     size = int(np.prod(inputs.shape))
     if not isinstance(motion, SignedPermutation) or len(inputs.shape) != 1 or size > LARGEST_SIGN_SEARCH:

@@ -1,8 +1,8 @@
 """The layers of a network under a group: the result from the weights of each, and the layer to blame.
 
-Calls of the network are passed in order. A call is blamed if it is the first with an entry that has no image although
-all its inputs have one, and if that entry reaches an output that violates the claim. A part that is equivariant only in
-sum with others is therefore not blamed.
+Calls of the network are passed in order. A call is reported as the cause on two conditions: it is the first with an
+entry without an image although all its inputs have one, and this entry reaches an output that violates the claim. A
+part that is equivariant only in sum with others is therefore not blamed.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class LayerWalk:
         record.cause = state("SYM131", output=claim.path, role=claim.role, permuted=True)
 
     def _judge_head(self, claim: OutputClaim, entries: Ints) -> bool:
-        """Judge the last layer by the output's own action, [W R, b] = K [W, b]; return whether that applies."""
+        """Test the last layer by the output's own action, [W R, b] = K [W, b]; return whether that applies."""
         head = next((h for h in self._heads if _is_in(entries, h.node) and len(h.node.x) == 1), None)
         if head is None:
             return False

@@ -3,7 +3,7 @@
 A layer y = W u + b whose input transforms by R gives y(Lx) = W R u + b. If the rows of [W R, b] are the rows of [W, b]
 in another order (or with other signs), that order is the action on y for every input, and need not be declared. Rows
 are first matched exactly, and the remaining rows by the assignment with the least total distance. Thus a layer with one
-wrong weight is still matched, and later layers are judged independently.
+wrong weight is still matched, and later layers are tested independently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ small multiples of a unit, and some filters sum larger terms than others. Their 
 such gap (127 of 320 layers of escnn had differences beyond `OUTLIER`; the largest step between them was by a factor of
 1.8)."""
 MANY = 16
-"""Number of differing entries from which on coincidental agreements are counted. With fewer, the distribution of
+"""Minimum number of differing entries for which coincidental agreements are counted. With fewer, the distribution of
 differences is unknown; in a layer of four weights, a single wrong weight differs from its image in two places."""
 SUMMED = 32.0
 """Differences up to this number of ulps of the largest weight are described as rounding of float32 sums: twice the
@@ -56,7 +56,7 @@ class Match:
 
     @property
     def found(self) -> bool:
-        """Whether at least half of the rows have an image, so that later layers can be judged."""
+        """Whether at least half of the rows have an image, so that later layers can be tested."""
         return bool(self.close.mean() >= 0.5) if len(self.close) else True
 
 
@@ -124,7 +124,7 @@ def _assign(
     free = np.flatnonzero(index < 0)
     a, b = rows[free], moved[left]
     plus = _distances(a, b)
-    # An infinite cost excludes a sign where none is allowed.
+    # An infinite cost excludes a sign if none is allowed.
     minus = _distances(a, -b) if signs else np.full_like(plus, np.inf)
     cost = np.minimum(plus, minus)
     i, j = linear_sum_assignment(cost)

@@ -1,8 +1,7 @@
 """The result from the weights: the graph followed node by node, a record per layer, and the claim on every output.
 
 For all x and every generator g: f(L_g x) = K_g f(x). The elements for which this holds form a group, so generators
-suffice. The result shows where a network fails and which weights are rounded. It is a proof only together with a
-certificate.
+suffice. The result names the failing layers and the rounded weights. It is a proof only together with a certificate.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ def follow_action(
     names: Callable[[str], str] = str,
     given: Mapping[int, Sequence[SignedPermutation]] | None = None,
 ) -> Proof:
-    """Follow the action through a graph, and judge every layer and output.
+    """Follow the action through a graph, and test every layer and output.
 
     Args:
         captured: the graph of the float64 copy.
@@ -157,7 +156,7 @@ def follow_action(
 
 
 def _judge(walk: LayerWalk, graph: Graph, claim: OutputClaim, entries: Any) -> Opaque | None:
-    """Judge one output; return the reason if that is not possible."""
+    """Test one output; return the reason if that is not possible."""
     if any(callable(motion) for motion in claim.motions):
         return Opaque(state("SYM162"), output=claim.path)
     if (entries < 0).all():

@@ -45,7 +45,7 @@ class TiedWeights:
         """
         orbit = self._orbit(unit, column)
         values = np.array([sign * self.rows[place] for place, sign in orbit.items()])
-        allowed = ULPS * float(ulp32(np.abs(values)).max())  # what counts as rounded: the published level
+        allowed = ULPS * float(ulp32(np.abs(values)).max())  # the published level of rounding
         if len(orbit) == 2 and abs(values[0] - values[1]) > allowed:
             return list(orbit)
         apart = np.abs(values - np.median(values)) > allowed

@@ -1,4 +1,4 @@
-"""Detects what a call of a network reads besides its input.
+"""Detects state other than the input that a call of a network reads.
 
 The functions called by the network's own code are monitored. A function that reads a clock, the environment, files or
 memory addresses may return a different value in the next call.
@@ -94,7 +94,7 @@ class Watched:
 
 @contextmanager
 def watched_calls() -> Iterator[Watched]:
-    """Record which functions of the network's own code run, and what they call, while active."""
+    """While active, record which functions of the network's own code run, and the functions that they call."""
     watched = Watched()
     kinds: dict[types.CodeType, bool] = {}
     outermost = sys._getframe(2)

@@ -1,4 +1,4 @@
-"""All state of a network and of its own code, recorded to detect what a call changes.
+"""All state of a network and of its own code, recorded to detect changes made by a call.
 
 A counter, a growing list, a global variable or a default argument leaves no operator in a graph. Therefore everything
 reachable from the code is serialised before and after calls: modules and their order, classes, closures, globals,
@@ -298,7 +298,7 @@ class _Writer(pickle.Pickler):
             return []
         try:
             return list(item.__reduce_ex__(4)[1:3])
-        except Exception:  # an object that cannot be serialised is named, and ends the proof
+        except Exception:  # an object that cannot be serialised ends the proof; the message names it
             self._note_closed(item)
             return []
 

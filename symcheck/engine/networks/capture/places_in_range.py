@@ -85,7 +85,7 @@ _WITHOUT_EFFECT = (
 
 
 def _always_passes(check: fx.Node) -> bool:
-    """Whether all positions of a node are at least 0, or below a number, judged by the operators that computed them."""
+    """Whether all positions of a node are at least 0, or below a number, according to their operators."""
     if str(check.target) != "aten.all.default":
         return False
     asked: Any = check.args[0]

@@ -31,7 +31,7 @@ SIZES = (2, 7)
 
 _KINDS_NAMES = "type isinstance issubclass hasattr getattr callable is_ is_not __class__ __dict__ fake_mode "
 KINDS = frozenset(_KINDS_NAMES.split())
-"""Names with which code distinguishes kinds of tensors or sizes without a branch of its own."""
+"""Names with which code distinguishes kinds of tensors or sizes without an explicit branch."""
 
 
 def why_calls_differ(
@@ -63,7 +63,7 @@ def why_calls_differ(
     inferring = torch.inference_mode()
     calls.append((copy_network(net, device=torch.device("cpu")), x, inferring))
     for module, batch, mode in calls:
-        # compiled code runs no instructions of its own to compare, so it runs uncompiled, as in the capture
+        # compiled code runs no Python instructions to compare, so it runs uncompiled, as in the capture
         with eager_stance(), mode, float64_default(), Float64Mode():
             try:
                 taken = path_of(module, batch.clone())
@@ -128,7 +128,7 @@ def operators_in(
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(list(state))], strict=False))
     steps: list[tuple[Any, ...]] = []
-    moving = set(placeholders[-1:])  # what depends on the input
+    moving = set(placeholders[-1:])  # values that depend on the input
 
     def token(item: Any) -> Any:
         if not isinstance(item, fx.Node):

@@ -33,7 +33,7 @@ indirectly."""
 
 
 def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
-    """The first name by which code reads how the process was started or how a call is made; "" if there is none.
+    """The first name through which code reads how the process was started or how a call is made; "" if there is none.
 
     Args:
         functions: the network's own code that runs in a call, with its globals.

@@ -1,4 +1,4 @@
-"""Methods and attributes of tensors, classified by what they reveal to the network's own code."""
+"""Methods and attributes of tensors, classified by the information that they give to the network's own code."""
 
 from __future__ import annotations
 

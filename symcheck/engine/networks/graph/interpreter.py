@@ -212,7 +212,7 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _with_dtype(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Entries) -> Entries:
-    """The result of an operator on booleans or whole numbers, with the dtype that torch gives it."""
+    """The result of an operator on booleans or integers, with the dtype that torch gives it."""
     blank = [
         mapped(items, lambda item: torch.empty(item.ids.shape, dtype=item.dtype, device="meta"))
         for items in (args, kwargs)

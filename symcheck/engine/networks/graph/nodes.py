@@ -36,7 +36,7 @@ class NoCertificateError(Exception):
 
     Attributes:
         reason: why.
-        ties: equations of input entries, outside of which it would have one.
+        ties: equations of input entries; without them it would have one.
         place: the call at which following ended; None if no single call is responsible.
     """
 

@@ -96,7 +96,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
     sizes = np.maximum(np.abs(low), np.abs(high))
     limit = np.full(values.shape[1], np.inf)
     spread = 0.5 * high - 0.5 * low
-    # Only a column with small values beside large ones can have marks.
+    # Only a column with both small and large values can have marks.
     quarter = np.quantile(np.where(number, np.abs(values), np.inf), 0.02, axis=0, method="lower")
     for j in np.flatnonzero(some & (sizes > _FAR * quarter)):
         ordinary = _ordinary_values(values[number[:, j], j])

@@ -67,12 +67,12 @@ class Deployed:
     Attributes:
         residual: largest |K f(x) - f(Lx)|.
         noise: largest |f - f64| of any output.
-        unexplained: the largest noise that rounding of its own dtype does not explain.
+        unexplained: the largest noise that rounding in its dtype does not explain.
         flips: clear decisions that violate the claim.
         decisions: clear decisions that were compared.
         rounded: the number of `flips` that rounding explains.
         coarser: whether its own code rounds more than its dtype does, equally on both sides of the claim.
-        beyond: largest residual relative to what rounding of its own dtype explains; 0 if it is not deployed in torch.
+        beyond: largest residual relative to the rounding of its dtype; 0 if it is not deployed in torch.
     """
 
     residual: float = 0.0
@@ -343,7 +343,7 @@ def _compare_deployed(
     # K moves the noise of f(x) to other entries as well
     noises[0] = move_sizes(pair.claim.motions[pair.generator], noises[0])
     explained = block.deployed_rounding(pair.claim, pair.generator, pair.wanted[False], sizes, gap, *noises)
-    # the residual of the float64 copy is judged separately, so it is subtracted
+    # the residual of the float64 copy is tested separately, so it is subtracted
     structural = entry_gaps(pair.wanted[True], pair.actual[True], scales)
     further = np.where(gap > structural, gap - np.where(gap > structural, structural, 0.0), 0.0)
     beyond = further > explained

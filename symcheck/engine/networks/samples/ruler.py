@@ -28,7 +28,7 @@ ENOUGH = 32
 SINGLE = 4 * float(np.finfo(np.float32).eps)
 """Relative change of weights that counts as rounding: the published level."""
 AMPLIFIED = 1e-11
-"""Effect of one ulp over output scale from which on rounding counts as amplified: some ten thousand ulps."""
+"""Effect of one ulp over output scale above which rounding counts as amplified: some ten thousand ulps."""
 VISIBLE = 1e-2
 """Deployed rounding over output scale above which the run tests for cancelled terms."""
 

@@ -1,4 +1,4 @@
-"""Shrinking a failing input: set blocks to zero, then round entries to small whole numbers, all in batches."""
+"""Shrinking a failing input: set blocks to zero, then round entries to small integers, all in batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shrink(x: Floats, fails: Fails) -> Floats:
         fails: maps stacked inputs, shape (n, *shape), to whether each fails, shape (n,).
 
     Returns:
-        A failing input with few non-zero entries, whole numbers if possible; x itself if nothing simpler fails.
+        A failing input with few non-zero entries, integers if possible; x itself if nothing simpler fails.
 
     Example:
         >>> shrink(np.array([3.7, -0.2, 8.1]), lambda batch: batch[:, 2] > 0.5)
@@ -81,7 +81,7 @@ def _zero_blocks(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
         candidates = []
         for part in np.array_split(support, blocks):
             if len(part) < len(support):
-                # A block alone, then everything but that block, as in delta debugging.
+                # Only one block, then everything except this block, as in delta debugging.
                 for keep in (True, False):
                     candidate = flat.copy()
                     candidate[np.setdiff1d(support, part) if keep else part] = 0.0

@@ -1,7 +1,7 @@
 """Networks that are not deployed as floating-point torch: the code that runs, and its structure.
 
 An ONNX file is run by ONNX Runtime, a quantised network in 8-bit integers. Neither runs in float64, so structure is
-judged on a counterpart that does: the translated graph, or layers with dequantised weights. There, quantisation of
+tested on a counterpart that does: the translated graph, or layers with dequantised weights. There, quantisation of
 activations counts as the identity, like casts. Its effect is visible in the deployed network's noise and in flipped
 decisions.
 """
@@ -114,7 +114,7 @@ def _dequantise_module(module: nn.Module) -> nn.Module | None:
             bias is not None,
             given.padding_mode,
         )
-    # An unknown kind is left as it is: the network then has no float64 copy and is judged on samples.
+    # An unknown kind is left unchanged: the network then has no float64 copy and is tested on samples.
     else:
         return None
     return _fill_layer(layer, weight, bias)

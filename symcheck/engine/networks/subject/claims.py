@@ -261,6 +261,11 @@ def _without_signs(motion: Motion) -> Motion:
     if isinstance(motion, SignedPermutation):
         return SignedPermutation(motion.index, np.ones_like(motion.sign))
     if isinstance(motion, AffineMap):
+        # An offset moves the mean alone.
+        sizes = np.abs(motion.matrix)
+        moved = SignedPermutation(sizes.argmax(0), np.ones(len(sizes), dtype=np.int64))
+        if moved.is_permutation and np.array_equal(sizes, np.eye(len(sizes))[:, moved.index]):
+            return moved
         raise SpecError(
             "action_scale needs an action map that only permutes and negates; this one mixes components.",
             where="outputs",

@@ -35,7 +35,7 @@ class WholeNumbers(nn.Module):
 
 
 def of_whole_numbers(net: nn.Module, space: Any) -> nn.Module:
-    """A network of vectors: the network itself, or a wrapper if its observation space consists of whole numbers.
+    """A network of vectors: the network itself, or a wrapper if its observation space consists of integers.
 
     Args:
         net: the network; copied before any run.

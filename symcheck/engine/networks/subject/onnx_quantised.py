@@ -1,6 +1,6 @@
 """Quantised nodes of ONNX graphs as the floating-point functions that they approximate.
 
-Structure is judged without rounding: quantising an activation counts as the identity, like casts, and integer products
+Structure is tested without rounding: quantising an activation counts as the identity, like casts, and integer products
 are products of the represented numbers. One effect is more than rounding: exporters drop a ReLU before codes that start
 at zero, because saturation has the same effect. The effect of rounding and saturation is measured by running the file
 itself.

@@ -1,4 +1,4 @@
-"""An ONNX file as deployed, run by ONNX Runtime; its torch translation is used to judge the structure."""
+"""An ONNX file as deployed, run by ONNX Runtime; its torch translation is used to test the structure."""
 
 from __future__ import annotations
 

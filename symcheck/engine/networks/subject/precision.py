@@ -1,8 +1,8 @@
 """Running a network in float64 with casts ignored.
 
-Structure is judged on a float64 copy of the weights, in which rounding is 1e-16 and a fault keeps its size. Casts
+Structure is tested on a float64 copy of the weights, in which rounding is 1e-16 and a fault keeps its size. Casts
 inside `forward` (to bfloat16, to float32 and back) would reintroduce rounding, so they count as the identity here. The
-deployed network, including its casts, is judged separately, against its own rounding.
+deployed network, including its casts, is tested separately, against its own rounding.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def float64_default() -> Iterator[None]:
 class _CopyResultsDetached(TorchFunctionMode):
     """Deep copies of tensors inside an autograd graph become detached copies of their values.
 
-    Agents may store results of their last step as attributes (for instance a policy's distribution). Torch refuses to
-    copy those, and no forward pass depends on their history.
+    Agents may store results of their last step as attributes (for instance a policy's distribution). Torch cannot copy
+    those, and no forward pass depends on their history.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

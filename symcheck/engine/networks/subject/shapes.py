@@ -101,7 +101,7 @@ def _shape(example: Any) -> tuple[int, ...] | None:
 
 
 def _first_layer(net: nn.Module) -> nn.Module | None:
-    # The first module with parameters of its own; containers have none.
+    # The first module that has parameters itself; containers have none.
     return next((m for m in net.modules() if next(m.parameters(recurse=False), None) is not None), None)
 
 

@@ -58,12 +58,12 @@ class Subject:
         noise_seed: seeds torch before every forward pass; None for no seeding.
 
     Attributes:
-        training: whether it is judged in train mode, in which a batch of one input is run as two equal inputs, because
-            batch statistics need at least two.
+        training: whether the network is tested in train mode. A batch of one input is then run as two equal inputs,
+            because batch statistics need at least two.
         artefact: the deployed runtime, if it is not floating-point torch; otherwise "".
         runtime_problem: why an ONNX file runs by its translation, or a compiled network without its compiler; otherwise
             None.
-        coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
+        coarse: whether no float64 copy runs, so that the deployed network is tested at its own precision.
         not_judged: path and dtype of the outputs of the last pass that are not real numbers.
 
     Raises:
@@ -271,7 +271,7 @@ class Subject:
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
         try:
             result = self._call_network(inputs, exact)
-        except TargetError:  # an ONNX graph reports what it does not support
+        except TargetError:  # an ONNX graph reports unsupported operators
             raise
         except Exception as error:
             shown, cause = self._one_refused(inputs, exact, error) if self._has_run else (inputs, error)

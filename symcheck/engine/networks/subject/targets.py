@@ -158,7 +158,7 @@ def _is_torchscript(path: Path) -> bool:
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
-        # TorchScript archives hold code; files of `torch.save` hold data.pkl alone.
+        # TorchScript archives hold code; files of `torch.save` contain only data.pkl.
         return any("/code/" in name or name.endswith("constants.pkl") for name in archive.namelist())
 
 

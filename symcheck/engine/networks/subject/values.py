@@ -142,7 +142,7 @@ class LayerRecord:
         representation: the action of the generators on the output, in words.
         cause: why it fails; None otherwise.
         bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if unknown.
-        matched: whether a permutation was found, so that later layers were judged too.
+        matched: whether a permutation was found, so that later layers were tested too.
         certain: whether every unit has a close image; only then is a difference a wrong weight. If units have none
             (rescaled units, coincidental symmetry), the outputs decide.
         values: the required and the actual value of the worst entry; None if residual is None.

@@ -1,0 +1,65 @@
+"""Gives policy and value hidden layers of their own, within one stack of layers.
+
+Every component of a hidden representation is doubled, one copy for the policy and one for the value, and no basis
+element connects the two. Nothing else about a network has to know: it is one trunk whose basis is block-diagonal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from reference_agents.networks.plans import ActorCriticPlan, LinearPlan
+from symcheck.array_types import Floats
+
+# What the policy and the value read of a pair (policy, value).
+_READERS = np.eye(2)
+
+
+def separate_bodies(plan: ActorCriticPlan) -> ActorCriticPlan:
+    """The same network with hidden layers for the policy and others of the same widths for the value.
+
+    Args:
+        plan: a network of vectors.
+
+    Returns:
+        The plan, with twice as many hidden units.
+
+    Example:
+        >>> from reference_agents.catalog import find_network, find_task
+        >>> from reference_agents.networks.build import build_plan
+        >>> task = find_task("cartpole")
+        >>> plan = build_plan(task, find_network(task, "mlp"))
+        >>> plan.trunk[1].outputs, separate_bodies(plan).trunk[1].outputs
+        (128, 256)
+    """
+    first, *later = (layer.linear for layer in plan.trunk if isinstance(layer, LinearPlan))
+    column, blocks = _READERS[:, :, None], [np.diag(reader) for reader in _READERS]
+    trunk = (_between_pairs(first, column, column), *(_between_pairs(layer, blocks, column) for layer in later))
+    heads = (_between_pairs(head, [reader[None]], None) for head, reader in zip(_heads(plan), _READERS, strict=True))
+    policy, value = heads
+    return dataclasses.replace(plan, trunk=trunk, policy=policy, value=value)
+
+
+def _heads(plan: ActorCriticPlan) -> tuple[LinearPlan, LinearPlan]:
+    """The heads with the components of the last hidden layer as such: unconstrained ones read them as channels."""
+    policy, value = (_by_components(head) for head in (plan.policy, plan.value))
+    return policy, value
+
+
+def _by_components(head: LinearPlan) -> LinearPlan:
+    pieces = head.components_in
+    return dataclasses.replace(
+        head, channels_in=head.channels_in // pieces, components_in=1, weight_basis=np.eye(pieces)[:, None]
+    ) if pieces > 1 else head  # fmt: skip
+
+
+def _between_pairs(layer: LinearPlan, weight: list[Floats] | Floats, bias: Floats | None) -> LinearPlan:
+    """A layer whose components come in pairs; each matrix says which half of a pair is mapped to which."""
+    # The pair is the inner index, so that a representation's components stay the blocks that they were.
+    paired = np.concatenate([np.stack([np.kron(element, part) for element in layer.weight_basis]) for part in weight])
+    offset = layer.bias_basis
+    if offset is not None and bias is not None:
+        offset = np.concatenate([np.stack([np.kron(element, part) for element in offset]) for part in bias])
+    return dataclasses.replace(layer, weight_basis=paired, bias_basis=offset)
