@@ -1,17 +1,17 @@
-"""How fast the games are played and learned, and how symmetric they are.
+"""Speed of simulation and training on the Atari games, and how symmetric the games are.
 
     python benchmarks/atari.py pipeline  [--game pong] [--environments 16] [--rounds 5]
     python benchmarks/atari.py training  [--network cnn] [--steps 2000] [--rounds 3]
     python benchmarks/atari.py stacking  [--device cuda] [--runs 4] [--steps 4000]
     python benchmarks/atari.py evidence  [--samples 2000]
 
-`pipeline`: environment steps a CPU second, beside ale-py's own vectoriser (84 x 84, four frames, its default) and the
-same without resizing and stacking. `training`: the whole A2C loop of one run with the paper's settings, beside
-Stable-Baselines3's A2C on the same network with Gymnasium's preprocessing (extra `sb3`, and opencv-python-headless).
-`stacking`: four runs as one program against four single ones, one after the other. `evidence`: what breaks the
-reflection of each game, and by how much. Subjects are timed in interleaved rounds in one process, after one round that
-is thrown away; medians are printed. CPU time bears other work on the machine better than wall time does; on a GPU wall
-time is what counts.
+`pipeline`: environment steps per CPU second, compared with ale-py's own vectoriser (84 x 84, four frames, its default)
+and the same without resizing and stacking. `training`: the whole A2C loop of one run with the paper's settings,
+compared with Stable-Baselines3's A2C on the same network with Gymnasium's preprocessing (extra `sb3`, and
+opencv-python-headless). `stacking`: four runs as one program, compared with four single runs in sequence. `evidence`:
+the causes and sizes of the asymmetry of each game. Subjects are timed in interleaved rounds in one process; the first
+round is discarded, and medians are printed. CPU time is less sensitive to other load than wall time; on a GPU, wall
+time is measured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Clock = Callable[[], float]
 
 
 def pipeline_speed(make: Callable[[], Any], actions: int, environments: int, steps: int) -> float:
-    """Environment steps a CPU second of a vectoriser, its first step left out."""
+    """Environment steps per CPU second of a vectoriser, without its first step."""
     games = make()
     games.reset(seed=1)
     drawn = np.random.default_rng(0).integers(0, actions, (steps + 1, environments))
@@ -60,14 +60,14 @@ def pipelines(game: str, environments: int, steps: int) -> dict[str, Callable[[]
 
 
 def training_speed(network: str, runs: int, steps: int, device: str, clock: Clock) -> float:
-    """Environment steps a second of all runs together, learning included, the first update left out."""
+    """Environment steps per second of all runs together, including updates, without the first update."""
     task = find_task("pong")
     settings = preset("pong", "paper").with_changes(steps=steps, decorrelation_steps=0, evaluation_every=10**9)
     plan = find_network(task, network).with_quirks({"input_scale": settings.input_scale})
     marks: list[float] = []
 
     def mark(progress: Progress) -> None:
-        # A wait after every update would keep the device from learning while the processor goes on.
+        # Waiting after every update would prevent device and host from working in parallel.
         if device == "cuda" and progress.env_steps in (settings.batch, settings.updates * settings.batch):
             torch.cuda.synchronize()
         marks.append(clock())
@@ -77,13 +77,13 @@ def training_speed(network: str, runs: int, steps: int, device: str, clock: Cloc
 
 
 def one_by_one(network: str, runs: int, steps: int, device: str, clock: Clock) -> float:
-    """The same of as many single runs, one after the other."""
+    """The same for the same number of single runs in sequence."""
     speeds = [training_speed(network, 1, steps, device, clock) for _ in range(runs)]
     return runs / sum(1 / speed for speed in speeds)
 
 
 def stable_baselines_speed(steps: int) -> float:
-    """Environment steps a CPU second of Stable-Baselines3's A2C: same network, settings and number of environments."""
+    """Environment steps per CPU second of Stable-Baselines3's A2C with the same network, settings and size."""
     import ale_py
     import gymnasium as gym
     from gymnasium.wrappers import AtariPreprocessing
@@ -140,7 +140,7 @@ def _screen_features() -> type:
 def medians(
     subjects: Mapping[str, Callable[[], float]], rounds: int, *, tell: Callable[[str], None] = lambda text: None
 ) -> dict[str, float]:
-    """Each subject once a round, interleaved; the first round is thrown away."""
+    """Each subject once per round, interleaved; the first round is discarded."""
     measured: dict[str, list[float]] = {name: [] for name in subjects}
     for round_ in range(rounds + 1):
         for name, measure in subjects.items():
@@ -153,7 +153,7 @@ def medians(
 
 
 def describe(device: str) -> str:
-    """The device, torch's version, what it may round, and how many cores there are for the games."""
+    """The device, torch's version and precision settings, and the number of cores for the games."""
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     precision = torch.get_float32_matmul_precision()
@@ -161,13 +161,13 @@ def describe(device: str) -> str:
 
 
 def show(found: Mapping[str, float], baseline: str, second: str) -> None:
-    """One line a subject, with its ratio to the baseline."""
+    """One line per subject, with its ratio to the baseline."""
     for name, speed in found.items():
         print(f"{name:34} {speed:9,.0f} environment steps a {second}  {speed / found[baseline]:5.2f} x {baseline}")
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Run the measurements requested on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("pipeline", "training", "stacking", "evidence"))
     parser.add_argument("--game", choices=("pong", "breakout"), default="pong")

@@ -1,8 +1,8 @@
-"""Bases against Algorithm 1 of the paper, in one process, and the sizes that only orbits reach.
+"""Compares bases with Algorithm 1 of the paper, in one process, and times sizes that only orbit bases can handle.
 
-Algorithm 1 draws max(4096, dim(W)) samples as published (dim(W) where `--quick`), symmetrizes each over the group and
-takes an SVD. Where emlp or escnn are installed, they are timed on the cases that they can express. Run with
-`python benchmarks/bases.py [--quick]`; one thread.
+Algorithm 1 draws max(4096, dim(W)) samples as published (dim(W) with `--quick`), symmetrizes each over the group and
+computes an SVD. If emlp or escnn is installed, it is timed on the cases that it can express. Run with `python
+benchmarks/bases.py [--quick]`; one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PUBLISHED_SAMPLES = 4096
 
 
 def seconds(run: Callable[[], object], repetitions: int = 1) -> float:
-    """The fastest of some runs."""
+    """The shortest time of several runs."""
     times = []
     for _ in range(repetitions):
         start = time.perf_counter()
@@ -52,7 +52,7 @@ def paper_layers() -> list[tuple[str, Representation, Representation, Callable[[
 
 
 def compare_with_algorithm1(quick: bool) -> None:
-    """Times every layer of the paper both ways."""
+    """Times every layer of the paper with both methods."""
     layers = paper_layers()
 
     def all_ours() -> None:
@@ -104,7 +104,7 @@ def large_filter() -> IntertwinerBasis:
 
 
 def compare_with_emlp() -> None:
-    """S_n on pairs with emlp, where it is installed."""
+    """S_n on pairs with emlp, if it is installed."""
     try:
         from emlp.groups import S
         from emlp.reps import V
@@ -119,7 +119,7 @@ def compare_with_emlp() -> None:
 
 
 def compare_with_escnn() -> None:
-    """C4 regular filters with escnn, where it is installed."""
+    """C4 regular filters with escnn, if it is installed."""
     try:
         from escnn import gspaces, nn
     except ImportError:

@@ -1,10 +1,10 @@
-"""Bases between representations of continuous groups, and verify-env under a turn by any angle beside a quarter turn.
+"""Times bases between representations of continuous groups, and verify-env under SO(2) and under a quarter turn.
 
     OMP_NUM_THREADS=1 python benchmarks/continuous.py
 
 Imports and the first call are not timed. With `--emlp PYTHON`, the Python of an environment that has EMLP 1.0.3, its
-times for the spaces that it solves within a minute stand beside ours, measured in the same run. That environment needs
-`emlp==1.0.3 jax<0.5 "optax<0.2.4" plum-dispatch==1.7.4 "tqdm<4.65" "numpy<2" six`.
+times for the spaces that it solves within a minute are measured in the same run and printed next to ours. That
+environment needs `emlp==1.0.3 jax<0.5 "optax<0.2.4" plum-dispatch==1.7.4 "tqdm<4.65" "numpy<2" six`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPEATS = 5
 
 
 def power(group: groups.ContinuousGroup, k: int) -> LieRepresentation:
-    """V x ... x V, built anew: characters and weights are kept with a representation."""
+    """V x ... x V, built again, because a representation caches its characters and weights."""
     return representations.tensor(*[representations.vector(group)] * k)
 
 
@@ -60,7 +60,7 @@ for name, group, rep in (("SO(3), V^3 to itself", SO(3), V**3 >> V**3), ("SO(5),
 
 
 def compare_environments(samples: int = 4_000) -> None:
-    """Print checks a CPU second of `verify-env` on the vectorised quadrotor, under SO(2) and its quarter turns."""
+    """Print checks per CPU second of `verify-env` on the vectorised quadrotor, under SO(2) and its quarter turns."""
     planes = [[0, 1], [3, 4], [6, 7], [9, 10], [12, 13]]
     quarter = np.eye(18)
     for i, j in planes:
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--emlp", metavar="PYTHON", help="the Python of an environment that has EMLP")
     emlp = parser.parse_args().emlp
     if emlp is not None:
-        # Its own process: it needs older packages than we do.
+        # In a separate process, because it needs older packages.
         subprocess.run([emlp, "-c", EMLP], check=True, timeout=300, stderr=subprocess.DEVNULL)
     intertwiner_basis(power(groups.o(3), 2), power(groups.o(3), 2))  # imports, and the first call of LAPACK
     for name, make, rank in SPACES:

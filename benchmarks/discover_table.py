@@ -1,4 +1,4 @@
-"""Results of `discover`, with the known symmetries: worlds whose largest group is known, and environments of the atlas.
+"""Compares results of `discover` with known symmetries: worlds with a known largest group, and the atlas.
 
     python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
     python benchmarks/discover_table.py --write NAME ...    # renew some rows
@@ -47,7 +47,7 @@ each search of a world and compares the result with its row.
 
 
 def names() -> tuple[list[str], list[str]]:
-    """The small worlds, and the environments of the atlas."""
+    """The small worlds and the environments of the atlas."""
     return list(known_groups.WORLDS), sorted({each.environments[0] for each in atlas.entries()})
 
 
@@ -58,7 +58,7 @@ def order_in_atlas(name: str) -> float:
 
 
 def row_of(name: str) -> dict[str, Any]:
-    """One search, as plain data; `found` is null where the environment cannot be built here."""
+    """One search, as plain data; `found` is null if the environment cannot be built here."""
     world = known_groups.WORLDS.get(name)
     known = order_in_atlas(name) if world is None else known_groups.known_order(world())
     row: dict[str, Any] = {"name": name, "world": world is not None, "known": _written(known)}
@@ -78,11 +78,14 @@ def row_of(name: str) -> dict[str, Any]:
 
 
 def judge_row(row: dict[str, Any]) -> str:
-    """`false` where more is found than there is, `missed` where less is and nothing is said to be open; else ""."""
+    """`false` if a larger group is found than the known one, `missed` if a smaller one is found and nothing is open.
+
+    Else "".
+    """
     if row["found"] is None:
         return ""
     found, known = float(row["order"]), float(row["known"])
-    # The atlas records what somebody claimed: an environment may have more.
+    # The atlas records claimed symmetries: an environment may have more.
     if found > known and row["world"]:
         return "false"
     return "missed" if found < known and not row["open"] else ""
@@ -130,7 +133,7 @@ def _number(order: Any) -> str:
 
 
 def main() -> int:
-    """Search, print, and write where that is asked for."""
+    """Search, print, and write if requested."""
     parser = argparse.ArgumentParser(description="Results of discover, with the known symmetries.")
     parser.add_argument("names", nargs="*", help="environments; all when left out")
     parser.add_argument("--write", action="store_true", help="write the rows and the page")
@@ -141,7 +144,7 @@ def main() -> int:
     for name in [] if given.page else given.names or order:
         rows[name] = row_of(name)
         print(_line(rows[name]), flush=True)
-        if given.write:  # row by row: a run that is stopped keeps what it did
+        if given.write:  # row by row: a stopped run keeps its finished rows
             kept = [rows[each] for each in order if each in rows]
             ROWS.write_text("[\n" + ",\n".join(json.dumps(row) for row in kept) + "\n]\n")
     kept = [rows[each] for each in order if each in rows]

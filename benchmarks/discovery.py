@@ -1,9 +1,9 @@
-"""How long a search for symmetries takes, and what it finds.
+"""Duration and result of searches for symmetries.
 
     python benchmarks/discovery.py [ID ...]
 
-Prints, per environment: the maps there are, those that the structure leaves, those verified, the group found and CPU
-seconds (the machine may be busy), building the environment and verification included.
+Prints for each environment: the number of maps, of maps that the structure allows, and of verified maps; the group
+found; and CPU seconds, including construction of the environment and verification.
 """
 
 from __future__ import annotations

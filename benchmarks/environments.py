@@ -1,12 +1,12 @@
-"""How fast environments are checked, and how often sound ones are accused.
+"""Speed of environment checks, false-alarm rate on correct environments, and power on faulty ones.
 
     python benchmarks/environments.py speed
     python benchmarks/environments.py alarms --runs 200
     python benchmarks/environments.py power --runs 20
 
-`speed` prints checks a second of CPU time, in batches and one state at a time, where they are compared with the rate of
-two bare steps with the state set before each; `alarms` runs sound environments under many seeds and prints the share of
-runs with a failed property, with its 95% lower bound; `power` does the same with planted faults.
+`speed` prints checks per CPU second, in batches and one state at a time; the latter is compared with the rate of two
+bare steps with the state set before each. `alarms` runs correct environments under many seeds and prints the fraction
+of runs with a failed property, with its 95% lower bound. `power` does the same with planted faults.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROUNDS = 7
 
 
 class Noisy(gym.Env[Any, Any]):
-    """A damped point with symmetric noise, and an end that depends on it."""
+    """A damped point with symmetric noise, and a termination that depends on it."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = spaces.Discrete(2)
@@ -62,14 +62,14 @@ class Noisy(gym.Env[Any, Any]):
 
 
 class SettableNoisy(Noisy):
-    """The same, with its state open."""
+    """The same, with state access."""
 
     def get_state(self) -> Any:
-        """The point and its speed."""
+        """Position and velocity of the point."""
         return self.s.copy()
 
     def set_state(self, state: Any) -> None:
-        """Put the point there."""
+        """Set position and velocity."""
         self.s = np.array(state, dtype=np.float64)
 
 
@@ -97,7 +97,7 @@ SUBJECTS: dict[str, tuple[Callable[[], AnyEnv], Callable[[], Symmetry]]] = {
 SUBJECTS["rare noise"] = (RareNoise, flip)
 SUBJECTS["noise, states set"] = (SettableNoisy, flip)
 SUBJECTS["noise, black box"] = (lambda: gym.wrappers.TimeLimit(Noisy(), 50), flip)
-# Every way in which a sound environment may be accused: pairs with rounding, laws, episodes, the start.
+# All sources of false alarms: pairs with rounding, group laws, episodes, the start.
 ACCUSED = [
     "cartpole/mirror",
     "acrobot/mirror",
@@ -109,7 +109,7 @@ ACCUSED = [
 
 
 def bare_time(make: Callable[[], AnyEnv], cases: list[Case]) -> float:
-    """Seconds of CPU time for nothing but set, step, set, step on these pairs."""
+    """CPU seconds for only set, step, set, step on these pairs."""
     env = make()
     env.reset(seed=0)
     access = find_state_access(env.unwrapped)
@@ -139,7 +139,7 @@ SINGLE: dict[str, tuple[Callable[[], AnyEnv], str]] = {
 
 
 def batches() -> None:
-    """Print checks a second where pairs are stepped in batches, the whole run included."""
+    """Print checks per second of a whole run that steps pairs in batches."""
     print(f"{'in batches, 1,000,000 pairs':40}{'CPU s':>9}{'checks/s':>11}")
     for name in ("cartpole/mirror", "pendulum/mirror", "acrobot/mirror"):
         make, symmetry = SUBJECTS[name]
@@ -150,12 +150,12 @@ def batches() -> None:
 
 
 def singles() -> None:
-    """Print the rate of pairs stepped one state at a time, over that of two bare steps; CPU time, interleaved."""
+    """Print the rate of pairs stepped one state at a time, relative to two bare steps; CPU time, interleaved."""
     print(f"{'one state at a time':40}{'bare pairs/s':>14}{'pairs':>9}{'whole run':>11}   (share of the bare rate)")
     for name, (make, symmetry) in SINGLE.items():
         rounds = []
         cases, _ = _stage(make, symmetry, name)
-        for _ in range(ROUNDS):  # each between two halves of the bare pairs: other work on the machine slows both
+        for _ in range(ROUNDS):  # each between two halves of the bare pairs, so that other load slows both equally
             bare = bare_time(make, cases[::2])
             _, stage = _stage(make, symmetry, name)
             start = time.process_time()
@@ -168,7 +168,7 @@ def singles() -> None:
 
 
 def _stage(make: Callable[[], AnyEnv], symmetry: str, name: str) -> tuple[list[Case], float]:
-    """The pairs of a run, and the seconds of CPU time for stepping and recording them alone."""
+    """The pairs of a run, and the CPU seconds for only stepping and recording them."""
     chosen = selection.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, Clock())
     evidence: Any = chosen.evidence
     start = time.process_time()
@@ -177,7 +177,7 @@ def _stage(make: Callable[[], AnyEnv], symmetry: str, name: str) -> tuple[list[C
 
 
 def speed() -> None:
-    """Print checks a second, in batches and one state at a time, and the time of the whole process."""
+    """Print checks per second, in batches and one state at a time, and the time of the whole process."""
     batches()
     singles()
     start = time.perf_counter()
@@ -187,7 +187,7 @@ def speed() -> None:
 
 
 def alarms(runs: int, samples: int, names: list[str]) -> None:
-    """Print the share of runs of sound environments in which a property failed."""
+    """Print the fraction of runs of correct environments in which a property failed."""
     alpha = EnvOptions().alpha
     print(f"{'subject':40}{'runs':>6}{'accused':>9}{'95% lower bound':>17}   (alpha {alpha})")
     total = 0
@@ -216,7 +216,7 @@ class Faulty(SettableNoisy):
         self._fault, self._size = fault, size
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start near the centre, or beside it."""
+        """Start near the centre, or off-centre."""
         super().reset(seed=seed)
         if self._fault == "start":
             self.s = self.s + 0.1 * self._size  # in units of its standard deviation
@@ -237,7 +237,7 @@ class Faulty(SettableNoisy):
 
 
 class WindyCart(gym.Wrapper[Any, Any, Any, Any]):
-    """A cart-pole without state access, on which a share of the motor's force blows."""
+    """A cart-pole without state access, with wind of a fraction of the motor's force."""
 
     def __init__(self, share: float) -> None:
         super().__init__(gym.make("CartPole-v1"))
@@ -262,7 +262,7 @@ POWER: list[tuple[str, str, float, str, int]] = [
 
 
 def planted(kind: str, size: float) -> tuple[Callable[[], AnyEnv], Symmetry]:
-    """An environment with a fault, or a claim with one, and the claim."""
+    """An environment and a claim; one of them has a fault."""
     if kind == "map":
         grid = atlas.entry("predator-prey/rotations-and-reflections").symmetry()
         generators = len(grid.group.generators)
@@ -273,7 +273,7 @@ def planted(kind: str, size: float) -> tuple[Callable[[], AnyEnv], Symmetry]:
 
 
 def power(runs: int, kinds: list[str]) -> None:
-    """Print in how many runs planted faults are found, by method and number of samples."""
+    """Print the number of runs in which planted faults are found, by method and number of samples."""
     print(f"{'fault':40}{'method':>14}{'samples':>9}{'found':>9}")
     for name, kind, size, method, samples in POWER:
         if kind not in kinds:
@@ -288,7 +288,7 @@ def power(runs: int, kinds: list[str]) -> None:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "alarms", "power"])
     parser.add_argument("--runs", type=int, default=200)

@@ -1,4 +1,4 @@
-"""How often correct environments are accused, whether passes keep their promise, and what early looks cost and save.
+"""False-alarm rate on correct environments, power at the stated detectable effect, and cost and savings of early looks.
 
     python benchmarks/false_alarms.py alarms --runs 1000
     python benchmarks/false_alarms.py promise --runs 200
@@ -6,9 +6,9 @@
     python benchmarks/false_alarms.py saved
 
 `alarms` runs correct environments under many seeds: with ties, rare categories, NaN, constant coordinates, few episodes
-and rounding; some with --fail-fast too. `promise` plants exactly the shift that a pass says it would have
-found with 90% power and counts how often it is found. `cost` compares the power of a test on all samples with that of
-the same test with early looks. `saved` runs faulty environments and prints the samples that were used.
+and rounding; some also with --fail-fast. `promise` plants exactly the shift that a pass states as detectable with 90%
+power, and counts how often it is detected. `cost` compares the power of a test on all samples with that of the same
+test with early looks. `saved` runs faulty environments and prints the samples that were used.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ Draw = Callable[[np.random.Generator, float], float]
 
 
 def normal(rng: np.random.Generator, shift: float) -> float:
-    """Standard normal noise, shifted by so many standard deviations."""
+    """Standard normal noise, shifted by the given number of standard deviations."""
     return float(rng.normal()) + shift
 
 
 def uniform(rng: np.random.Generator, shift: float) -> float:
-    """Uniform noise, shifted by so many standard deviations."""
+    """Uniform noise, shifted by the given number of standard deviations."""
     return float(rng.uniform(-1, 1)) + shift / math.sqrt(3)
 
 
 def rare(rng: np.random.Generator, shift: float) -> float:
-    """Zero but for one draw in fifty, which is 1 or -1; the mean is shifted by the odds of the two."""
+    """Zero except in one of fifty draws, which is 1 or -1; the odds of the two shift the mean."""
     odds = 0.01 + shift * math.sqrt(0.02) / 2
     drawn = rng.random()
     return 1.0 if drawn < odds else -1.0 if drawn < 0.02 else 0.0
 
 
 def once(rng: np.random.Generator, shift: float) -> float:
-    """Zero but for 1 or -1, each once in five hundred draws; the odds of 1 shift the mean."""
+    """Zero except for 1 and -1, each once in 500 draws; the odds of 1 shift the mean."""
     odds = 0.002 + shift * math.sqrt(0.004)
     drawn = rng.random()
     return 1.0 if drawn < odds else -1.0 if drawn > 0.998 else 0.0
@@ -76,13 +76,13 @@ def heavy(rng: np.random.Generator, shift: float) -> float:
 
 
 def rounded(rng: np.random.Generator, shift: float) -> float:
-    """Whole numbers of binomial noise: heavy ties; one coin in four decides the shift."""
+    """Binomial integers with many ties; one of four coins determines the shift."""
     probability = 0.5 + shift / 4
     return float(rng.binomial(4, probability) - 2)
 
 
 def unseen(rng: np.random.Generator, shift: float) -> float:
-    """Normal noise; positions near the centre, about three in ten, are seen as NaN."""
+    """Normal noise; positions near the centre, about 30%, are observed as NaN."""
     return float(rng.normal()) + shift
 
 
@@ -99,7 +99,7 @@ NOISE: dict[str, Draw] = {
 
 
 class Point(gym.Env[Any, Any]):
-    """A position that is started and moved with noise, and a coordinate that never changes.
+    """A position with noisy start and noisy steps, and a coordinate that never changes.
 
     Args:
         noise: of every step.
@@ -132,19 +132,19 @@ class Point(gym.Env[Any, Any]):
 
 
 class SettablePoint(Point):
-    """The same, with its state open."""
+    """The same, with state access."""
 
     def get_state(self) -> Any:
         """The position."""
         return self.s.copy()
 
     def set_state(self, state: Any) -> None:
-        """Put it there."""
+        """Set the position."""
         self.s = np.array(state, dtype=np.float64)
 
 
 class RandomPay(SettableNoisy):
-    """Noise in reward, state and end alike: nothing repeats, so that early looks may end a run."""
+    """Noise in reward, state and termination: nothing repeats, so early looks may end a run."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Push, with noise, and pay at random."""
@@ -154,7 +154,7 @@ class RandomPay(SettableNoisy):
 
 
 def _flip_of_state() -> Symmetry:
-    """The point's symmetry, where what is seen is not the state."""
+    """The point's symmetry, if the observation is not the state."""
     return Symmetry("flip", catalog.cyclic(2), [[-1, -1]], [[1, 0]], state=[[-1, -1]])
 
 
@@ -178,7 +178,7 @@ CORRECT: dict[str, tuple[Callable[[], AnyEnv], Callable[[], Symmetry]]] = {
     ),
 }
 
-# Where early looks may end a run: with --fail-fast as well.
+# Cases in which early looks may end a run: also with --fail-fast.
 FAST = ("everything random, states set", "noise, black box (episodes and start)")
 
 
@@ -190,7 +190,7 @@ def _failed(case: tuple[str, int, int, bool]) -> bool:
 
 
 def alarms(runs: int, samples: int, processes: int, names: Sequence[str]) -> None:
-    """Print the share of runs of correct environments in which a property failed."""
+    """Print the fraction of runs of correct environments in which a property failed."""
     print(f"{'correct environment':42}{'options':>13}{'runs':>7}{'accused':>9}{'95% lower bound':>17}{'s':>6}")
     total = count = 0
     with multiprocessing.get_context("fork").Pool(processes) as pool:
@@ -213,7 +213,7 @@ def _say(name: str, options: str, runs: int, accused: int, spent: float) -> None
 
 @dataclass(frozen=True)
 class Promise:
-    """What a pass promises, planted.
+    """The effect that a pass states as detectable, planted.
 
     Attributes:
         name: of the row.
@@ -231,7 +231,7 @@ class Promise:
 
 
 def _settable(noise: str, at: int) -> Callable[[float], AnyEnv]:
-    """The two sides differ by twice the shift, as one of them is mirrored."""
+    """The two sides differ by twice the shift, because one of them is mirrored."""
     draw = NOISE[noise]
     return lambda size: SettablePoint(draw, draw, (size / 2, 0.0) if at == 0 else (0.0, size / 2))
 
@@ -267,7 +267,7 @@ def _found(case: tuple[int, float, int]) -> bool:
 
 
 def promises(runs: int, processes: int, names: Sequence[str], first: int) -> None:
-    """Print how often the shift that a pass promises to find is found."""
+    """Print how often the shift that a pass states as detectable is detected."""
     print(f"{'promise of':30}{'shift, in sd':>14}{'found':>10}")
     with multiprocessing.get_context("fork").Pool(processes) as pool:
         for index, row in enumerate(PROMISES):
@@ -284,7 +284,7 @@ def promises(runs: int, processes: int, names: Sequence[str], first: int) -> Non
 
 
 def cost(runs: int, shifts: Sequence[float], pairs: int = 2500, level: float = 0.005) -> None:
-    """Print the power of the test on all samples alone, of the test with looks, and the samples that looks use."""
+    """Print the power of the test without and with early looks, and the number of samples used with looks."""
     print(f"{'shift, in sd':>12}{'all samples':>13}{'with looks':>12}{'samples used':>14}")
     for shift in shifts:
         alone = together = 0
@@ -310,7 +310,7 @@ def _p_value(x: Any, y: Any, level: float, rng: np.random.Generator, *, sampled:
 
 
 class Mispaid(RandomPay):
-    """Pays for moving right, ends more often there, and is blown there."""
+    """More reward, more terminations and wind on the right."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Push, with wind."""
@@ -327,7 +327,7 @@ class Mispaid(RandomPay):
 
 
 def saved() -> None:
-    """Print the samples that faulty environments were found with, as asked by default and with --fail-fast."""
+    """Print the number of samples until faults were found, by default and with --fail-fast."""
     cartpole = SUBJECTS["cartpole/mirror"]
     wrong = Symmetry("wrong sign", catalog.cyclic(2), [[-1, -1, 1, -1]], [[1, 0]])
     rows: list[tuple[str, Callable[[], AnyEnv], Symmetry, str, int]] = [
@@ -354,11 +354,11 @@ def saved() -> None:
 
 
 class Closed(gym.Wrapper[Any, Any, Any, Any]):
-    """Hides the state of what it wraps."""
+    """Hides the state of the wrapped environment."""
 
     @property
     def unwrapped(self) -> Any:
-        """Itself: nothing below it is shown."""
+        """The wrapper itself, so that the wrapped environment is hidden."""
         return self
 
 
@@ -367,7 +367,7 @@ def _clipped() -> AnyEnv:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["alarms", "promise", "cost", "saved"])
     parser.add_argument("--runs", type=int, default=200)

@@ -1,7 +1,7 @@
-"""Games of OpenSpiel, Pgx and PettingZoo under the groups that one would claim of them, as a table for docs/games.md.
+"""Games of OpenSpiel, Pgx and PettingZoo under the groups usually claimed for them, as a table for docs/games.md.
 
     python benchmarks/games.py            prints the table (needs the extra games)
-    python benchmarks/games.py --check    exits with 1 where a verdict is not the expected one
+    python benchmarks/games.py --check    exits with 1 if a verdict is not the expected one
 
 `tests/games/test_game_table.py` runs the rows again in the slow tier, and compares the table in the page with them.
 """
@@ -32,16 +32,16 @@ def hex_half_turn(board: Any, pi: list[float]) -> list[tuple[Any, list[float]]]:
 
 @dataclass(frozen=True)
 class Row:
-    """A game, the images claimed of it, and what is right.
+    """A game, its claimed images, and the expected verdict.
 
     Attributes:
         game: in words.
-        library: whose.
-        name: as the library calls it.
+        library: the library.
+        name: the library's name of the game.
         images: a function, or "discovered" for what `discover_game` finds.
         words: the images in words.
-        expected: group where it holds; why where it does not.
-        holds: whether it holds.
+        expected: the group if the claim holds, otherwise the reason.
+        holds: whether the claim holds.
     """
 
     game: str
@@ -69,7 +69,15 @@ ROWS = (
     Row("Go, 5 x 5", "OpenSpiel", "go(board_size=5)", boards.square, "`square`", "D4"),
     Row("Go, 9 x 9", "Pgx", "go_9x9", boards.square, "`square`", "D4"),
     Row("Hex, 11 x 11", "Pgx", "hex", boards.half_turn, "`half_turn`", "C2"),
-    Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", boards.half_turn, "`half_turn`", "planes name edges", False),
+    Row(
+        "Hex, 5 x 5",
+        "OpenSpiel",
+        "hex(board_size=5)",
+        boards.half_turn,
+        "`half_turn`",
+        "each plane represents particular edges",
+        False,
+    ),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", hex_half_turn, "half turn that exchanges these planes", "C2"),
     Row("Hex, 5 x 5", "OpenSpiel", "hex(board_size=5)", boards.square, "`square`", _GOALS, False),
     Row("breakthrough, 5 x 5", "OpenSpiel", "breakthrough(rows=5,columns=5)", "discovered", "discovered", "C2"),

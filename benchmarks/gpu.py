@@ -1,4 +1,4 @@
-"""How fast whole sweeps train on one CUDA device: environments, rollouts and updates as one graph.
+"""Training speed of whole sweeps on one CUDA device: environments, rollouts and updates as one graph.
 
     python benchmarks/gpu.py [--device cuda] [--updates 500] [--rounds 3] [--check]
 
@@ -49,7 +49,7 @@ def _network(task: Task, name: str, settings: Settings) -> NetworkPlan:
 
 
 def speed(loop: DeviceLoop, updates: int, rounds: int) -> list[float]:
-    """Environment steps a second of each round."""
+    """Environment steps per second of each round."""
     subject, speeds = loop.job, []
     for _ in range(graph.WARM_UP + 2):
         loop.update()
@@ -65,7 +65,7 @@ def speed(loop: DeviceLoop, updates: int, rounds: int) -> list[float]:
 
 
 def evaluation_seconds(loop: DeviceLoop) -> float:
-    """Seconds that one evaluation takes when everything was captured."""
+    """Seconds of one evaluation after the graph was captured."""
     seconds = 0.0
     for _ in range(graph.WARM_UP + 2):
         _wait(loop.job.device)
@@ -95,7 +95,7 @@ def check(device: str) -> None:
 
 
 def main() -> None:
-    """Time what the command line asks for, and print medians."""
+    """Run the measurements requested on the command line, and print medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--updates", type=int, default=500)

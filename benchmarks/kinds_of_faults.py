@@ -1,11 +1,11 @@
-"""How often each kind of fault is found, and how often its correct twin is accused.
+"""Detection rate of each kind of fault, and false-alarm rate on its correct twin.
 
     python benchmarks/kinds_of_faults.py power --runs 10
     python benchmarks/kinds_of_faults.py twins --runs 1000
 
-Every kind is one small world with a switch: the fault, or its correct twin. `power` prints a row a kind, with the
-verdicts of both. `twins` runs cheap correct twins at many seeds with few samples and counts runs in which any property
-failed. Rows are printed when they are finished, so that a run that is stopped has said what it knows.
+Every kind is one small world with a switch: the fault, or its correct twin. `power` prints a row per kind, with the
+verdicts of both. `twins` runs fast correct twins at many seeds with few samples and counts runs in which any property
+failed. Each row is printed as soon as it is finished, so an interrupted run has printed its results.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ C2 = sc.groups.cyclic(2)
 
 
 def mirror(size: int, invariant: int = 0) -> sc.Symmetry:
-    """All coordinates change sign but the last `invariant` ones; two actions are exchanged."""
+    """All coordinates except the last `invariant` ones change sign; two actions are exchanged."""
     return sc.Symmetry("mirror", C2, observation=[[-1] * size + [1] * invariant], action=[[1, 0]])
 
 
 class Cart(gym.Env[Any, Any]):
-    """A damped cart that two actions push; a black box. `bad` switches the fault on."""
+    """A damped cart with two actions, without state access. `bad` enables the fault."""
 
     size = 2
     dtype: Any = np.float64
@@ -45,7 +45,7 @@ class Cart(gym.Env[Any, Any]):
         self.action_space = gym.spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        """Start somewhere near the middle."""
+        """Start near the middle."""
         super().reset(seed=seed)
         self.s, self.t, self.memory = self.begin(), 0, 0.0
         return self.show(), {}
@@ -58,7 +58,7 @@ class Cart(gym.Env[Any, Any]):
         return self.show(), self.pay(push), self.over(), self.cut(), {}
 
     def begin(self) -> Any:
-        """Where an episode starts."""
+        """The start position."""
         return self.np_random.uniform(-1, 1, 2)
 
     def show(self) -> Any:
@@ -66,7 +66,7 @@ class Cart(gym.Env[Any, Any]):
         return self.s.astype(self.dtype)
 
     def force(self, push: int) -> float:
-        """What else acts on the velocity."""
+        """An additional force on the velocity."""
         return 0.0
 
     def pay(self, push: int) -> float:
@@ -91,7 +91,7 @@ def settable(world: type[Cart]) -> type[Cart]:
             return self.s.copy()
 
         def set_state(self, state: Any) -> None:
-            """Put it there."""
+            """Set the state."""
             self.s = np.array(state, float)
 
     return Settable
@@ -103,7 +103,7 @@ def kind(**methods: Any) -> type[Cart]:
 
 
 def _right_of_fault(self: Any) -> float:
-    """1 on the right where there is a fault, else 0."""
+    """1 on the right if there is a fault, else 0."""
     return float(self.bad and self.s[0] > 0)
 
 
@@ -133,16 +133,16 @@ def _remembers(self: Any, push: int) -> float:
 
 
 class Wide(Cart):
-    """Sixty numbers with noise; a wind of two of its deviations on one of them."""
+    """Sixty numbers with noise; a wind of two standard deviations on one of them."""
 
     size = 60
 
     def begin(self) -> Any:
-        """Anywhere."""
+        """A random state."""
         return self.np_random.normal(size=60)
 
     def step(self, action: Any) -> Any:
-        """Decay, noise, push."""
+        """Apply decay, noise and push."""
         self.s = 0.9 * self.s + 0.1 * self.np_random.normal(size=60) + 0.2 * action - 0.1
         self.s[45] += 0.2 * self.bad
         return self.show(), 0.0, False, False, {}
@@ -153,7 +153,7 @@ class Kind:
     """One row of the table.
 
     Attributes:
-        item: what the kind is about.
+        item: the kind of fault.
         fault: in words.
         world: built with `bad=`.
         claim: the symmetry.
@@ -168,12 +168,12 @@ class Kind:
 
 
 def noise(width: Callable[[Any, int], float], mean: float = 0.0) -> Callable[[Any, int], float]:
-    """Normal noise of a width, with a mean where there is a fault."""
+    """Normal noise of the given width; its mean is nonzero if there is a fault."""
     return lambda self, push: float(self.np_random.normal(mean * self.bad, width(self, push)))
 
 
 def _clock(self: Any, push: int) -> float:
-    """A push left and right in turn; of the twin, a brake."""
+    """Alternating pushes to the left and right; for the twin, a brake."""
     return float((0.03 if self.bad else -0.1 * self.s[1]) * (-1) ** self.t)
 
 
@@ -188,7 +188,7 @@ def _no_number(self: Any, push: int) -> float:
 
 
 def _jump(self: Any, push: int) -> float:
-    """A push of either sign by the last bits of the state's size, which no rounding leaves alone."""
+    """A push whose sign depends on the last bits of |state|, which any rounding changes."""
     last = int(np.abs(self.s).view(np.int64).sum()) % 2
     return push * (0.02 if last else -0.02) + 0.01 * self.bad
 
@@ -383,7 +383,7 @@ def verdict(row: Kind, seed: int, samples: int, *, bad: bool) -> str:
 
 
 def power(runs: int, until: float, items: Sequence[str]) -> None:
-    """Print how often each fault is found and its twin accused, of some items or of all."""
+    """Print the detection rate of each fault and the false-alarm rate of its twin, for some items or for all."""
     print(f"{'kind':20}{'fault':82}{'samples':>8}{'failed':>9}{'undecided':>10}{'twin failed':>13}{'undecided':>10}")
     for row in [row for row in KINDS if not items or row.item in items]:
         counts = []
@@ -397,7 +397,7 @@ def power(runs: int, until: float, items: Sequence[str]) -> None:
 
 
 def twins(runs: int, samples: int, until: float) -> None:
-    """Print in how many runs correct twins are accused, with a lower bound on the rate."""
+    """Print the number of false alarms on correct twins, with a lower bound on the rate."""
     rows = [row for row in KINDS if row.item in CHEAP and row.samples < 10_000]
     failed = dict.fromkeys(range(len(rows)), 0)
     for done in range(1, runs + 1):
@@ -419,7 +419,7 @@ def _print_accused(rows: list[Kind], failed: dict[int, int], done: int) -> None:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the requested measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["power", "twins"])
     parser.add_argument("--runs", type=int, default=10)

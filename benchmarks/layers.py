@@ -1,8 +1,8 @@
-"""Basis layers against plain layers of the same materialised size: forward + backward, and forward with kept weights.
+"""Compares basis layers with plain layers of the same size: forward + backward, and forward with cached weights.
 
-Then what `to_dense` makes of a network against the same one written by hand. Prints the ratio of the fastest of many
-interleaved repetitions, in CPU time, which a busy machine disturbs least. Run with `python benchmarks/layers.py`; one
-thread.
+Also compares the result of `to_dense` with the same network written by hand. Prints the ratio of the shortest of many
+interleaved repetitions, in CPU time, which is least sensitive to other load. Run with `python benchmarks/layers.py`;
+one thread.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def seconds(run: Callable[[], object], repetitions: int) -> float:
 
 
 def ratio(ours: Callable[[], object], plain: Callable[[], object], rounds: int = 400) -> tuple[float, float]:
-    """The ratio of the fastest times, and the plain one in microseconds: what other programs do only adds time.
+    """The ratio of the shortest times, and the plain layer's time in microseconds: other load only adds time.
 
-    Rounds are shorter than a scheduler's slice, so that some of them run undisturbed on a machine that is not idle.
+    Rounds are shorter than a scheduler's slice, so that some of them run without interruption on a busy machine.
     """
     for run in (ours, plain):
         seconds(run, 3)
@@ -51,7 +51,7 @@ def ratio(ours: Callable[[], object], plain: Callable[[], object], rounds: int =
 
 
 def training_step(layer: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
-    """Forward and backward: for the parameters, and for an input that has a gradient, as inside a network."""
+    """Forward and backward, with gradients of the parameters and of the input, as inside a network."""
 
     def run() -> None:
         layer(x).backward(y)
@@ -83,7 +83,7 @@ def compare(name: str, layer: BasisLayer, x: Tensor, limit: float) -> None:
 
 
 class ByHand(nn.Module):
-    """CartPole's network as people write it."""
+    """CartPole's network written by hand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class ByHand(nn.Module):
 
 
 def compare_plain(batch: int) -> None:
-    """Prints the time of CartPole's network after `to_dense` over that of the one written by hand."""
+    """Prints the time of CartPole's network after `to_dense`, relative to the network written by hand."""
     C2 = groups.cyclic(2)
     two, swap = reps.regular(C2), reps.permutation(C2, [[1, 0]])
     mirror = reps.signed_permutation(C2, [[-1, -1, -1, -1]])

@@ -20,7 +20,7 @@ from symcheck.mdp.worlds import torus_chase
 
 
 def free_torus(size: int) -> TabularMDP:
-    """A walk on a torus without a goal: translations, turns and reflections, 8 size^2 symmetries."""
+    """A walk on a torus without a goal: translations, rotations and reflections, 8 size^2 symmetries."""
     r, c = np.divmod(np.arange(size * size), size)
     moves = [((r + dr) % size) * size + (c + dc) % size for dr, dc in ((1, 0), (0, 1), (-1, 0), (0, -1))]
     rows = np.concatenate([np.arange(size * size) * 4 + action for action in range(4)])
@@ -30,7 +30,7 @@ def free_torus(size: int) -> TabularMDP:
 
 
 def chain(count: int) -> TabularMDP:
-    """Left and right with a reward at one end: one state splits off a round, the worst case of refinement."""
+    """Left and right with a reward at one end: each round splits off one state, the worst case of refinement."""
     rows = np.arange(2 * count)
     following = np.clip(rows // 2 + np.where(rows % 2 == 0, 1, -1), 0, count - 1)
     rewards = np.zeros((count, 2))
@@ -50,7 +50,7 @@ def scattered(states: int, rng: np.random.Generator) -> TabularMDP:
 
 
 def timed(make: Callable[[], Any], rounds: int) -> tuple[float, Any]:
-    """The best of several rounds, in seconds, and the last result."""
+    """The shortest time of several rounds, in seconds, and the last result."""
     best = np.inf
     for _ in range(rounds):
         start = time.perf_counter()
@@ -60,7 +60,7 @@ def timed(make: Callable[[], Any], rounds: int) -> tuple[float, Any]:
 
 
 def main() -> None:
-    """Print one line a measurement."""
+    """Print one line per measurement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slow", action="store_true", help="the chain of 100,000 states too")
     slow = parser.parse_args().slow

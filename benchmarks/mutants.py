@@ -1,7 +1,7 @@
-"""Every mutant of a module: one small change to its source that a test should notice.
+"""Generates every mutant of a module: one small change to its source that a test should detect.
 
-Only the text of the changed node is replaced, so that lines keep their numbers wherever they can. What changes a text
-alone is left out: strings, f-strings, the arguments of `raise`; so are annotations, imports and decorators.
+Only the source of the changed node is replaced, so that line numbers change as little as possible. Changes that affect
+only text are left out (strings, f-strings, the arguments of `raise`), and so are annotations, imports and decorators.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Mutant:
         path: of the module, relative to the repository.
         where: name of the function or class that holds the change, empty at the top of the module.
         line: where the change begins.
-        lines: a test that runs one of these lines may notice the change.
+        lines: a test that runs one of these lines may detect the change.
         before: the changed source lines, without indentation and comments.
-        after: what stands there instead.
+        after: the replacement.
         source: the whole mutated module.
     """
 
@@ -76,7 +76,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names the change wherever the module moves."""
+        """Identifies the change independently of line numbers."""
         return self.where, self.before, self.after
 
 
@@ -93,7 +93,7 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a node stands: its function or class, the lines that run it (none at import), its statement."""
+    """The place of a node: its function or class, the lines that run it (none at import), its statement."""
 
     where: str
     lines: frozenset[int]
@@ -109,7 +109,7 @@ class _Site:
 
 
 def _sites(node: ast.AST, place: _Place) -> Iterator[_Site]:
-    """Walk the code that can change more than a text."""
+    """Walk the code whose changes affect more than text."""
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.Global | ast.Nonlocal):
         return
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -143,7 +143,7 @@ def _in_statement(node: ast.stmt, place: _Place) -> _Place:
 
 
 def _in_field(node: ast.AST, name: str, child: ast.AST, place: _Place) -> _Place:
-    """The place inside a field of a node: the body of a function is run by its lines, a default by any of them."""
+    """The place inside a field of a node: a function body is run by its own lines, a default by any of them."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return place
     where = f"{place.where}.{node.name}".strip(".")
@@ -155,7 +155,10 @@ def _in_field(node: ast.AST, name: str, child: ast.AST, place: _Place) -> _Place
 
 
 def _uses(tree: ast.Module, statement: ast.stmt | None) -> frozenset[int]:
-    """Lines in functions that read what a statement of the module or of a class assigns; all lines where none does."""
+    """Lines in functions that read a name assigned by a statement of the module or of a class.
+
+    All lines if there are none.
+    """
     names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} if statement is not None else set()
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     bodies = [node for function in functions for part in function.body for node in ast.walk(part)]
@@ -165,7 +168,7 @@ def _uses(tree: ast.Module, statement: ast.stmt | None) -> frozenset[int]:
 
 
 def _changes(node: ast.expr | ast.stmt, place: _Place) -> Iterator[str]:
-    """The texts that may stand instead of a node."""
+    """The possible replacements of a node, as source."""
     for change in _CHANGES.get(type(node), ()):
         for text in change(node, place):
             yield f"({text})" if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Call) else text
@@ -220,7 +223,7 @@ def _change_call(node: ast.Call, place: _Place) -> Iterator[str]:
         setattr(function, "id" if isinstance(function, ast.Name) else "attr", _NAMES[name])
         yield ast.unparse(ast.Call(function, node.args, node.keywords))
     plain = len(node.args) >= 2 and not any(isinstance(a, ast.Starred) or _is_text(a) for a in node.args[:2])
-    if plain and name[:1].islower() and name not in _KEEP_ARGUMENTS | _NAMES.keys():  # constructors refuse at once
+    if plain and name[:1].islower() and name not in _KEEP_ARGUMENTS | _NAMES.keys():  # constructors fail at once
         yield ast.unparse(ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords))
 
 

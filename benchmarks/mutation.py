@@ -67,8 +67,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 Key = tuple[str, ...]
 _NEW_FILE = 0.2  # seconds to import one more file of tests
-_START = 10.0  # CPU seconds to start Python, pytest and torch, with a margin
-_WAIT = 10  # times the limit: how long a mutant may take on a busy machine, or asleep
+_START = 10.0  # CPU seconds to start Python, pytest and torch, with a margin of safety
+_WAIT = 10  # wall time of a mutant as a multiple of its limit: the machine may be busy, or the process asleep
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def sample(files: list[str], count: int, *, seed: str) -> list[Mutant]:
-    """Mutants of these files, at most one a line: first the lines are drawn, then a change of each."""
+    """Mutants of these files, at most one per line: first the lines are drawn, then a change of each."""
     rng = random.Random(seed)
     places: dict[tuple[str, int], list[Mutant]] = {}
     for path in files:
@@ -104,7 +104,7 @@ def files_by_group() -> dict[str, list[str]]:
 
 
 class Recording:
-    """Which tests run a line, and in how many seconds."""
+    """The tests that run a line, with their times in seconds."""
 
     def __init__(self, folder: Path) -> None:
         self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
@@ -113,10 +113,10 @@ class Recording:
         self._lines: dict[str, dict[int, list[str]]] = {}
 
     def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """Tests that may notice a mutant, fastest first, that take no longer than this in all.
+        """Tests that may detect a mutant, fastest first, with a limited total time.
 
-        After those that run its lines come the others of the same files that run its module: what a fixture of several
-        tests runs is recorded for the first of them.
+        After the tests that run its lines come other tests of the same files that run its module: the lines run by a
+        shared fixture are recorded only for the first test that uses it.
         """
         if mutant.path not in self._lines:
             self._lines[mutant.path] = self._data.contexts_by_lineno(mutant.path)
@@ -137,7 +137,7 @@ class Recording:
 
 
 class Listed:
-    """Tests that are named by hand, for every mutant alike: files in their order, those of a folder by name."""
+    """Explicitly given tests, the same for every mutant: files in the given order, files of a folder by name."""
 
     def __init__(self, paths: list[str]) -> None:
         self._files: list[str] = []
@@ -146,7 +146,7 @@ class Listed:
             self._files += [file.relative_to(ROOT).as_posix() for file in inside]
 
     def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """All of them, whatever they take: the limit of a mutant ends them."""
+        """All of them, whatever their time: the limit of a mutant ends them."""
         return list(dict.fromkeys(self._files))
 
 
@@ -155,7 +155,7 @@ def _file(test: str) -> str:
 
 
 class Tree:
-    """A copy of the working tree, in which modules may be changed."""
+    """A copy of the working tree in which modules may be changed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -192,7 +192,7 @@ class Tree:
             return status, log.read()[-2000:]
 
     def judge(self, mutant: Mutant, tests: list[str], *, limit: float) -> Outcome:
-        """Run these tests on a mutant, until one fails."""
+        """Run these tests on a mutant until one fails."""
         if not tests:
             return Outcome(mutant, "unreached", 0, 0.0)
         started = time.monotonic()
@@ -208,20 +208,20 @@ class Tree:
         return Outcome(mutant, verdict, len(tests), time.monotonic() - started)
 
     def remove(self) -> None:
-        """Remove the copy, and what was written beside it."""
+        """Remove the copy, and the files written next to it."""
         shutil.rmtree(self.folder)
         for suffix in ("log", "json"):
             self.folder.with_name(f"{self.folder.name}.{suffix}").unlink(missing_ok=True)
 
     def _write(self, path: str, text: str) -> None:
-        """A compiled module is known by its time in seconds, so no two versions may have the same."""
+        """Python identifies a compiled module by its modification time in seconds, so versions need different times."""
         self._stamp += 2
         (self.folder / path).write_text(text, encoding="utf-8")
         os.utime(self.folder / path, (self._stamp, self._stamp))
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a child and what it started."""
+    """End a child and its descendants."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -234,7 +234,7 @@ def _settings() -> Path:
 
 
 def record(tests: list[str]) -> int:
-    """Run the default suite, or some files of it again, and store which test runs which line."""
+    """Run the default suite, or some of its files again, and store which test runs which line."""
     BUILD.mkdir(parents=True, exist_ok=True)
     data, seconds = BUILD / "coverage", BUILD / "seconds.json"
     if not tests:
@@ -251,7 +251,7 @@ def record(tests: list[str]) -> int:
 def judge_all(
     mutants: list[Mutant], recording: Recording | Listed, *, limit: float, jobs: int, settled: dict[Key, str]
 ) -> list[Outcome]:
-    """Judge mutants in copies of the working tree, one copy a job; those whose verdict is settled are not run."""
+    """Test mutants in copies of the working tree, one copy per job; mutants with a known verdict are not run."""
     trees: queue.Queue[Tree] = queue.Queue()
     for i in range(min(jobs, sum(mutant.key not in settled for mutant in mutants))):
         trees.put(Tree(BUILD / f"worker-{os.getpid()}-{i}"))
@@ -276,25 +276,25 @@ def judge_all(
 
 
 def equivalent_mutants() -> dict[Key, str]:
-    """The changes that change nothing that a test could see."""
+    """The changes without an observable effect."""
     entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", [])
     return {(entry["where"], entry["before"], entry["after"]): "equivalent" for entry in entries}
 
 
 def killed_before() -> dict[Key, str]:
-    """The mutants that runs since the last full recording have killed."""
+    """The mutants killed by runs since the last full recording."""
     file = BUILD / "killed.json"
     return {tuple(key): "killed" for key in json.loads(file.read_text(encoding="utf-8"))} if file.exists() else {}
 
 
 def keep_killed(outcomes: list[Outcome]) -> None:
-    """Remember what was killed, for `--again`."""
+    """Store the killed mutants, for `--again`."""
     killed = killed_before() | {o.mutant.key: "killed" for o in outcomes if o.verdict in ("killed", "timeout")}
     (BUILD / "killed.json").write_text(json.dumps(list(killed)), encoding="utf-8")
 
 
 def print_survivors(outcomes: list[Outcome]) -> None:
-    """Each mutant that no test noticed."""
+    """Each mutant that no test detected."""
     for outcome in outcomes:
         if outcome.verdict in ("survived", "unreached"):
             m = outcome.mutant
@@ -303,14 +303,14 @@ def print_survivors(outcomes: list[Outcome]) -> None:
 
 
 def score(outcomes: list[Outcome]) -> tuple[int, int]:
-    """How many were killed, of how many that are not known to change nothing."""
+    """The number of killed mutants, and the number of mutants that are not known to be equivalent."""
     verdicts = [outcome.verdict for outcome in outcomes]
     equivalent = verdicts.count("equivalent")
     return verdicts.count("killed") + verdicts.count("timeout"), len(verdicts) - equivalent
 
 
 def main() -> int:
-    """Parse, and do one of the three."""
+    """Parse the command line, and run one of the three commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["record", "run", "list"])
     parser.add_argument("names", nargs="*", help="tests for record, groups for run and list")

@@ -15,7 +15,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Two files: where seconds a test are written, and the tests to run."""
+    """Two files: one for the seconds of each test, and one with the tests to run."""
     parser.addoption(
         "--record-seconds", type=Path, default=None, help="JSON file: id of each test that passed: seconds"
     )
@@ -23,14 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record only where it is asked for."""
+    """Record only if requested."""
     if config.getoption("--record-seconds") is not None:
         config.pluginmanager.register(Recorder(config.getoption("--record-seconds")))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the chosen tests, in the chosen order."""
+    """Keep only the chosen tests, in the chosen order."""
     if config.getoption("--run-ids") is not None:
         chosen = {name: i for i, name in enumerate(json.loads(config.getoption("--run-ids").read_text()))}
         places = {item: chosen.get(item.nodeid, chosen.get(item.nodeid.split("::")[0])) for item in items}
@@ -47,11 +47,11 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Lines run from here on belong to this test, its fixtures included."""
+        """Lines run from now on belong to this test, including its fixtures."""
         measuring = coverage.Coverage.current()
         if measuring is not None:
             measuring.switch_context(item.nodeid)
-        started = sum(os.times()[:4])  # CPU seconds, of children too: other programs do not make a test slower
+        started = sum(os.times()[:4])  # CPU seconds, including children, because they do not depend on other load
         try:
             return (yield)
         finally:
@@ -60,11 +60,11 @@ class Recorder:
                 measuring.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what fails or skips in set-up, call or tear-down."""
+        """Record failures and skips in set-up, call or tear-down."""
         if not report.passed:
             self._failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        """Tests that fail or skip without any mutant cannot tell whether one is noticed."""
+        """Tests that fail or skip without any mutant cannot detect one."""
         passed = {name: round(seconds, 4) for name, seconds in self._seconds.items() if name not in self._failed}
         self._file.write_text(json.dumps(passed), encoding="utf-8")

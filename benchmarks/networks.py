@@ -1,9 +1,9 @@
-"""How long verifying a network takes: proofs, samples, whole processes.
+"""Times of network verification: proofs, samples, whole processes.
 
     python benchmarks/networks.py
 
-Networks are correct by construction, their hidden units in random order; times are the best of three after import, and
-the whole process from a cold interpreter.
+Networks are equivariant by construction, with hidden units in random order. Times are the shortest of three after
+import, and that of a whole process including interpreter start.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def best(action: Callable[[], object], repeats: int = 3) -> float:
 
 
 def report(what: str, seconds: float) -> None:
-    """One line."""
+    """Print one line."""
     print(f"{what:66s} {seconds:7.3f} s")
 
 
 def main() -> None:
-    """Measure everything."""
+    """Run all measurements."""
     wide, full = mirror_mlp(1024, 3), NetOptions(samples=10_000)
     report(
         "proof, 1024-wide MLP of three hidden layers", best(lambda: NetContext(wide, MIRROR, NetOptions(), print).proof)

@@ -1,13 +1,13 @@
-"""How often the right verdict is reached: every planted fault and every correct world, at many seeds.
+"""Rate of correct verdicts on every planted fault and every correct world, at many seeds.
 
     python benchmarks/planted_faults.py --seeds 10 --minutes 10
     python benchmarks/planted_faults.py --seeds 40 --only sound --match noise
 
 Cases are those of `tests/defects/environments`: planted faults (`faults`), worlds that break their contract (`broken`)
 and correct worlds (`sound`); and the faults and twins of `tests/engine/test_kinds_of_faults.py`, as "kind: ...". The
-cheapest come first; what does not fit into the time is named, not skipped silently.
-A row is printed for each case whose verdict was not the right one at every seed, with the verdicts that were reached,
-then one line a table. Exits with 1 where a correct world was accused more often than alpha allows.
+fastest cases come first; cases that do not fit into the time limit are listed. A row is printed for each case with a
+wrong verdict at any seed, with all verdicts, then one line per table. Exits with 1 if a correct world failed more often
+than alpha allows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from symcheck.engine.options import EnvOptions
 
 HERE = Path(__file__).parent.parent / "tests" / "defects" / "environments"
 sys.path[:0] = [str(HERE), str(HERE.parent.parent / "engine")]
-SURE = 1e-3  # an accusation rate that alpha explains with less probability is reported
+SURE = 1e-3  # a false-alarm rate with a smaller probability under alpha is reported
 
 
 KINDS = [  # (name, faulty world, its twin, property)
@@ -49,12 +49,12 @@ KINDS = [  # (name, faulty world, its twin, property)
 
 @dataclass(frozen=True)
 class Case:
-    """One subject and the verdict it deserves.
+    """One subject and its correct verdict.
 
     Attributes:
         table: "faults", "broken" or "sound".
         name: of the subject.
-        check: maps a seed to (whether the verdict was right, what it was, in words).
+        check: maps a seed to (whether the verdict was right, the verdict in words).
     """
 
     table: str
@@ -143,7 +143,7 @@ def sweep(chosen: list[Case], seeds: range, minutes: float) -> tuple[dict[int, C
 
 
 def main() -> int:
-    """Run and print."""
+    """Run the cases and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="the first seed")

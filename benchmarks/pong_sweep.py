@@ -1,4 +1,4 @@
-"""Train the networks of Pong or Breakout side by side for a budget of frames, and write the page that compares them.
+"""Train the networks of Pong or Breakout in parallel for a budget of frames, and write the page that compares them.
 
     python benchmarks/pong_sweep.py [--task pong] [--frames 15000000] [--seeds 5] [--device cuda] [--out sweep]
 
@@ -31,14 +31,14 @@ FRAMES_PER_STEP = 4
 
 
 def share_out(cores: Sequence[int], parts: int) -> list[list[int]]:
-    """Cores for each process: about equally many, shared where there are fewer cores than processes."""
+    """The cores of each process: about equal numbers; shared if there are fewer cores than processes."""
     if len(cores) < parts:
         return [[cores[part % len(cores)]] for part in range(parts)]
     return [list(cores[part::parts]) for part in range(parts)]
 
 
 def command(task: str, network: str, given: argparse.Namespace, out: Path) -> list[str]:
-    """The command line of one network; it goes on with a training that was stopped, and refuses another budget."""
+    """The command line of one network; it resumes a stopped training and rejects a different budget."""
     started = out / f"{task}-{network}"
     steps = -(-given.frames // FRAMES_PER_STEP)
     arguments = [*PROGRAM, "train", task, "--network", network, "--device", given.device, "--quiet"]
@@ -49,10 +49,10 @@ def command(task: str, network: str, given: argparse.Namespace, out: Path) -> li
 
 
 def check(task: str, network: str, given: argparse.Namespace) -> None:
-    """Refuse what `reference-agents train` would refuse, and another budget than that of the training that is there.
+    """Reject options that `reference-agents train` rejects, and a budget other than that of an existing training.
 
     Raises:
-        SymcheckError: naming the option, what was expected and what was given.
+        SymcheckError: the message names the option, the expected and the given value.
     """
     if given.frames < 1:
         raise OptionError(f"expected 1 or more, got {given.frames}.", where="--frames")
@@ -75,20 +75,20 @@ def check(task: str, network: str, given: argparse.Namespace) -> None:
 
 
 def start(arguments: Sequence[str], cores: Sequence[int], log: Path) -> subprocess.Popen[bytes]:
-    """One process on some of the cores; what it says goes to a file. Ctrl-C reaches it through this script alone."""
+    """One process on some of the cores; its output goes to a file. It receives Ctrl-C only through this script."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("ab") as file:
         process = subprocess.Popen(
             arguments, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(process.pid, cores)  # the games take a thread for each core that they may use
+        os.sched_setaffinity(process.pid, cores)  # the games use one thread per available core
     return process
 
 
 @contextlib.contextmanager
 def stopping_all(running: Mapping[str, subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Pass a request to stop on to every process, once, and let each save what it has."""
+    """Pass a stop request to every process, once, and let each save its state."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -120,10 +120,10 @@ def main(texts: Sequence[str] | None = None) -> int:
 
 
 def sweep(texts: Sequence[str] | None = None) -> int:
-    """Train what the command line asks for; 0, or 1 where a network could not be trained.
+    """Train the networks given on the command line; returns 0, or 1 if a network could not be trained.
 
     Raises:
-        SymcheckError: for what cannot be trained, before anything is written.
+        SymcheckError: an option is invalid; raised before anything is written.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="pong")

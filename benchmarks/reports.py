@@ -1,7 +1,7 @@
-"""How long pages take to render and how large they are: `python benchmarks/reports.py`.
+"""Rendering times and sizes of pages: `python benchmarks/reports.py`.
 
 Budgets: 500 kB for 1,000 checks and for 5 networks x 25 seeds; 2,000 checks rendered in under 1 s of CPU, and opened in
-under 1.5 s. With `--open` pages are opened in headless Chromium too, with the driver of the browser tests.
+under 1.5 s. With `--open`, pages are also opened in headless Chromium, with the driver of the browser tests.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def report(label: str, render: Callable[[], str]) -> None:
 
 
 def opening(text: str) -> float:
-    """Seconds until the load event of a page 1280 pixels wide, as it measures them itself: the median of five."""
+    """Seconds until the load event of a page 1280 pixels wide, measured by the page: the median of five."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reports"))
     from browser_tab import Browser  # type: ignore[import-not-found,unused-ignore]
 
@@ -89,7 +89,7 @@ def opening(text: str) -> float:
 
 
 def main() -> None:
-    """Run everything."""
+    """Run all measurements."""
     report("HTML, 1 run (5 checks)", lambda: html.render_run(runs(1)))
     for checks in (1000, 2000):
         many = runs(checks // 5)

@@ -1,11 +1,11 @@
-"""Stable-Baselines3's PPO with a plain policy and with `symcheck.sb3.EquivariantActorCriticPolicy`, at equal steps.
+"""Compares Stable-Baselines3's PPO with a plain policy and with `symcheck.sb3.EquivariantActorCriticPolicy`.
 
 python benchmarks/sb3_policies.py planar                       # two rotors in a plane, C2; 5 seeds of 16,384 steps
 python benchmarks/sb3_policies.py quadrotor --steps 204800     # symcheck/Quadrotor-v0, O(2)
 
-Both policies have two bodies of 64 and 64 units, Stable-Baselines3's gains and the same settings. Every run is
-evaluated on 16 episodes with the mean action, on environments of other seeds, and its network is verified. `--out`
-keeps a Monitor CSV of the training episodes, in a folder for each policy.
+Both policies have two trunks of 64 and 64 units, Stable-Baselines3's gains, and the same settings and number of steps.
+Every run is evaluated on 16 episodes with the mean action, on environments with other seeds, and its network is
+verified. `--out` keeps a Monitor CSV of the training episodes, in a folder for each policy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAVITY, SECONDS = 9.81, 0.05
 
 
 class PlanarQuadrotor(gym.Env):
-    """Two rotors hold a beam at the origin: x, z, cos and sin of the tilt, three speeds; thrusts in -1..1."""
+    """Two rotors hold a beam at the origin: x, z, cos and sin of the tilt, three velocities; thrusts in [-1, 1]."""
 
     metadata = {"render_modes": []}  # noqa: RUF012
 
@@ -52,7 +52,7 @@ class PlanarQuadrotor(gym.Env):
         return np.array([x, z, np.cos(tilt), np.sin(tilt), *self.speed], np.float32)
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Fly for 0.05 seconds."""
+        """Simulate 0.05 s."""
         thrust = np.clip(action.astype(float), -1.0, 1.0)
         lift = GRAVITY * (1.0 + thrust.mean())  # 0 is hovering
         tilt = self.place[2]

@@ -1,9 +1,10 @@
-"""What reading and setting a state costs beside a step, and how far a step from a set state is from the one reached.
+"""Cost of reading and setting a state relative to a step, and differences between steps from set and reached states.
 
     python benchmarks/state_access.py
 
-One process, times interleaved round by round, the best of the rounds: ratios to a step are what is meant. The last two
-columns are medians over steps of a uniform policy, taken again in another order with the random numbers put back.
+One process, times interleaved by round, the shortest of all rounds. Ratios to the time of a step are meaningful,
+absolute times are not. The last two columns are medians over steps of a uniform policy, repeated in another order with
+the same random numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ROUNDS, SECONDS, STEPS = 5, 0.05, 60
 
 
 def rate(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Seconds a call, the best of interleaved rounds."""
+    """Seconds per call, the shortest of interleaved rounds."""
     best = dict.fromkeys(calls, np.inf)
     for _ in range(ROUNDS):
         for name, call in calls.items():
@@ -67,7 +68,7 @@ def gaps(env: gym.Env[Any, Any], access: StateAccess) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print one row an environment."""
+    """Print one row per environment."""
     warnings.simplefilter("ignore")
     print(f"{'environment':26}{'step us':>10}{'get/step':>10}{'set/step':>10}{'observation':>13}{'reward':>10}")
     for env_id in ENVIRONMENTS:

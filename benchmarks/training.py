@@ -1,4 +1,4 @@
-"""How fast the stacked program trains with the paper's settings, and how that compares.
+"""Training speed of the stacked program with the paper's settings, compared with Stable-Baselines3.
 
     python benchmarks/training.py [--task cartpole|gridworld] [--runs N] [--steps N] [--rounds 3] [--peer-steps 8000]
                                   [--engine auto|torch|compiled]
@@ -35,7 +35,7 @@ STEPS = {"cartpole": 1_600, "gridworld": 3_200}
 
 
 def stacked(task_name: str, network: str, runs: int, steps: int, engine: str = AUTO) -> float:
-    """Environment steps a CPU second of all runs together."""
+    """Environment steps per CPU second of all runs together."""
     task = find_task(task_name)
     settings = preset(task_name, "paper").with_changes(
         steps=steps, evaluation_every=10**9, evaluation_episodes=1, decorrelation_steps=0
@@ -50,7 +50,7 @@ def stacked(task_name: str, network: str, runs: int, steps: int, engine: str = A
 
 
 def stable_baselines(task_name: str, steps: int, settings: Settings) -> float:
-    """Environment steps a CPU second of one run of Stable-Baselines3 with the same settings."""
+    """Environment steps per CPU second of one run of Stable-Baselines3 with the same settings."""
     from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -87,7 +87,7 @@ def stable_baselines(task_name: str, steps: int, settings: Settings) -> float:
 
 
 def _trunk() -> type:
-    """The paper's hidden layers, shared by policy and value as ours are, as a features extractor."""
+    """The paper's hidden layers, shared by policy and value as in this project, as a features extractor."""
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
     class Trunk(BaseFeaturesExtractor):
@@ -127,7 +127,7 @@ def _convolutions() -> type:
 
 
 def main() -> None:
-    """Time what the command line asks for, and print medians."""
+    """Run the measurements requested on the command line, and print medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", choices=tuple(RATES), default="cartpole")
     parser.add_argument("--runs", type=int)

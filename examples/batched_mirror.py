@@ -1,9 +1,9 @@
-"""The mirror function of a batched robot simulator, checked: all blocks at once, as robot-learning libraries write it.
+"""Checks the mirror function of a batched robot simulator: all blocks at once, as robot-learning libraries write it.
 
 python examples/batched_mirror.py
 
-The signature is theirs: observations and actions stacked along the batch, identity first, `None` for a missing half.
-`forgets_last_action` mirrors everything but the last action inside the observation, which is easily forgotten.
+The signature is that of these libraries: observations and actions stacked along the batch, identity first, `None` for a
+missing half. `forgets_last_action` does not mirror the last action inside the observation, a common mistake.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from torch import Tensor
 import symcheck as sc
 
 # four legs, one hip and one knee each: front left, front right, rear left, rear right
-SWAP = [2, 3, 0, 1, 6, 7, 4, 5]  # left legs with right ones
-SIGN = torch.tensor([-1.0, 1.0] * 4)  # hips turn sideways, knees do not
+SWAP = [2, 3, 0, 1, 6, 7, 4, 5]  # exchange left and right legs
+SIGN = torch.tensor([-1.0, 1.0] * 4)  # hips rotate sideways, knees do not
 
 
 class Quadrupeds:
-    """A stand-in for a batched simulator: only what a mirror function is given."""
+    """A stub of a batched simulator, with only the inputs of a mirror function."""
 
     num_actions = 8
 
     def get_observations(self) -> Tensor:
-        """Base velocity (3), joint positions (8), last action (8) of 16 robots."""
+        """Base velocity (3), joint positions (8) and last action (8) of 16 robots."""
         return torch.zeros(16, 3 + 8 + 8)
 
 
@@ -41,7 +41,7 @@ def mirrored_observation(obs: Tensor, *, last_action: bool = True) -> Tensor:
 
 
 def augment(env: object, obs: Tensor | None, actions: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """Both blocks of a batch: as it is, then mirrored."""
+    """Both blocks of a batch: the batch itself, then its mirror image."""
     return (
         None if obs is None else torch.cat([obs, mirrored_observation(obs)]),
         None if actions is None else torch.cat([actions, mirrored_joints(actions)]),
@@ -49,7 +49,7 @@ def augment(env: object, obs: Tensor | None, actions: Tensor | None) -> tuple[Te
 
 
 def forgets_last_action(env: object, obs: Tensor | None, actions: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """The same with a bug: the last action inside the observation stays as it was."""
+    """The same with a bug: the last action inside the observation is not mirrored."""
     return (
         None if obs is None else torch.cat([obs, mirrored_observation(obs, last_action=False)]),
         None if actions is None else torch.cat([actions, mirrored_joints(actions)]),
@@ -57,7 +57,7 @@ def forgets_last_action(env: object, obs: Tensor | None, actions: Tensor | None)
 
 
 def main() -> None:
-    """Check both functions; the second is refused by name."""
+    """Check both functions; the second is rejected, and the message names the wrong columns."""
     group = sc.groups.cyclic(2)
     mirror = sc.Symmetry.from_augmentation(augment, env=Quadrupeds(), group=group, last_action=(11, 19))
     print(f"augment: a symmetry of {mirror.group.name}, usable by layers and by verify-net")

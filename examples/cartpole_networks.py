@@ -1,4 +1,4 @@
-"""Three policy-and-value networks for CartPole: one that respects its mirror, one that does not, one that nearly does.
+"""Three actor-critic networks for CartPole: one equivariant, one not equivariant, and one with a single wrong weight.
 
 symcheck verify-net examples/cartpole_networks.py:equivariant --symmetry cartpole/mirror
 symcheck verify-net examples/cartpole_networks.py:mlp --symmetry cartpole/mirror
@@ -16,7 +16,7 @@ MIRROR = sc.Symmetry("cart-pole mirror", C2, observation=[[-1, -1, -1, -1]], act
 
 
 class EquivariantPolicy(nn.Module):
-    """The paper's CartPole network: policy logits of shape (batch, 2) that swap, a value (batch, 1) that stays."""
+    """The paper's CartPole network: the mirror swaps the logits (batch, 2) and preserves the value (batch, 1)."""
 
     def __init__(self, channels: int = 64) -> None:
         super().__init__()
@@ -38,19 +38,19 @@ class EquivariantPolicy(nn.Module):
 
 
 def equivariant() -> nn.Module:
-    """Respects the mirror by construction; symcheck proves it."""
+    """Equivariant by construction; symcheck proves it."""
     torch.manual_seed(0)
     return EquivariantPolicy()
 
 
 def mlp() -> nn.Module:
-    """An ordinary network; nothing makes it symmetric."""
+    """A plain network, which is not equivariant."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 2))
 
 
 def one_weight_off() -> nn.Module:
-    """The equivariant network as plain layers, with one hidden weight off by one part in a million."""
+    """The equivariant network as plain layers, with a relative error of 1e-6 in one hidden weight."""
     net = to_dense(equivariant())
     layers = [module for module in net.modules() if isinstance(module, nn.Linear)]
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A custom environment with a bug that verify-env finds: the motor is a hundredth stronger to the right.
+"""A custom environment with a bug that verify-env finds: the motor is 1% stronger to the right.
 
 symcheck verify-env examples/planted_bug.py:fixed --symmetry examples/planted_bug.py:mirror     # passes
 symcheck verify-env examples/planted_bug.py:faulty --symmetry examples/planted_bug.py:mirror    # a transition fails
@@ -16,10 +16,10 @@ import symcheck as sc
 
 
 class Rail(gym.Env[NDArray[np.float64], int]):
-    """A cart on a rail: push left, coast or push right, and come to rest in the middle.
+    """A cart on a rail: push left, coast or push right; the goal is to stop in the middle.
 
     Args:
-        right: strength of the push to the right; the push to the left is 1.
+        right: the force of the push to the right; the push to the left has force 1.
     """
 
     def __init__(self, right: float) -> None:
@@ -47,12 +47,12 @@ class Rail(gym.Env[NDArray[np.float64], int]):
 
 
 def faulty() -> Rail:
-    """As somebody would ship it: the constant of the right motor was tuned by hand."""
+    """With a bug: the constant of the right motor was tuned by hand."""
     return Rail(right=1.01)
 
 
 def fixed() -> Rail:
-    """Both pushes of one strength."""
+    """Both pushes with the same force."""
     return Rail(right=1.0)
 
 

@@ -2,8 +2,8 @@
 
 python examples/robot_mirror.py                # needs the extra "mujoco"
 
-The walker of Gymnasium is symmetric. A second walker has one worn knee, with five percent less damping: the comparison
-of the model finds it without a simulation, and the simulation fails where the model says.
+Gymnasium's walker is symmetric. A second walker has 5% less damping in one knee. The comparison of the model finds this
+without simulation, and verification in simulation then fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODEL = Path(mujoco_env.__file__).parent / "assets" / "walker2d_v5.xml"
 
 
 def worn_model(folder: Path) -> Path:
-    """The walker's model with a little less damping in the left knee."""
+    """The walker's model with slightly less damping in the left knee."""
     text = MODEL.read_text()
     joint = 'name="leg_left_joint"'
     if text.count(joint) != 1:
@@ -31,7 +31,7 @@ def worn_model(folder: Path) -> Path:
 
 
 def main(samples: int = 2000) -> dict[str, tuple[int, str]]:
-    """Differences of the model and the verdict in simulation, of both walkers."""
+    """For both walkers: the differences of the model, and the verdict in simulation."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, model in (("walker", MODEL), ("worn walker", worn_model(Path(folder)))):

@@ -1,9 +1,9 @@
-"""A Stable-Baselines3 policy that respects CartPole's mirror, proved before and after training.
+"""A Stable-Baselines3 policy that is equivariant under CartPole's mirror, proved before and after training.
 
 python examples/sb3_equivariant_policy.py                                  # needs the extra "sb3"; saves sb3_policy.zip
 symcheck verify-net sb3_policy.zip --symmetry cartpole/mirror --trust      # the saved agent, in another process
 
-An ordinary `MlpPolicy` is asked too, and fails: nothing makes it symmetric, and training does not either.
+An ordinary `MlpPolicy` is verified too, and fails: neither its architecture nor training makes it equivariant.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ POLICIES: dict[str, tuple[type[ActorCriticPolicy] | str, dict[str, str]]] = {
 
 
 def main(steps: int, out: str) -> dict[str, tuple[str, str]]:
-    """Train both policies; the verdicts before and after, by name."""
+    """Train both policies; returns the verdicts before and after, by name."""
     torch.set_num_threads(1)
     verdicts = {}
     for name, (policy, options) in POLICIES.items():
         agent = PPO(policy, "CartPole-v1", n_steps=256, seed=0, device="cpu", policy_kwargs=options)
         before = sc.verify_net(agent.policy, MIRROR).verdict
-        # Logs symmetry/residual_max and its kin beside the trainer's own scalars.
+        # Logs symmetry/residual_max and related scalars together with the trainer's own.
         watch = SymmetryCallback(MIRROR)
         agent.learn(steps, callback=watch)
         verdicts[name] = (before, sc.verify_net(agent.policy, MIRROR).verdict)

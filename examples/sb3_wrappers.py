@@ -1,10 +1,10 @@
-"""Stable-Baselines3 PPO on CartPole: as it is, on the quotient by the mirror, and on randomly mirrored episodes.
+"""Stable-Baselines3 PPO on plain CartPole, on its quotient by the mirror, and on randomly mirrored episodes.
 
 python examples/sb3_wrappers.py                    # needs the extra "sb3"; two minutes
 python examples/sb3_wrappers.py --steps 5000 --seeds 1
 
-The learner is untouched: the symmetry is in the wrapper. Each policy is then asked for its equivariance: the plain one
-fails, the augmented one fails too (it has seen mirrored states, nothing forces it to treat them alike), and the lifted
+PPO itself is unchanged: the symmetry is in the wrapper. Each policy is then tested for equivariance. The plain policy
+fails. The augmented policy fails too: it was trained on mirrored states, but nothing enforces equivariance. The lifted
 quotient policy passes with residual 0.
 """
 
@@ -33,7 +33,7 @@ WRAPPERS: dict[str, Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] = {
 
 
 class Logits(nn.Module):
-    """What a Stable-Baselines3 policy computes: action logits (batch, 2)."""
+    """The action logits (batch, 2) of a Stable-Baselines3 policy."""
 
     def __init__(self, agent: PPO) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Logits(nn.Module):
 
 
 def trained(wrapper: str, seed: int, steps: int) -> tuple[PPO, float]:
-    """The agent and its mean return over 20 episodes of the same wrapped environment."""
+    """The agent, and its mean return over 20 episodes of the same wrapped environment."""
     env = Monitor(WRAPPERS[wrapper](gym.make("CartPole-v1")))
     agent = PPO("MlpPolicy", env, seed=seed, n_steps=512, batch_size=64, learning_rate=1e-3, device="cpu")
     agent.learn(steps)
@@ -54,7 +54,7 @@ def trained(wrapper: str, seed: int, steps: int) -> tuple[PPO, float]:
 
 
 def verdict(wrapper: str, agent: PPO) -> str:
-    """Whether the policy respects the mirror; a quotient's policy is lifted to CartPole's own observations first."""
+    """Whether the policy is equivariant; a policy on the quotient is first lifted to CartPole's own observations."""
     net: nn.Module = Logits(agent)
     if wrapper == "Quotient":
         net = lifted_network(net, MIRROR, env=gym.make("CartPole-v1"))
@@ -64,7 +64,7 @@ def verdict(wrapper: str, agent: PPO) -> str:
 
 
 def main() -> None:
-    """Train, evaluate, verify, print one line each."""
+    """Train, evaluate and verify each agent, and print one line for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=15_000)
     parser.add_argument("--seeds", type=int, default=3)

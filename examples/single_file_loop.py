@@ -1,9 +1,9 @@
-"""PPO in one file, as CleanRL writes it, with an agent that has separate actor and critic of basis layers.
+"""PPO in one file, in the style of CleanRL, with separate actor and critic networks of basis layers.
 
 python examples/single_file_loop.py --steps 20000
 
-The agent is proved equivariant every ten updates, inside the loop: a proof from the weights takes milliseconds, draws
-from no generator and leaves the agent as it was.
+The agent is proved equivariant every ten updates, inside the loop. A proof from the weights takes milliseconds, draws
+no random numbers and does not change the agent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def network(output: sc.representations.Representation, channels: int = 32) -> nn
 
 
 class Agent(nn.Module):
-    """No forward of its own: verify-net asks `actor` and `critic`."""
+    """It has no `forward`: verify-net calls `actor` and `critic`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Agent(nn.Module):
 
 
 def advantages(rewards: Tensor, values: Tensor, ended: Tensor, discount: float = 0.99, decay: float = 0.95) -> Tensor:
-    """Generalised advantage estimates; values has one row more than rewards, and an end stops the bootstrap."""
+    """Generalised advantage estimates; `values` has one row more than `rewards`, and an end stops the bootstrap."""
     found = torch.zeros_like(rewards)
     running = torch.zeros_like(rewards[0])
     for t in reversed(range(len(rewards))):
@@ -64,7 +64,7 @@ def advantages(rewards: Tensor, values: Tensor, ended: Tensor, discount: float =
 
 
 def train(steps: int, seed: int = 0, envs: int = 8, horizon: int = 64) -> list[str]:
-    """The verdicts on the agent, every ten updates and at the end."""
+    """The verdicts on the agent every ten updates, and at the end."""
     torch.manual_seed(seed)
     agent = Agent()
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-3)

@@ -215,6 +215,9 @@ def _job(
         )
     changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
     start = find_preset(task.name, named)
+    if plan.basis == "user":
+        # Hidden layers are the module's own.
+        start = start.with_changes(separate_bodies=False, width=0)
     filled = start.with_changes(**changes)
     ordered = tuple(sorted({float(rate) for rate in rates}))
     return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)

@@ -328,7 +328,13 @@ _ELSEWHERE = {
 # Settings that were better in short trials (listed in docs/agents.md): less exploration and a shorter horizon for dense
 # rewards, and more updates on smaller batches for Ant.
 _KNOWN: dict[str, dict[str, Any]] = {
-    "HalfCheetah": {"discount": 0.98, "initial_deviation": 0.3},
+    "HalfCheetah": {
+        "discount": 0.98,
+        "initial_deviation": 0.3,
+        "gae_lambda": 0.92,
+        "separate_bodies": True,
+        "width": 128,
+    },
     "Ant": {"initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "clip": 0.1, "epochs": 20},
     "Reacher": {"discount": 0.9, "initial_deviation": 0.3},
 }

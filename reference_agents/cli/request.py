@@ -148,7 +148,10 @@ def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Se
     Raises:
         OptionError: the user set an option that such a network handles itself.
     """
-    own = {"bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False}
+    own = {
+        "bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False,
+        "separate_bodies": False, "width": 0,
+    }  # fmt: skip
     if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
         raise OptionError(
             f"expected {' and '.join(asked)} to be left out with a network of your own.",

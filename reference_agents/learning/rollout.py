@@ -270,8 +270,8 @@ def join_steps(
 def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Array:
     """Let each environment take its own random number of uniformly random actions; return the observations afterwards.
 
-    If environments cannot be inactive, each one restarts when the number of remaining steps equals the number that it
-    is to take.
+    If environments cannot be inactive, each one restarts when the number of remaining steps equals its drawn number of
+    actions.
     """
     longest, environments = settings.decorrelation_steps, settings.environments
     observation = environment.reset()

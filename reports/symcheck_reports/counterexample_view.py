@@ -18,7 +18,7 @@ from symcheck_reports.views import CounterexampleView, NumberTable, Picture
 MAX_TABLE_ROWS = 64
 # Smaller grids are easier to read as numbers than as a picture.
 MIN_PICTURE_SIDE = 5
-# Maximum number of entries that are listed beside a picture.
+# Maximum number of entries that are listed next to a picture.
 _SPELLED_OUT = 12
 # Probabilities are sums of a few numbers below 1: differences of a few ulps (1e-16) are ignored.
 _ROUNDING = 1e-15

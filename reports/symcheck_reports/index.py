@@ -158,7 +158,10 @@ def read_folder(folder: Path) -> FolderIndex:
 
 
 def _is_page_of(page: PageFacts, reports: Sequence[dict[str, Any]]) -> bool:
-    """Whether a page beside a JSON report shows that report; a different verdict means that it is from an older run."""
+    """Whether a page next to a JSON report shows that report.
+
+    A different verdict means that it is from an older run.
+    """
     if not reports:
         return False
     return page.kind != "verification" or page.verdict == overall_verdict(report["verdict"] for report in reports)

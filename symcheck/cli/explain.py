@@ -38,7 +38,7 @@ def command(
         _list_codes()
         return
     code = " ".join(words)
-    if len(words) > 1 and (similar := findings.search(code)):
+    if len(code.split()) > 1 and (similar := findings.search(code)):
         typer.echo(f"Codes about {code!r}:")
         for finding in similar:
             typer.echo(_code_line(finding, max(len(other.code) for other in similar)))

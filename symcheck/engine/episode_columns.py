@@ -106,7 +106,7 @@ class EpisodeColumns:
     Args:
         view: the form in which observations are compared.
         actions: the codec of the action space.
-        exact: whether images are not rounded, so that even coarse dtypes are rounded alike on both sides.
+        exact: whether images are not rounded, so that even coarse dtypes are rounded in the same way on both sides.
     """
 
     def __init__(self, view: Reduction, actions: SpaceCodec, *, exact: bool = False) -> None:

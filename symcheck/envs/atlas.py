@@ -100,7 +100,7 @@ class AtlasEntry:
     reference: str = ""
 
     def symmetry(self) -> Symmetry:
-        """The symmetry, built anew."""
+        """The symmetry, built again."""
         if not self.reference:
             return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
         # A reference names a factory, so that every call returns a new symmetry.

@@ -3,8 +3,8 @@
 Let N = R'^T M R be the isometry in the frame of a body with orientation R whose image has orientation R' in the
 reference configuration. The coordinate q of a hinge or slide maps to +-q (about its reference value). The quaternion of
 a ball joint keeps its scalar part, and det(M) N maps its vector part. The position of a free body is mapped by M, its
-orientation by R -> M R N^T. Velocities transform likewise; angular velocities in the body's own frame are mapped by
-det(M) N.
+orientation by R -> M R N^T. Velocities transform in the same way; angular velocities in the body's own frame are mapped
+by det(M) N.
 """
 
 from __future__ import annotations

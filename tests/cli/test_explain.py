@@ -89,6 +89,13 @@ def test_an_unknown_code_exits_2_with_a_suggestion(written):
         findings.explain(written)
 
 
+def test_words_find_the_same_codes_quoted_or_not():
+    code, output = run("hidden state")
+    assert code == 0
+    assert "hidden_state" in output
+    assert (code, output) == run("hidden", "state")
+
+
 def test_a_failed_run_shows_codes_that_can_be_explained():
     result = CliRunner().invoke(
         main.app,

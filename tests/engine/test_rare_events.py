@@ -50,6 +50,9 @@ class Cart(gym.Env[Any, Any]):
             reward = -1.0 if self.kind == "penalty" else np.nan
         wall = 1.2 - 0.03 * (self.bad and x < 0)
         over = self.kind == "wall" and abs(x) > wall
+        over |= self.kind == "goal" and abs(x - v) < 0.1 + 0.1 * faulty
+        if self.kind == "crash" and abs(x) > 1.2:
+            over, reward = True, -np.inf if x > 0 or not self.bad else reward
         cut = self.kind == "limit" and self.t >= 130 - 10 * faulty
         return self.s.copy(), float(reward), bool(over), bool(cut), {}
 
@@ -82,6 +85,8 @@ KINDS = [
     ("cell", "reward"),
     ("wall", "termination"),
     ("no number", "reward"),
+    pytest.param("crash", "reward", marks=pytest.mark.long),
+    pytest.param("goal", "termination", marks=pytest.mark.long),
     pytest.param("penalty", "reward", marks=pytest.mark.long),
     pytest.param("hidden time", "reward", marks=pytest.mark.long),
     pytest.param("limit", "termination", marks=pytest.mark.long),

@@ -62,7 +62,7 @@ def _figure(drawing: dict[str, Any], bounds: tuple[float, float, float], name: s
 
 
 def _labels(wrong: list[Any], at: Any) -> list[Markup]:
-    """The names of wrong joints beside the joints, moved down if two would overlap."""
+    """The names of wrong joints next to the joints, moved down if two would overlap."""
     written: list[Markup] = []
     taken: list[tuple[float, float]] = []
     for x, y, label, _ in sorted(wrong, key=lambda joint: -joint[1]):

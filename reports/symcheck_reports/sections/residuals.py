@@ -17,7 +17,7 @@ from symcheck_reports.formatting import one_line, scientific
 from symcheck_reports.templating import Section, section
 from symcheck_reports.views import RunView
 
-# Maximum number of rows of the figure; the table beside it has more.
+# Maximum number of rows of the figure; the table next to it has more.
 MAX_ROWS = 24
 MAX_TABLE_ROWS = 80
 _WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 40.0, 34.0, 46.0

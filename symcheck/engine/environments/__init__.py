@@ -1,1 +1,1 @@
-"""Testing the equations of a symmetry on an environment: stepping, sampling, judging, shrinking, diagnosing."""
+"""Tests the equations of a symmetry on an environment: steps, samples, decides, shrinks and diagnoses."""

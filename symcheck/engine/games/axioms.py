@@ -1,7 +1,7 @@
 """Whether the images form a group: the position itself is an image, and images of images are images.
 
 A list without the position itself is used in addition to the original, as image augmentation does. It need not be the
-whole group. The requirement is then that the images compose as elements of one group, for boards and policies alike.
+whole group. The requirement is then that the images compose as elements of one group, both for boards and for policies.
 """
 
 from __future__ import annotations

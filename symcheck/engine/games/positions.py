@@ -187,7 +187,7 @@ def _choose_plies(length: int, share: int, rng: np.random.Generator) -> Iterator
 
 
 def _play_game(player: Player, rng: np.random.Generator, *, avoid_ends: bool) -> list[Reached]:
-    """Play one random game; if the end is to be avoided, play the first drawn move that does not end it."""
+    """Play one random game; to avoid its end, play the first drawn move that does not end it."""
     game = [player.start()]
     while len(game) <= _LONGEST:
         moves = rng.permutation(player.legal_moves(game[-1]))

@@ -81,7 +81,7 @@ def is_seen_again(
         examples: violations of one property.
         part: the property.
         comparison: the comparison that found them.
-        game: the game, called anew.
+        game: the game, called again.
         reached: positions from which a move is played between the calls.
         seed: the seed of the policy vector and of those moves.
     """
@@ -107,7 +107,7 @@ def _play_elsewhere(game: Game, reached: Sequence[Reached], rng: np.random.Gener
 
 
 def _answer_again(example: Violation, part: str, comparison: Comparison, player: Player) -> bytes | None:
-    """Both sides of a violation, computed anew; None if there is none."""
+    """Both sides of a violation, computed again; None if there is none."""
     position: Reached | None = example.position
     if example.position.twins:
         position = player.replay(example.position.moves)

@@ -1,4 +1,4 @@
-"""Shrinking a violation: moves are removed while the game stays legal and the violation persists."""
+"""Shrinks a violation: moves are removed while the game stays legal and the violation persists."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Race:
 
     Attributes:
         tiles: vertices, friction and index of each piece of road.
-        drawn: the drawn polygons beside the road, with their colours.
+        drawn: the drawn polygons next to the road, with their colours.
         track: the checkpoints.
         colours: the colours of the tiles.
         visited: the indices of tiles whose reward has been given.

@@ -1,4 +1,4 @@
-"""Shrinking a counterexample: fewest non-zero numbers first, then the simplest numbers.
+"""Shrinks a counterexample: fewest non-zero numbers first, then the simplest numbers.
 
 Every candidate is stepped. Single coordinates of a state are edited only if every point of a box is a state. Otherwise
 an edit may produce a vector that is not a state, so the simplest violating case among those visited is used.

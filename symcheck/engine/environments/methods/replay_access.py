@@ -5,7 +5,8 @@ right after a reset. The image of such a state is replayed too: with the images 
 start. Thus the paired method compares every action sequence with its image, provided that
 
 * resets produce few distinct starts, and the image of each is one of them;
-* the observation at the start determines everything that follows: copies from resets with other seeds behave alike.
+* the observation at the start determines everything that follows: copies from resets with other seeds behave in the
+  same way.
 
 The verdict covers these starts only. Environments that are random, that sample a hidden quantity at reset, or that
 start anywhere in a box cannot be tested in this way; for them whole episodes are compared.

@@ -1,4 +1,4 @@
-"""The layers of a network under a group: the result from the weights of each, and the layer to blame.
+"""The layers of a network under a group: the result from the weights of each, and the layer at fault.
 
 Calls of the network are passed in order. A call is reported as the cause on two conditions: it is the first with an
 entry without an image although all its inputs have one, and this entry reaches an output that violates the claim. A

@@ -1,4 +1,4 @@
-"""Writing a certificate: the nodes that outputs depend on, weights as stored, and the claim."""
+"""Writes a certificate: the nodes that outputs depend on, weights as stored, and the claim."""
 
 from __future__ import annotations
 

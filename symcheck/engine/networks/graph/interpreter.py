@@ -31,7 +31,7 @@ from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
 ALIKE = 1e-12
-"""Largest relative difference between constants computed alike for two samples: some float64 rounding."""
+"""Largest relative difference between constants with the same computation for two samples: some float64 rounding."""
 SHAPED = frozenset(
     [
         "ones_like",

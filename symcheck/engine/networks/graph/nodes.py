@@ -2,7 +2,8 @@
 
 Every tensor of a captured graph is represented as a tensor of ids: at each position, the entry of a node's value and
 the sample of the batch. Operators that rearrange entries (views, slices, concatenations, padding, in-place copies) are
-torch's own, run on the ids; only operators that compute create a node. Entries computed alike are identified.
+torch's own, run on the ids; only operators that compute create a node. Entries with the same computation are
+identified.
 
 Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - index` into the pool of numbers.
 """

@@ -1,4 +1,4 @@
-"""Writing or adding entries at known positions: scatter, index_add and index_put."""
+"""Writes or adds entries at known positions: scatter, index_add and index_put."""
 
 from __future__ import annotations
 

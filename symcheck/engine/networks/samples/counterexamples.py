@@ -1,4 +1,4 @@
-"""Shrinking a failing input, and both sides of the claim on it."""
+"""Shrinks a failing input, and computes both sides of the claim on it."""
 
 from __future__ import annotations
 

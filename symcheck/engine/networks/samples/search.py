@@ -41,7 +41,7 @@ def revealing_inputs(
         inputs: the action on inputs.
         outputs: the claimed action on outputs.
         rng: the source of randomness.
-        threshold: residual relative to output scale from which an input shows the fault.
+        threshold: residual relative to output scale above which an input shows the fault.
         ruler: the scales of outputs.
         domain: the domain of inputs; None if unknown.
         most: maximum number of inputs; None for as many as the budget allows.

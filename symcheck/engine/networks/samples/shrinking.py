@@ -1,4 +1,4 @@
-"""Shrinking a failing input: set blocks to zero, then round entries to small integers, all in batches."""
+"""Shrinks a failing input: sets blocks to zero, then rounds entries to small integers, all in batches."""
 
 from __future__ import annotations
 

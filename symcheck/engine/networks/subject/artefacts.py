@@ -18,8 +18,8 @@ from symcheck.statements.statement import Statement
 
 LEAST_CODE = -127
 """The smallest 8-bit code with a counterpart of the opposite sign. A weight of -max rounds to -128 while max rounds to
-127, so -128 counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded
-alike."""
+127, so -128 counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded in
+the same way."""
 
 
 class LinearReLU(nn.Linear):

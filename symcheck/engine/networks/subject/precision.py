@@ -1,4 +1,4 @@
-"""Running a network in float64 with casts ignored.
+"""Runs a network in float64 with casts ignored.
 
 Structure is tested on a float64 copy of the weights, in which rounding is 1e-16 and a fault keeps its size. Casts
 inside `forward` (to bfloat16, to float32 and back) would reintroduce rounding, so they count as the identity here. The

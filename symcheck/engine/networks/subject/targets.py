@@ -1,4 +1,4 @@
-"""Finding the network that a user named, and loading its weights without running code from files."""
+"""Finds the network that a user named, and loads its weights without running code from files."""
 
 from __future__ import annotations
 
