@@ -102,7 +102,7 @@ def _array(value: Any, where: str) -> Any:
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" or array.ndim < 2 or not len(array):
         raise SpecError(
-            f"expected numbers of shape (N, ...) with at least one state, got {array.dtype} of shape {array.shape}.",
+            f"expected a numeric array of shape (N, ...) with N at least 1, got {array.dtype} of shape {array.shape}.",
             where=where,
         )
     array = array.astype(np.float64)

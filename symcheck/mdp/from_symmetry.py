@@ -37,9 +37,9 @@ def homomorphism_from_symmetry(
     )
     if not (homomorphism.is_exact or approximate):
         raise SpecError(
-            f"{symmetry.name} is not a symmetry of this MDP: over an orbit rewards are off by up to "
-            f"{homomorphism.reward_error:.3g} and distributions by up to {homomorphism.transition_error:.3g} (L1) "
-            "from their average.",
+            f"{symmetry.name} is not a symmetry of this MDP: within an orbit, rewards deviate from their average by "
+            f"up to {homomorphism.reward_error:.3g} and next-state distributions by up to "
+            f"{homomorphism.transition_error:.3g} (L1).",
             where="homomorphism_from",
             remedy="Pass approximate=True for the averaged MDP, with a bound on its cost in value.",
         )

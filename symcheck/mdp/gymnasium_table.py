@@ -104,7 +104,10 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
         raise SpecError(
             f"expected {actions} actions in every state; missing pairs: {len(gaps)}, the first {gaps[0]}.",
             where="P",
-            remedy="The agent can choose it anyway: give its outcome, or build the MDP from arrays with available=.",
+            remedy=(
+                "The agent can choose these actions anyway: give their outcomes, or build the MDP from arrays with "
+                "available=."
+            ),
         )
     return states, actions
 

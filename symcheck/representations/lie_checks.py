@@ -73,7 +73,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     spiral = values[np.abs(values.real) > _REAL_PART * max(1.0, float(np.abs(values).max()))]
     if len(spiral):
         raise RepresentationError(
-            f"a rotation generator must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
+            f"a rotation generator must be similar to a skew-symmetric matrix, got the eigenvalue {spiral[0]:.4g}.",
             where=where,
             remedy="Its matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
         )
@@ -90,7 +90,8 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     # The error of exp(2 pi A) is 2 pi times the error of A's entries, summed along rows, plus rounding.
     if not gap <= (accuracy + 1e-12) * 2 * np.pi * len(matrix) * size**2:
         raise RepresentationError(
-            f"a rotation generator must be similar to a skew matrix: exp(2 pi A) is off the identity by {gap:.3g}.",
+            "a rotation generator must be similar to a skew-symmetric matrix: exp(2 pi A) differs from the identity "
+            f"by {gap:.3g}.",
             where=where,
             remedy="Its matrix has integer frequencies but is not diagonalisable.",
         )

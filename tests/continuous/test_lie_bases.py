@@ -154,8 +154,8 @@ def test_controls_complete_the_space() -> None:
 
 REFUSED = [
     (lambda: R.from_algebra(G.so(2), [[[0, -0.5], [0.5, 0]]]), "frequency 0.5"),
-    (lambda: R.from_algebra(G.so(2), [[[0.1, -1], [1, 0.1]]]), "similar to a skew"),
-    (lambda: R.from_algebra(G.so(2), [[[0, 1], [0, 0]]]), "similar to a skew"),
+    (lambda: R.from_algebra(G.so(2), [[[0.1, -1], [1, 0.1]]]), "similar to a skew-symmetric"),
+    (lambda: R.from_algebra(G.so(2), [[[0, 1], [0, 0]]]), "similar to a skew-symmetric"),
     (lambda: R.from_algebra(G.so(3), [np.zeros((3, 3)), *R.vector(G.so(3)).algebra[1:]]), r"\[turn_x, turn_y\]"),
     (lambda: R.from_algebra(G.o(2), [[[0, -1], [1, 0]]], [np.eye(2)]), "reflection turn"),
     (lambda: R.from_algebra(G.o(2), [[[0, -1], [1, 0]]], [np.diag([-2.0, 2.0])]), "reflection\\^2"),

@@ -102,7 +102,7 @@ def test_an_end_that_is_open_on_one_side_only_is_no_pass_although_no_box_of_stat
     assert result.reason.code == "threshold_in_doubt"
     assert result.reason.fields == {"coordinate": "observation[0]", "ends_at": -2.0, "goes_on_at": 2.0}
     assert "terminates at observation[0] = -2 and continues at 2: >= on one side" in result.detail
-    assert "set between visited ones" in result.detail
+    assert "states between visited ones" in result.detail
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -112,7 +112,7 @@ def test_ends_that_are_alike_on_both_sides_pass_and_say_where_they_were_sought(s
     sought = result.bound["region"].fields["thresholds"]
     assert sought.code == "thresholds_sought_between"
     assert sought.fields["states"] > 0
-    assert "states set between visited ones" in str(result.bound["region"])
+    assert "states between visited ones" in str(result.bound["region"])
 
 
 def test_states_that_cannot_be_set_between_visited_ones_are_left_alone() -> None:

@@ -117,7 +117,7 @@ def test_a_loss_as_large_as_the_violation_accuses_nobody_and_is_stated() -> None
     results = judged(Alternating)
     assert {part: one.verdict for part, one in results.items()} == dict.fromkeys(PARTS, "undecided")
     told = reason(results["transition_invariance"]).text
-    assert "at most by 0.1, in observation[1]" in told
+    assert "the largest is 0.1, in observation[1]" in told
     assert "by less than 10 times that" in told
 
 

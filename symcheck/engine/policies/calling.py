@@ -103,7 +103,7 @@ class Policy:
             raise TargetError(
                 f"expected an output with {self.action_width} numbers, one per action, got {shapes}.",
                 where="TARGET",
-                remedy="Check the symmetry's action against the policy.",
+                remedy="Check that the symmetry's action map has the size of the policy's output.",
             )
         deviation = _table(tensors[1]) if len(tensors) == 2 else None
         return _table(tensors[0]), deviation

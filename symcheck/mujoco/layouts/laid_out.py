@@ -246,7 +246,7 @@ def _single_frame(
                 raise SpecError(
                     f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not observed by any point here.",
                     where=term.written.where,
-                    remedy="Observe the bodies of both sides.",
+                    remedy="Observe the bodies on both sides.",
                 )
             row, column = places[image], start + 3 * slot
             matrix[row : row + 3, column : column + 3] = pairing.isometry.matrix

@@ -148,7 +148,7 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
         unknown = [key for key in children if key not in shapes]
         # Leaves missing from the mapping are fixed; names that are not leaves are errors.
         if unknown:
-            raise SpecError(f"names leaves {unknown} that do not exist: {list(shapes)}.", where=f"observation[{i}]")
+            raise SpecError(f"expected leaves of {list(shapes)}, got {unknown}.", where=f"observation[{i}]")
         parts = [
             entry_motion(children.get(key, IdentityEntry()), shape, f"observation[{i}][{key!r}]", f"input {key!r}")
             for key, shape in shapes.items()

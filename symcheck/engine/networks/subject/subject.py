@@ -337,7 +337,8 @@ def _refuse_uninitialised(net: nn.Module) -> None:
     lazy = [name for name, tensor in (*net.named_parameters(), *net.named_buffers()) if nn.parameter.is_lazy(tensor)]
     if lazy:
         raise TargetError(
-            f"expected a network with weights, got uninitialised ones: {', '.join(lazy)}.",
+            "expected a network with initialised weights, got lazy (uninitialised) parameters or buffers: "
+            f"{', '.join(lazy)}.",
             where=type(net).__name__,
             remedy="Run it once on an input of the correct shape in the factory, or load its checkpoint.",
         )
