@@ -98,8 +98,9 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
     worlds = sum(row["world"] for row in searched)
     summary = (
-        f"For {exact} of {worlds} worlds, the result is exactly the known group. Of all {len(searched)} rows, "
-        f"{wrong['false']} are false; in {wrong['missed']}, a known group was missed and not reported as open."
+        f"For {exact} of {worlds} worlds, the result is exactly the known group. In {wrong['false']} of all "
+        f"{len(searched)} rows, the result is wrong. In {wrong['missed']} rows, a known group was missed although the "
+        "row is not marked as open."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):
