@@ -99,8 +99,8 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     worlds = sum(row["world"] for row in searched)
     summary = (
         f"For {exact} of {worlds} worlds, the result is exactly the known group. In {wrong['false']} of all "
-        f"{len(searched)} rows, the result is wrong. In {wrong['missed']} rows, a known group was missed although the "
-        "row is not marked as open."
+        f"{len(searched)} rows, the result is false: a larger group than the known one of a small world. In "
+        f"{wrong['missed']} rows, a known group was missed although the row is not marked as open."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):
