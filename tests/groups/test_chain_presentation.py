@@ -100,7 +100,7 @@ def test_relators_too_long_to_be_of_use_are_refused(monkeypatch: pytest.MonkeyPa
     group = mathieu()
     with pytest.raises(GroupError, match="more than 100 letters"):
         _ = group.relators
-    with pytest.raises(RepresentationError, match=r"matrices of M11 .* cannot be checked: the presentation"):
+    with pytest.raises(RepresentationError, match=r"matrices of M11 .* cannot be checked: the derived presentation"):
         constructors.from_matrices(group, [np.array([[0.6, 0.8], [-0.8, 0.6]])] * 2)
 
 

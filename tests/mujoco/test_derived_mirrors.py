@@ -198,7 +198,7 @@ def test_constraints_that_are_images_of_each_other_are_no_finding():
         (
             '<pair geom1="floor" geom2="RL_hip" friction="1 1',
             '<pair geom1="floor" geom2="RL_hip" friction="2 1',
-            "where the image of contact pair 0 of geom 'floor' and geom 'RR_hip' has (1, 1, 0.01, 0.0001, 0.0001)",
+            "but the image of contact pair 0 of geom 'floor' and geom 'RR_hip' has (1, 1, 0.01, 0.0001, 0.0001)",
         ),
         (
             '<connect body1="RL_calf" body2="trunk" anchor="0 0 -0.25"/>',
