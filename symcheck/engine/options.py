@@ -66,7 +66,7 @@ class EnvOptions(RunOptions):
         completion="methods",
     )
     fail_fast: bool = option(
-        False, "Stop at the first property that fails; the rest is undecided.", kind=bool, panel=BUDGET
+        False, "Stop at the first property that fails; the other properties are undecided.", kind=bool, panel=BUDGET
     )
     accept_gap: float | None = option(
         None,

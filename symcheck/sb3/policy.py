@@ -116,7 +116,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         rho = self.claim.action
         if not rho.is_orthogonal:
             raise SpecError(
-                "expected actions that are permuted, negated or rotated; these maps change lengths.",
+                "expected actions that are permuted, negated or rotated; these maps change norms.",
                 where="symmetry",
                 remedy="A Gaussian policy has no equivariant standard deviation under them: rescale the actions.",
             )

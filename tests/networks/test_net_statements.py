@@ -47,7 +47,7 @@ SPREAD = [
     ("SYM139", {"relation": "g g", "group": "C2", "where": "output"}, "does not satisfy a relation of C2"),
     ("coarse_residual", {"residual": 1e-3, "flips": 2, "decisions": 9}, "(2 of 9 decisions flip)"),
     ("decisions_flip", {"artefact": "int8", "noise": 1e-2, "flips": 2, "decisions": 9}, "2 of 9 clear decisions flip"),
-    ("deployed_differs", {"artefact": "int8", "noise": 1e-2, "flips": 0, "decisions": 9}, "differ from it by 1.0e-02"),
+    ("deployed_differs", {"artefact": "int8", "noise": 1e-2, "flips": 0, "decisions": 9}, "of the copy by 1.0e-02"),
     ("deployed_precision", {"deployed": "int8", "residual": 0.1, "noise": 0.1, "flips": 2, "decisions": 9},
      "as deployed (int8): residual 1.0e-01, its own rounding noise 1.0e-01; 2 of 9 argmax decisions flip"),
     ("largest_residual", {"residual": 0.1, "pairs": 1, "coarse": False, "region": "x"}, "1 pair, on a float64 copy"),
