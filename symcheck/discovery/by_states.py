@@ -220,7 +220,7 @@ class _Search:
         if not self.lab.in_time(_SEARCHING):
             return "the time budget"
         many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
-        return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
+        return f"a limit of {_MOST_RANDOM} maps for environments with random steps" if many else ""
 
     def _about_half_numbers(self) -> None:
         """All maps about a centre halfway between integers, which is not a state, if there are few of them."""

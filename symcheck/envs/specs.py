@@ -105,7 +105,7 @@ def _call_factory(factory: Callable[[], Any], reference: str, where: str) -> Any
         raise SpecError(
             f"calling {reference} raised {described(error)}.",
             where=where,
-            remedy="It must work without arguments and return a symcheck.Symmetry.",
+            remedy="The function must work without arguments and return a symcheck.Symmetry.",
         ) from error
 
 
