@@ -77,7 +77,7 @@ def _about_group(name: str) -> str:
     if not group:
         return ""
     return (
-        f"{group} is a group; a symmetry also says how it acts. Write a .toml file with name, "
+        f"{group} is a group; a symmetry also says how the group acts. Write a .toml file with name, "
         f'group = "{group}", observation and action (docs/symmetries.md).'
     )
 

@@ -220,7 +220,7 @@ def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None
     raise SpecError(
         f"block {k} of the {layout.name}s changes when {missing} None: {differs} differ.",
         where=WHERE,
-        remedy="Transform each half in the same way whether or not the other is given.",
+        remedy="Transform observations and actions in the same way whether or not both are given.",
     )
 
 

@@ -40,7 +40,7 @@ def model() -> DiscoveryModel:
         how="determinism check passed",
         candidates=candidates,
         rotations=[rotation],
-        remarks=["state[3] never changed in the visited states: left fixed"],
+        remarks=["coordinates that never changed in the visited states were left fixed: state[3]"],
         names=["state[0]", "state[1]", "action[0]"],
         effects=[[0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]],
         alpha=0.01,
