@@ -245,7 +245,7 @@ def _tied_deviations(rho: Representation) -> Floats:
         raise SpecError(
             "expected actions that are permuted, negated or rotated; these maps change norms.",
             where="action",
-            remedy="A Gaussian policy has no equivariant standard deviation under them: rescale the actions.",
+            remedy="A Gaussian policy has no equivariant standard deviation under these maps: rescale the actions.",
         )
     labels = mixed_coordinates(rho)
     basis = (labels[None, :] == np.arange(labels.max() + 1)[:, None]).astype(float)

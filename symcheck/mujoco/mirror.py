@@ -211,8 +211,8 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
     count = len(missing)
     shown = "\n".join(f"  {text}" for text in missing)
     raise SpecError(
-        f"{count} {'element has' if count == 1 else 'elements have'} no counterpart in the {pairing.isometry.name}:\n"
-        f"{shown}.",
+        f"{count} {'element has' if count == 1 else 'elements have'} no counterpart under the "
+        f"{pairing.isometry.name}:\n{shown}.",
         where=loaded.label,
         remedy=_yaw_remedy(loaded.model, pairing.reference)
         or "Say which bodies are each other's images with pairs={...}, or try another plane.",

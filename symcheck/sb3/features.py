@@ -54,7 +54,8 @@ class SymmetricFeatures(BaseFeaturesExtractor):
                 "expected observations that are permuted, negated or rotated; these maps change norms.",
                 where="normalize",
                 remedy=(
-                    "No standard deviation is invariant under them: leave normalize out, or rescale the observations."
+                    "No standard deviation is invariant under these maps: leave normalize out, or rescale the "
+                    "observations."
                 ),
             )
         self._leaves, self.normalize = claim.leaves, normalize

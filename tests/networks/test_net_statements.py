@@ -40,7 +40,7 @@ SPREAD = [
     ("SYM130", {"units": [3], "inputs": []}, "its units are not permuted by the symmetry: no reordering of the rows"),
     ("SYM130", {"layer": "head", "flattened": [8, 5, 5]}, "; images (8x5x5) are flattened right before it"),
     ("SYM131", {"output": "output[1]", "role": "invariant"}, "output[1] does not transform as its invariant claim"),
-    ("SYM135", {"output": "output", "permutation": [1, 2, 0]}, "permuted by the inverse, [1, 2, 0]"),
+    ("SYM135", {"output": "output", "permutation": [1, 2, 0]}, "the inverse permutation [1, 2, 0]"),
     ("SYM135", {"output": "output"}, "f(L x) = K^-1 f(x) holds (a missing inverse"),
     ("SYM138", {"layer": "0", "place": "unit 3, bias", "ulps": 12.0, "tried": 10_000}, "layer 0: unit 3, bias differs"),
     ("SYM138", {"why": state("SYM105", square="rot90"), "tried": 9}, "layer: this shift of the image does not commute"),

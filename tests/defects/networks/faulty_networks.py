@@ -166,7 +166,7 @@ FAULTS: list[Fault] = [
         "actions in clockwise order",
         lambda: GridNet(order=[0, 1, 4, 3, 2]),
         "policy",
-        "permuted by the inverse, [0, 4, 1, 2, 3]",
+        "inverse permutation [0, 4, 1, 2, 3]",
         turn,
         GRID,
         fast=True,
