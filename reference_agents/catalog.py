@@ -82,7 +82,7 @@ class NetworkPlan:
             raise OptionError(
                 f"expected separate_bodies and width to be left out: {self.name} is not a network for vectors.",
                 where="--set",
-                remedy="Both change the hidden layers of the built-in networks for vectors.",
+                remedy="Both options change the hidden layers of the built-in networks for vectors.",
             )
         channels = (width,) * len(self.channels) if width else self.channels
         return dataclasses.replace(

@@ -328,7 +328,7 @@ class Subject:
         return TargetError(
             f"the network raised {type(error).__name__}: {text} on {len(inputs)} inputs of shape {self.shape}.",
             where="network",
-            remedy="Its forward must accept a batch (n, *shape); give the shape of one input with --input-shape.",
+            remedy="forward must accept a batch (n, *shape); give the shape of one input with --input-shape.",
         )
 
 
