@@ -68,7 +68,7 @@ class NetworkPlan:
         """The network with what a training's settings say about networks: initial biases, heads, widths, bodies.
 
         Raises:
-            OptionError: widths or bodies are set, and this is no network of vectors.
+            OptionError: widths or bodies are set, and this is not a network for vectors.
 
         Example:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
@@ -80,9 +80,9 @@ class NetworkPlan:
         width, separate = settings.get("width", 0), settings.get("separate_bodies", False)
         if (width or separate) and (self.convolutions or self.basis == "user"):
             raise OptionError(
-                f"expected separate_bodies and width to be left out: {self.name} is no network of vectors.",
+                f"expected separate_bodies and width to be left out: {self.name} is not a network for vectors.",
                 where="--set",
-                remedy="Both change the hidden layers of the built-in networks of vectors.",
+                remedy="Both options change the hidden layers of the built-in networks for vectors.",
             )
         channels = (width,) * len(self.channels) if width else self.channels
         return dataclasses.replace(

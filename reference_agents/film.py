@@ -35,7 +35,7 @@ def check_film(target: Path) -> None:
             where="--video",
         )
     if not target.parent.is_dir():
-        raise OptionError(f"expected a folder that exists, got {str(target.parent)!r}.", where="--video")
+        raise OptionError(f"expected an existing folder, got {str(target.parent)!r}.", where="--video")
     # Pillow reads and writes GIF, ffmpeg encodes MP4; the latter comes with imageio_ffmpeg.
     for package in ("imageio", "PIL", *(("imageio_ffmpeg",) if target.suffix == ".mp4" else ())):
         try:

@@ -48,8 +48,9 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
         features, rho = _features(module, task, network)
         verdict, decisive = _run_verify_net(features, f"the features of {network.name}", task, (rho,))
         evidence = decisive.detail if verdict == "failed" else _first_sentence(decisive)
-        detail = f"features {verdict} ({decisive.name}: {evidence}); the layers on top are free, so the policy is not "
-        return Verification("failed" if verdict == "failed" else None, f"{detail}equivariant", features=verdict)
+        free = "the layers after them are unconstrained, so the policy is not equivariant"
+        detail = f"features {verdict} ({decisive.name}: {evidence}); {free}"
+        return Verification("failed" if verdict == "failed" else None, detail, features=verdict)
     return NOT_CLAIMED
 
 

@@ -139,7 +139,7 @@ class _Terms:
             kind = power if name == "pow" else FUNCTIONS.get(name, ("none",))[0]
             tells_zeros = name.startswith(("arctan2", "reciprocal", UNKNOWN)) or last < 0
             _hold(0 not in x or not tells_zeros, "the sign of zero may matter")
-            _hold(not (self.rounded and name.startswith(UNKNOWN)), "an unknown function may jump by rounding")
+            _hold(not (self.rounded and name.startswith(UNKNOWN)), "rounding may make an unknown function jump")
             if (kind == "odd" and x == (0,)) or (kind == "choice" and x[1] == x[2]):
                 return x[-1]
             turned = {"odd": (flipped, 0.0, -1), "even": (flipped, 0.0, 1), "choice": ((x[0], *flipped[1:]), 0.0, -1)}
@@ -257,7 +257,7 @@ class Checker:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.nodes, self.generators = document["nodes"], len(document["claim"]["generators"])
-        _hold([isinstance(item, dict) for item in [*self.nodes, *document["outputs"]]], "item {} is no object")
+        _hold([isinstance(item, dict) for item in [*self.nodes, *document["outputs"]]], "item {} is not an object")
         self.weights = {name: unpack(stored) for name, stored in document["weights"].items()}
         inputs = [node["size"] for node in self.nodes if node["op"] == "input"]
         fine = inputs == [math.prod(document["input"]["shape"])] and document["outputs"] and self.generators
@@ -296,10 +296,10 @@ class Checker:
         n = len(values)
         if "matrix" in action:
             matrix, offset = self.numbers(action["matrix"]), self.numbers(action["offset"])
-            _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "no matrix for it")
+            _hold(matrix.shape == (n, n) == offset.shape * 2 and not self.exact, "a matrix does not fit the entries")
         else:
             index, sign = self.table(action["index"], 1, n), unpack(action["sign"]).astype(np.int64)
-            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "no signed permutation of all")
+            _hold(index.shape == (n,) == sign.shape and (np.abs(sign) == 1).all(), "not a signed permutation")
             if self.exact:
                 return np.asarray(sign * values[index])
             matrix, offset = np.eye(n)[index] * sign[:, None], np.zeros(n)

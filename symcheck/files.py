@@ -138,7 +138,7 @@ def check_writable(path: Path, where: str) -> None:
     """
     if not path.parent.is_dir():
         raise SymcheckError(
-            f"expected a file in a folder that exists, got {path}: there is no folder {path.parent}.",
+            f"expected a file in an existing folder, got {path}: there is no folder {path.parent}.",
             where=where,
             remedy=f"Create it first: mkdir -p {path.parent}",
         )

@@ -52,7 +52,7 @@ def load_attribute(reference: str, *, where: str) -> Any:
         raise TargetError(
             f"expected module:name or file.py:name, got {reference!r}.",
             where=where,
-            remedy="Say which name to take from it, for instance my_file.py:make.",
+            remedy="Add the name of the object, for instance my_file.py:make.",
         )
     module = _load_file(Path(source), where) if source.endswith(".py") else _load_module(source, where)
     value: Any = module
@@ -125,7 +125,7 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
         where=where,
         remedy=None
         if isinstance(error, SymcheckError)  # its own message contains the remedy
-        else f"Fix it so that it can be imported alone: python -c 'import {module}'.",
+        else f"Fix the module so that it can be imported on its own: python -c 'import {module}'.",
     )
 
 

@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     page: Path | None = config.getoption("--symcheck-html")
     # Check this before the tests run, not after an hour.
     if page is not None and not page.parent.is_dir():
-        raise pytest.UsageError(f"--symcheck-html: expected a file in a folder that exists, got {page}.")
+        raise pytest.UsageError(f"--symcheck-html: expected a file in an existing folder, got {page}.")
 
 
 class _Collector:

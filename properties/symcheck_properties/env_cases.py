@@ -77,7 +77,7 @@ class EnvCases:
         chosen = choose(self._make, self._symmetry, self._options, "environment", ignore, Clock())
         if not isinstance(chosen.evidence, PairedEvidence):
             raise SymcheckError(
-                f"single cases are compared where states can be set and steps repeat; here: {chosen.reason}.",
+                f"single cases are compared where states can be set and steps are reproducible; here: {chosen.reason}.",
                 where="EnvCases",
                 remedy="Use symcheck.testing.assert_env_symmetric, which compares distributions and tables too.",
             )
@@ -166,5 +166,5 @@ class EnvCases:
             f"{BY_PART[part].claim} fails under {example.group_element} at "
             f"s = {np.asarray(example.observation).tolist()}, a = {np.asarray(example.action).tolist()}: "
             f"expected {np.asarray(example.expected).tolist()}, measured "
-            f"{np.asarray(example.actual).tolist()} ({example.where} is off by {example.residual:.3g})"
+            f"{np.asarray(example.actual).tolist()} ({example.where} differs by {example.residual:.3g})"
         )

@@ -41,7 +41,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
         MissingExtraError: a video is requested without the extra `video`.
     """
     if episodes < 1:
-        raise OptionError(f"expected a number of episodes of 1 or more, got {episodes}.", where="--episodes")
+        raise OptionError(f"expected 1 or more episodes, got {episodes}.", where="--episodes")
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
     # Check this before playing, so that an invalid video file costs no time.

@@ -127,7 +127,9 @@ EvaluationEvery = Annotated[
 ]
 EvaluationEpisodes = Annotated[
     int | None,
-    typer.Option("--evaluation-episodes", help="Per evaluation. Default: the preset's number.", show_default=False),
+    typer.Option(
+        "--evaluation-episodes", help="Episodes per evaluation. Default: the preset's number.", show_default=False
+    ),
 ]
 
 

@@ -25,7 +25,7 @@ CHOSEN_APART = (
 )
 CHOSEN_TOGETHER = (
     "If a network was trained at several learning rates, the page shows the rate with the largest area under its "
-    "median curve. It was chosen on the seeds that are shown, which favours networks trained at several rates."
+    "median curve. The rate was chosen on the seeds that are shown, which favours networks trained at several rates."
 )
 # With fewer seeds, each half is too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4

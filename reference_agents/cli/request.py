@@ -81,7 +81,7 @@ def check_execution(request: Request) -> None:
             remedy=suggestion(request.executor, EXECUTORS),
         )
     if request.processes is not None and request.processes < 1:
-        raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
+        raise OptionError(f"expected 1 or more processes, got {request.processes}.", where="--processes")
     if request.scheduler is not None and request.executor != "dask":
         raise OptionError("expected --executor dask together with the address of a scheduler.", where="--scheduler")
     if request.executor == "dask":
@@ -113,7 +113,7 @@ def build_job(request: Request) -> Job:
     network = resolve_network(task, request.network or DEFAULT_NETWORK)
     seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
     if seeds < 1:
-        raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
+        raise OptionError(f"expected 1 or more seeds, got {seeds}.", where="--seeds")
     named = {
         "--steps": ("steps", request.steps),
         "--evaluation-every": ("steps between evaluations", request.evaluation_every),
@@ -122,7 +122,7 @@ def build_job(request: Request) -> Job:
     }
     for option, (quantity, number) in named.items():
         if number is not None and number < 1:
-            raise OptionError(f"expected a number of {quantity} of 1 or more, got {number}.", where=option)
+            raise OptionError(f"expected 1 or more {quantity}, got {number}.", where=option)
     # The preset first, then each change over it.
     chosen = preset_name(task.name, request.preset, continuous=task.continuous)
     settings = preset(task.name, chosen).with_changes(**changes(request))

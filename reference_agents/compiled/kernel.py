@@ -35,7 +35,7 @@ class Kernel:
         self._library = load_library()
         description = describe(network.plan, network.parameters.layout)
         if description is None:
-            raise ValueError("the compiled engine has no tables of this network")
+            raise ValueError("the compiled engine has no tables for this network")
         self._values = network.parameters.values
         self.heads = description.heads
         self._job = _job_row(network, description, settings, policy)

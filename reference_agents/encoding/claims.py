@@ -181,7 +181,7 @@ def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Af
     # Callables may compute in float32: rounding errors are 1e-7 per operation for numbers of order one.
     if not np.allclose(images[size + 1 :], points @ matrix.T + offset, rtol=1e-5, atol=1e-5):
         raise SpecError(
-            "expected a linear or affine map, which layers can carry; this callable is neither.",
+            "expected a linear or affine map, which layers can represent; this callable is neither.",
             where=where,
             remedy=_INSTEAD,
         )

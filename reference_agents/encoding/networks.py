@@ -60,7 +60,7 @@ def _image_networks(shape: tuple[int, ...], order: int, rate: float) -> Sequence
         plan("equivariant", "equivariant", "equivariant convolutions, equivariant from end to end"),
         plan("nullspace", "nullspace", "the same sizes, orthogonal to every intertwiner", free=True),
         plan("random", "random", "the same sizes, weights in a random full-rank basis", free=True),
-        plan("extractor", "equivariant", "equivariant convolutions under free layers", free=True),
+        plan("extractor", "equivariant", "equivariant convolutions, then unconstrained layers", free=True),
         plan("cnn", "dense", "plain convolutional network"),
         plan("augmented", "dense", "cnn, trained on transformed pairs", "augmented"),
         plan("averaged", "dense", "cnn, policies averaged over all transformed inputs", "averaged"),

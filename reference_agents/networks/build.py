@@ -243,9 +243,9 @@ def _tied_deviations(rho: Representation) -> Floats:
     # Entries of SPEC files have the digits of a float64.
     if any(not np.allclose(matrix @ matrix.T, np.eye(rho.dim), atol=1e-9) for matrix in matrices):
         raise SpecError(
-            "expected actions that are permuted, negated or rotated; these maps change lengths.",
+            "expected actions that are permuted, negated or rotated; these maps change norms.",
             where="action",
-            remedy="A Gaussian policy has no equivariant standard deviation under them: rescale the actions.",
+            remedy="A Gaussian policy has no equivariant standard deviation under these maps: rescale the actions.",
         )
     labels = mixed_coordinates(rho)
     basis = (labels[None, :] == np.arange(labels.max() + 1)[:, None]).astype(float)

@@ -29,7 +29,7 @@ def read_runs(report: Any) -> list[dict[str, Any]]:
         ValueError: it is not a report.
     """
     if not isinstance(report, dict) or report.get("schema") not in READABLE:
-        raise ValueError("no report of symcheck")
+        raise ValueError("a file that is not a symcheck report")
     whole = upgrade(report)
     runs = whole.get("reports", [whole])
     needed = ("target", "symmetry", "group", "verdict", "properties")

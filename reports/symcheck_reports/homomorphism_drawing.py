@@ -77,18 +77,21 @@ def _maps(model: HomomorphismModel) -> Pair:
         _figure([ghost, *cells, *names], "original", "Original MDP", _describe_original(model), size),
         _figure([ghost, *chosen, *lines, *kept], "abstract", "Abstract MDP", _describe_abstract(model), size),
         _map_caption(model, labelled),
-        "One state of each block." + (_LINES if lines else ""),
+        "One state of each block is shown." + (_LINES if lines else ""),
     )
 
 
-_LINES = " Lines connect a block to those that an action leads to; thick lines have probability one half or more."
+_LINES = (
+    " Lines connect each block to the blocks to which an action leads; "
+    "thick lines mark a probability of one half or more."
+)
 
 
 def _map_caption(model: HomomorphismModel, labelled: bool) -> str:
     what = "on its map" if model.place is not None else "in rows by number"
-    signs = "number and colour show" if labelled else "colour says"
+    signs = "number and colour show" if labelled else "colour shows"
     idle = " States in which no episode takes an action are crossed out." if any(model.idle) else ""
-    return f"Every state {what}; the {signs} which block it belongs to.{idle}"
+    return f"Every state is drawn {what}; the {signs} its block.{idle}"
 
 
 def _circles(model: HomomorphismModel) -> Pair:
@@ -110,8 +113,8 @@ def _circles(model: HomomorphismModel) -> Pair:
             size,
         ),
         _figure([*lines, *abstract], "abstract", "Abstract MDP", _describe_abstract(model), size),
-        "Every state by its name, arranged around the circle block by block; the colour shows the block.",
-        "The blocks by their numbers." + (_LINES if lines else ""),
+        "Every state is shown by its name, arranged around the circle block by block; the colour shows the block.",
+        "The blocks are shown by their numbers." + (_LINES if lines else ""),
     )
 
 

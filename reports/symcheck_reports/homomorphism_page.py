@@ -62,8 +62,8 @@ def _exactness_sentence(model: HomomorphismModel) -> str:
         )
     cost = "" if model.loss_bound is None else f" The lifted policy loses at most {number(model.loss_bound)}."
     return (
-        f"Approximate: within a block rewards are off by up to {number(model.reward_error)} and distributions by up to "
-        f"{number(model.transition_error)} (L1) from their mean.{cost}"
+        f"Approximate: within a block, rewards deviate from their mean by up to "
+        f"{number(model.reward_error)} and distributions by up to {number(model.transition_error)} (L1).{cost}"
     )
 
 

@@ -66,7 +66,7 @@ def _disagreement(header: str, command: str, where: str) -> SymcheckError:
     return SymcheckError(
         f"expected a report whose header and command agree, got {header} in the header, but {command}.",
         where=where,
-        remedy="It was edited, or the code that it names has changed: run the command again by hand if you trust it.",
+        remedy="The report was edited, or the code it names has changed: run the command by hand if you trust it.",
     )
 
 

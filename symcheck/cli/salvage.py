@@ -59,4 +59,4 @@ def _end_of(status: int) -> str:
         return f"exit status {os.waitstatus_to_exitcode(status)}"
     number = os.WTERMSIG(status)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return f"{name}; out of memory, perhaps" if number == signal.SIGKILL else name
+    return f"{name}, possibly out of memory" if number == signal.SIGKILL else name

@@ -263,7 +263,7 @@ def _hear_witnesses(lab: Laboratory, fitting: list[Candidate], proposals: Propos
     for at, candidate in enumerate(fitting):
         if at >= _MOST_HEARD or not lab.in_time(_HEARING):
             limit = f"a limit of {_MOST_HEARD}" if at >= _MOST_HEARD else "the time budget"
-            proposals.remarks.append(f"{limit} left {len(fitting) - at} maps that fit a model of rollouts untried")
+            proposals.remarks.append(f"{limit} left {len(fitting) - at} maps untried that fit a model of the rollouts")
             proposals.complete = proposals.forms[_FORM] = False
             break
         witnesses.hear(candidate, state_text(candidate.state, "o"), candidate.state.apply, proposals)

@@ -220,7 +220,7 @@ class _Search:
         if not self.lab.in_time(_SEARCHING):
             return "the time budget"
         many = self.lab.kind == "stochastic" and tried >= _MOST_RANDOM
-        return f"a limit of {_MOST_RANDOM} maps, as steps are random and each is repeated," if many else ""
+        return f"a limit of {_MOST_RANDOM} maps for environments with random steps" if many else ""
 
     def _about_half_numbers(self) -> None:
         """All maps about a centre halfway between integers, which is not a state, if there are few of them."""
@@ -332,7 +332,9 @@ class _Search:
         if fixed:
             listed = ", ".join(f"state[{j}]" for j in fixed[:_MOST_REMARKED])
             more = f" and {len(fixed) - _MOST_REMARKED} more" if len(fixed) > _MOST_REMARKED else ""
-            self.found.remarks.append(f"{listed}{more} never changed in the visited states: left fixed")
+            self.found.remarks.append(
+                f"coordinates that never changed in the visited states were left fixed: {listed}{more}"
+            )
 
     def _remark_identical_actions(self) -> None:
         if self.lab.values is None or not self.lab.values.single or self.lab.kind != "deterministic":
@@ -344,7 +346,7 @@ class _Search:
         if alike:
             listed = ", ".join(f"{b} and {a}" for a, b in alike[:_MOST_REMARKED])
             self.found.remarks.append(
-                f"actions {listed} had the same effect wherever they were tried: not distinguished"
+                f"actions with the same effect in every tried state were not distinguished: {listed}"
             )
 
 

@@ -239,14 +239,15 @@ class _Bench:
         if candidate in self.known:
             self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
         elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
-            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median of the states where they differ"
+            why = f"rewards differ by {candidate.reward_gap:.2g} at the median of the states where they differ"
             self._set(candidate, "refused", candidate.refuted or why, "rewards or terminations differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
             self._set(candidate, "refused", why, "its product with accepted maps would be a rejected map")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
-            limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
+            many = self.runs >= MOST_SCREENED
+            limit = f"{MOST_SCREENED} candidates were screened before" if many else "the time budget ran out"
             self._set(candidate, "untried", limit, limit)
         else:
             record.deduced = False

@@ -47,7 +47,7 @@ def observation_matrix(lab: Laboratory, state: Callable[[Any], Floats], acting: 
     misfit = np.median(np.abs(design @ weights - actual) / spread, axis=0)
     if misfit.max() > _FITS:
         worst = lab.stepper.codec.coordinates.names[int(np.argmax(misfit))]
-        raise SymcheckError(f"no linear map of the observation matches the rotation ({worst} does not follow).")
+        raise SymcheckError(f"no linear map of the observation matches the rotation ({worst} does not fit).")
     matrix, offset = round_to_whole(weights[:-1].T), weights[-1]
     return matrix, np.asarray(np.where(np.abs(offset) < CLEAN, 0.0, offset))
 

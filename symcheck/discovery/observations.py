@@ -173,7 +173,8 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     if gaps.max(initial=0.0) > _FITS:
         worst = int(np.argmax(gaps))
         raise NoObservationMapError(
-            f"no signed permutation of the observation matches it: {names[worst]} of the image has no counterpart."
+            "no signed permutation of the observation matches this map: "
+            f"{names[worst]} of the image has no counterpart."
         )
     return SignedMap.about(index, sign, middle)
 
@@ -197,6 +198,6 @@ def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> Sig
     best = min(misfits, key=lambda name: misfits[name])
     scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
     if misfits[best] > _FITS * 10 * scale:  # random outcomes differ occasionally
-        raise NoObservationMapError("no rotation or reflection of the image matches it.")
+        raise NoObservationMapError("no rotation or reflection of the image matches this map.")
     (block,) = blocks_of(space)
     return lift_picture(best, block, block.size)

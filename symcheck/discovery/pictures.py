@@ -81,7 +81,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         else:
             worst = list(fitting[0][0].index)
             why = f"the best-fitting action map, {worst}, does not have the order of the map of images"
-            kind = "no action map was found for it"
+            kind = "no action map was found for this map of images"
             trial = Trial(moves, "", whole.order, "undecided", why, fitting[0][1], kind=kind, form=form)
             proposals.refused.append(trial)
     witnesses.conclude(proposals)

@@ -238,7 +238,7 @@ def why_of(result: RunResult) -> str:
         result: a finished verification.
 
     Returns:
-        For instance "reward_invariance fails: off by 0.62 in reward".
+        For instance "reward_invariance fails: a difference of 0.62 in reward".
     """
     refused = [each for each in result.properties if each.verdict == "failed"]
     if refused:
@@ -293,10 +293,10 @@ def _failure(one: PropertyResult) -> str:
         return f"{one.name} fails{approximate}"
     name, size = example.where, example.residual
     if one.p_value is not None:  # the largest residual is then a statistic, without the unit of the quantity
-        return f"{one.name} fails: off by {size:.2g} in {name}{approximate}"
+        return f"{one.name} fails: a difference of {size:.2g} in {name}{approximate}"
     size = max(size, one.max_residual or 0.0)
     if one.per_coordinate:
         worst = max(one.per_coordinate, key=lambda coordinate: float(coordinate["max_residual"]))
         name, size = str(worst["name"]), float(worst["max_residual"])
     where = f" in {name}" if name and name not in ("reward", "terminated") else ""
-    return f"{one.name} fails: off by up to {size:.2g}{where}{approximate}"
+    return f"{one.name} fails: a difference of up to {size:.2g}{where}{approximate}"

@@ -66,7 +66,7 @@ class EnvOptions(RunOptions):
         completion="methods",
     )
     fail_fast: bool = option(
-        False, "Stop at the first property that fails; the rest is undecided.", kind=bool, panel=BUDGET
+        False, "Stop at the first property that fails; the other properties are undecided.", kind=bool, panel=BUDGET
     )
     accept_gap: float | None = option(
         None,
@@ -152,7 +152,7 @@ def check_limits(max_time: object, alpha: object) -> None:
         raise OptionError(
             f"expected a probability strictly between 0 and 1, got {alpha!r}.",
             where="--alpha",
-            remedy="0.01 is the default.",
+            remedy="The default is 0.01.",
         )
 
 
@@ -205,5 +205,5 @@ def check_samples(samples: object, least: int = 1) -> None:
         raise OptionError(
             f"expected at most {MOST_SAMPLES:,} samples, got {given}.",
             where="--samples",
-            remedy="All are held in memory; --max-time bounds a long run.",
+            remedy="All samples are held in memory; --max-time limits a long run.",
         )

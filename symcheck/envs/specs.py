@@ -77,7 +77,7 @@ def _about_group(name: str) -> str:
     if not group:
         return ""
     return (
-        f"{group} is a group; a symmetry also says how it acts. Write a .toml file with name, "
+        f"{group} is a group; a symmetry also says how the group acts. Write a .toml file with name, "
         f'group = "{group}", observation and action (docs/symmetries.md).'
     )
 
@@ -105,7 +105,7 @@ def _call_factory(factory: Callable[[], Any], reference: str, where: str) -> Any
         raise SpecError(
             f"calling {reference} raised {described(error)}.",
             where=where,
-            remedy="It must work without arguments and return a symcheck.Symmetry.",
+            remedy="The function must work without arguments and return a symcheck.Symmetry.",
         ) from error
 
 

@@ -41,7 +41,7 @@ _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 _PACKAGES = {"ALE/": ("ale_py", None), "MiniGrid-": ("minigrid", "minigrid"), "BabyAI-": ("minigrid", "minigrid")}
 # Gymnasium's own environments that need a package, with the extra that installs it.
 _EXTRA_OF = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
-_REMEDY_OF_BUILDING = "It must work without arguments, or with those of --env-kwargs."
+_REMEDY_OF_BUILDING = "The factory must work without arguments, or with those of --env-kwargs."
 _OLD_ATARI = re.compile(r"^\w+(?:NoFrameskip|Deterministic)?-v[04]$")
 
 

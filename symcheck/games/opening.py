@@ -81,7 +81,7 @@ def _load_target(target: Any, adapter: str | None) -> Any:
             raise TargetError(
                 f"expected module:name or file.py:name, got {target!r}.",
                 where="TARGET",
-                remedy="Say which name to take from it, for instance my_game.py:Game.",
+                remedy="Add the name of the object, for instance my_game.py:Game.",
             )
         return importlib.import_module(f"symcheck.games.{adapter or 'openspiel'}").load(target)
     value = load_attribute(target, where="TARGET") if isinstance(target, str) else target

@@ -100,7 +100,7 @@ def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
             vars(twin)[name] = _copy_env(value, memo) if name == "env" else copy.deepcopy(value, memo)
     except Exception as error:  # an environment may contain anything, for instance a window
         raise TargetError(
-            f"copying the environment raised {described(error)}; positions are copies of it.",
+            f"copying the environment raised {described(error)}; positions are stored as copies of the environment.",
             where="TARGET",
             remedy="Build it without render_mode.",
         ) from error

@@ -153,7 +153,7 @@ def _check_discount(discount: Any) -> None:
         raise OptionError(
             f"expected a discount in [0, 1), got {discount!r}.",
             where="discount",
-            remedy="Without discounting, errors grow without limit; use the horizon as 1 / (1 - discount).",
+            remedy="Without discounting, errors grow without limit; for a horizon of H steps, give 1 - 1 / H.",
         )
 
 

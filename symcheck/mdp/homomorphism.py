@@ -165,8 +165,8 @@ class Homomorphism:
         if self.is_exact:
             return f"{sizes}; exact"
         return (
-            f"{sizes}; approximate: rewards off by up to {self.reward_error:.3g}, distributions by up to "
-            f"{self.transition_error:.3g} (L1)"
+            f"{sizes}; approximate: within a block, rewards deviate from their mean by up to "
+            f"{self.reward_error:.3g} and distributions by up to {self.transition_error:.3g} (L1)"
         )
 
     def __repr__(self) -> str:

@@ -237,8 +237,8 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
     off = np.abs(probabilities.sum(axis=1) - 1.0)
     if not (off <= 1e-6).all() or not (probabilities >= 0).all():
         raise SpecError(
-            f"expected probabilities that sum to 1 in every state; off by {np.nanmax(off):.3g} in state "
-            f"{int(np.nanargmax(off))}.",
+            f"expected probabilities that sum to 1 in every state; the sum differs from 1 by "
+            f"{np.nanmax(off):.3g} in state {int(np.nanargmax(off))}.",
             where=where,
         )
     stray = np.argwhere((probabilities > 0) & ~mdp.available)

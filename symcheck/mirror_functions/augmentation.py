@@ -147,7 +147,7 @@ def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
         f"expected an environment with observation_space and action_space (or single_..., or get_observations() and "
         f"num_actions), got {type(env).__name__}.",
         where=f"{WHERE}, env",
-        remedy="Sizes are read from it, and it is passed to the function.",
+        remedy="Sizes are read from the environment, which is also passed to the function.",
     )
 
 
@@ -220,7 +220,7 @@ def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None
     raise SpecError(
         f"block {k} of the {layout.name}s changes when {missing} None: {differs} differ.",
         where=WHERE,
-        remedy="Transform each half in the same way whether or not the other is given.",
+        remedy="Transform observations and actions in the same way whether or not both are given.",
     )
 
 

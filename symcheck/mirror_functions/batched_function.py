@@ -120,7 +120,7 @@ class BatchedFunction:
         return SpecError(
             f"{lead} (given {self.library} values, {self.floating}).",
             where=WHERE,
-            remedy="It is called as fn(env, obs, actions) with batches, as the training library calls it.",
+            remedy="The function is called as fn(env, obs, actions) with batches, as the training library calls it.",
         )
 
     def _check_untouched(self, given: tuple[Any, Any], tables: tuple[Floats | None, Floats | None]) -> None:

@@ -45,7 +45,7 @@ def joint_images(function: BatchedFunction, samples: Samples) -> Floats:
     """The images of pairs under every block, observations and actions joined, shape (|G|, n, columns)."""
     observed, acted = function.blocks(samples.observations, samples.actions)
     if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
-        raise SpecError("expected both halves.", where=WHERE)
+        raise SpecError("expected observations and actions.", where=WHERE)
     return np.concatenate([observed, acted], axis=2)
 
 

@@ -226,7 +226,7 @@ class GroupedFunction:
                 f"expected {self.order} blocks of {what}, one per element of the layout's group, got {count} for a "
                 f"batch of {rows}.",
                 where=WHERE,
-                remedy='Stack whole batches, the identity\'s first, and set group = "K4" or "C4" if there are four.',
+                remedy='Stack whole batches, the identity\'s first, and set group = "K4" or "C4" for four blocks.',
             )
         return table.reshape(self.order, rows, width)
 

@@ -177,5 +177,5 @@ def check_slots(
                     f"block {k} ({group.element_name(g)}) {function.observation.words(mask)} differ from the "
                     f"transformed action.",
                     where=WHERE,
-                    remedy="Apply the action's map to that slot too; last_action=False leaves this check out.",
+                    remedy="Apply the action's map to the last action too; last_action=False skips this check.",
                 )

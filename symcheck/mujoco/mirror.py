@@ -211,8 +211,8 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
     count = len(missing)
     shown = "\n".join(f"  {text}" for text in missing)
     raise SpecError(
-        f"{count} {'element has' if count == 1 else 'elements have'} no counterpart in the {pairing.isometry.name}:\n"
-        f"{shown}.",
+        f"{count} {'element has' if count == 1 else 'elements have'} no counterpart under the "
+        f"{pairing.isometry.name}:\n{shown}.",
         where=loaded.label,
         remedy=_yaw_remedy(loaded.model, pairing.reference)
         or "Say which bodies are each other's images with pairs={...}, or try another plane.",
@@ -286,7 +286,7 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
     parts = ", ".join(f"{block.name} ({block.map.dim})" for block in blocks)
     rest = f"columns {covered} to {size - 1} are left over" if covered < size else f"{covered - size} are too many"
     raise SpecError(
-        f"the blocks {parts} make {covered} numbers, but {loaded.label} shows {size}: {rest}.",
+        f"the blocks {parts} make {covered} numbers, but the observation of {loaded.label} has {size}: {rest}.",
         where="observation",
         remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
     )

@@ -137,7 +137,7 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
         raise SpecError(
             f"{name} takes no arguments in brackets, got {match['of']!r}.",
             where=where,
-            remedy=f"Names go into {', '.join(_WITH_ARGUMENTS[:-1])}, a number into constant; slices are [a:b].",
+            remedy=f"{', '.join(_WITH_ARGUMENTS[:-1])} take names, and constant takes a number; slices are [a:b].",
         )
     full, labels = _whole(model, pairing, name, match["of"] or "", where)
     if match["function"]:

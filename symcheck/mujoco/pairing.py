@@ -253,7 +253,7 @@ def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
     first, second = int(model.body_jntadr[body]), int(model.body_jntadr[image])
     if model.body_jntnum[body] != model.body_jntnum[image]:
         pairing.unpaired.append(
-            f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has different ones"
+            f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has different joints"
         )
         return
     for step in range(int(model.body_jntnum[body])):

@@ -63,7 +63,7 @@ class TensorProduct(EquivariantModule):
             raise SymcheckError(
                 f"no product of {rho_first.name} and {rho_second.name} transforms like {rho_out.name}.",
                 where="TensorProduct",
-                remedy="Ask for another output, such as the trivial representation.",
+                remedy="Choose another output, such as the trivial representation.",
             )
         self.first, self.second, self.rho = rho_first, rho_second, rho_out
         matrices = torch.from_numpy(found.matrices()).to(torch.get_default_dtype())

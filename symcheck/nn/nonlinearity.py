@@ -185,7 +185,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
     # The norm nonlinearity is a function of |x|, which only orthogonal matrices preserve.
     if not rho.is_orthogonal:
         raise SymcheckError(
-            f"expected an orthogonal representation, got {rho.name}: lengths are not invariant.",
+            f"expected an orthogonal representation, got {rho.name}: norms are not invariant.",
             where=where,
             remedy="Change to a basis in which the matrices are orthogonal.",
         )

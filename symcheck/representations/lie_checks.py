@@ -75,7 +75,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
         raise RepresentationError(
             f"a rotation generator must be similar to a skew-symmetric matrix, got the eigenvalue {spiral[0]:.4g}.",
             where=where,
-            remedy="Its matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
+            remedy="The generator's matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
         )
     frequencies = np.abs(values.imag)
     broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]
@@ -93,7 +93,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
             "a rotation generator must be similar to a skew-symmetric matrix: exp(2 pi A) differs from the identity "
             f"by {gap:.3g}.",
             where=where,
-            remedy="Its matrix has integer frequencies but is not diagonalisable.",
+            remedy="The generator's matrix has integer frequencies but is not diagonalisable.",
         )
 
 

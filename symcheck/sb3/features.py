@@ -51,10 +51,11 @@ class SymmetricFeatures(BaseFeaturesExtractor):
         super().__init__(space, rho.dim)
         if normalize and not rho.is_orthogonal:
             raise SpecError(
-                "expected observations that are permuted, negated or rotated; these maps change lengths.",
+                "expected observations that are permuted, negated or rotated; these maps change norms.",
                 where="normalize",
                 remedy=(
-                    "No standard deviation is invariant under them: leave normalize out, or rescale the observations."
+                    "No standard deviation is invariant under these maps: leave normalize out, or rescale the "
+                    "observations."
                 ),
             )
         self._leaves, self.normalize = claim.leaves, normalize

@@ -116,9 +116,9 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         rho = self.claim.action
         if not rho.is_orthogonal:
             raise SpecError(
-                "expected actions that are permuted, negated or rotated; these maps change lengths.",
+                "expected actions that are permuted, negated or rotated; these maps change norms.",
                 where="symmetry",
-                remedy="A Gaussian policy has no equivariant standard deviation under them: rescale the actions.",
+                remedy="A Gaussian policy has no equivariant standard deviation under these maps: rescale the actions.",
             )
         blocks = torch.from_numpy(mixed_coordinates(rho))
         self.register_buffer("log_std_blocks", blocks, persistent=False)

@@ -249,7 +249,7 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
         raise SpecError(
             f"sends several components to {', '.join(twice)}.",
             where=where,
-            remedy='A component that swaps needs both directions: { a = "b", b = "a" }.',
+            remedy='An exchange needs both directions: { a = "b", b = "a" }.',
         )
     return AffineEntry(index=index, sign=sign)
 

@@ -160,7 +160,7 @@ class _Function:
             raise SpecError(
                 f"the callable raised {type(error).__name__}: {error} (given {_shorten(value)}).",
                 where=self._where,
-                remedy="It receives one unbatched value: observation(obs), state(state) or action(action, obs).",
+                remedy="A callable takes one unbatched value: observation(obs), state(state) or action(action, obs).",
             ) from error
         return _check_image(image, value, self._space, self._where)
 

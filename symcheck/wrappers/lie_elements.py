@@ -229,7 +229,8 @@ class LieElements:
         """Give each of these slots the element that aligns its observation."""
         if self._aligning is None:
             raise SpecError(
-                "these elements can be drawn at random, but observations cannot be aligned.", where="symmetry"
+                "elements of this symmetry can be drawn at random, but observations cannot be aligned.",
+                where="symmetry",
             )
         self._put({slot: self._aligning.factors(obs) for slot, obs in zip(slots, observations, strict=True)})
 

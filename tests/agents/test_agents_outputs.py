@@ -136,7 +136,7 @@ class TestFilm:
         ("name", "message"),
         [
             ("film.avi", "--video: expected a file ending in .gif or .mp4"),
-            ("missing/film.gif", "--video: expected a folder that exists"),
+            ("missing/film.gif", "--video: expected an existing folder"),
         ],
     )
     def test_a_film_that_cannot_be_written_is_refused_before_anything_is_played(
@@ -417,7 +417,7 @@ class TestTask:
             ),
             (["cartpole", "--set", "steps=80", "--steps", "80"], "--set: expected each setting once, got steps twice"),
             (["--env", "ALE/Pong-v5"], "The task 'pong' plays it: reference-agents train pong."),
-            (["cartpole", "--evaluation-every", "0"], "expected a number of steps between evaluations of 1"),
+            (["cartpole", "--evaluation-every", "0"], "expected 1 or more steps between evaluations"),
             (["cartpole", "--set", "discount=2"], "--set: expected discount to lie in (0, 1], got 2.0."),
             (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask together"),
             (["cartpole", "--set", "input_scale=-1"], "input_scale to be a finite number, 0 or more, got -1.0"),

@@ -19,7 +19,7 @@ OLDER = {
     "diverged": {"verdict": None, "detail": "diverged, so there is no network to verify"},
     "features proved": {
         "verdict": None,
-        "detail": "features proved (exact); the layers on top are free, so the policy is not equivariant",
+        "detail": "features proved (exact); the layers after them are unconstrained, so the policy is not equivariant",
     },
     "not verified": {"verdict": None, "detail": ""},
 }

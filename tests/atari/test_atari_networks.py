@@ -221,7 +221,7 @@ def test_the_extractors_features_are_proved_and_its_policy_makes_no_claim():
     said = verify(module, plan, task)
     assert said.verdict is None
     assert said.detail.startswith("features proved")
-    assert said.detail.endswith("the layers on top are free, so the policy is not equivariant")
+    assert said.detail.endswith("the layers after them are unconstrained, so the policy is not equivariant")
     with torch.no_grad():
         module.trunk[2].weight[3, 1, 2, 2] += 0.01
     assert verify(module, plan, task).verdict == "failed"

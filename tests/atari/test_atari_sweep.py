@@ -43,7 +43,7 @@ def test_fewer_cores_than_networks_are_used_in_turn(sweep: ModuleType):
         (["--networks", "cnn,mlp"], "pong_sweep: --network: task 'pong' has no network 'mlp'"),
         (["--task", "ponk"], "unknown task 'ponk'. Did you mean 'pong'?"),
         (["--frames", "0"], "--frames: expected 1 or more, got 0"),
-        (["--seeds", "0"], "--seeds: expected a number of seeds of 1 or more, got 0"),
+        (["--seeds", "0"], "--seeds: expected 1 or more seeds, got 0"),
         (["--set", "horizon=0"], "horizon to be 1 or more"),
         (["--device", "cuda"], "--device: expected a CUDA device"),
     ],

@@ -69,7 +69,7 @@ def test_what_is_no_group_is_guessed_to_be_none(text):
 
 @pytest.mark.parametrize(("text", "group"), [("SO(2)", "SO(2)"), ("d4", "D4"), ("cyclic(2)", "C2")])
 def test_a_group_given_as_a_symmetry_is_answered_with_what_is_missing(text, group):
-    with pytest.raises(SpecError, match=re.escape(f"{group} is a group; a symmetry also says how it acts.")):
+    with pytest.raises(SpecError, match=re.escape(f"{group} is a group; a symmetry also says how the group acts.")):
         resolve_symmetry(text)
 
 

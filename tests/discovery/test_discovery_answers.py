@@ -310,7 +310,7 @@ def test_a_symmetry_of_the_states_that_no_map_of_observations_shows_is_refused_a
     assert (found.group["order"], found.fields["observation"]) == (2, [[1, -1]])
     refused = [trial.why for trial in found.trials if trial.verdict == "refused"]
     # All elements of D4 but the identity and what is accepted.
-    assert sum("no signed permutation of the observation matches it" in why for why in refused) == 6
+    assert sum("no signed permutation of the observation matches this map" in why for why in refused) == 6
 
 
 def test_a_goal_alone_is_refused():

@@ -61,7 +61,7 @@ def test_nothing_found_exits_1_and_writes_no_spec(folder):
         (["CartPol-v1"], "Did you mean 'CartPole-v1'"),
         (["CartPole-v1", "--alpha", 2], "--alpha: expected a probability"),
         (["CartPole-v1", "--env-kwargs", "no"], "--env-kwargs: expected a JSON object"),
-        (["CartPole-v1", "--out", "missing/s.toml"], "--out: expected a file in a folder that exists"),
+        (["CartPole-v1", "--out", "missing/s.toml"], "--out: expected a file in an existing folder"),
         (["worlds_to_search.py:ManyActions"], "values of all action components together to match, got 72"),
     ],
 )

@@ -192,7 +192,7 @@ def test_what_a_limit_leaves_unheard_fits_worse(monkeypatch):
     proposals = Proposals()
     black_box._hear_witnesses(SimpleNamespace(in_time=lambda share: True), fitting, proposals)
     assert heard == [0.1, 0.2]
-    assert proposals.remarks == ["a limit of 2 left 1 maps that fit a model of rollouts untried"]
+    assert proposals.remarks == ["a limit of 2 left 1 maps untried that fit a model of the rollouts"]
     assert not proposals.complete
 
 

@@ -34,7 +34,7 @@ def test_every_unpaired_body_is_named_with_the_nearest_and_its_distance():
     with pytest.raises(SpecError) as error:
         mirror(moved)
     text = str(error.value)
-    assert "2 elements have no counterpart in the mirror in the xz plane" in text
+    assert "2 elements have no counterpart under the mirror in the xz plane" in text
     assert "body 'FR_hip': the nearest is body 'FL_hip', 0.1 m from its image" in text
     assert "body 'FL_hip': the nearest is body 'FR_hip', 0.1 m from its image" in text
     assert "pairs={...}" in text
@@ -100,7 +100,7 @@ def test_turns_need_a_sensible_order_and_axis():
         turn(quadruped(), 1)
     with pytest.raises(SpecError, match="axis: expected an axis"):
         turn(quadruped(), 2, "w")
-    with pytest.raises(SpecError, match="no counterpart in the rotation by 1/3 turn about z"):
+    with pytest.raises(SpecError, match="no counterpart under the rotation by 1/3 turn about z"):
         turn(quadruped(), 3)
 
 

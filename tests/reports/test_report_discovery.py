@@ -22,7 +22,7 @@ def model() -> DiscoveryModel:
     candidates = [
         DiscoveryCandidate("(o0, o1) -> (-o0, -o1)", "0 <-> 1", 2, "passed", "checked on 500 rewards", 0.0),
         DiscoveryCandidate(
-            "(o0, o1) -> (o0, -o1)", "unchanged", 2, "failed", "reward_invariance fails: off by 1", 0.02
+            "(o0, o1) -> (o0, -o1)", "unchanged", 2, "failed", "reward_invariance fails: a difference of 1", 0.02
         ),
     ]
     rotation = DiscoveryRotation("(state[0], state[1]) turns", 1e-7, 0.5, 90.0, "failed", "reward_invariance fails")
@@ -40,7 +40,7 @@ def model() -> DiscoveryModel:
         how="determinism check passed",
         candidates=candidates,
         rotations=[rotation],
-        remarks=["state[3] never changed in the visited states: left fixed"],
+        remarks=["coordinates that never changed in the visited states were left fixed: state[3]"],
         names=["state[0]", "state[1]", "action[0]"],
         effects=[[0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]],
         alpha=0.01,

@@ -104,7 +104,7 @@ def test_an_approximate_one_says_by_how_much_and_at_what_cost(homomorphism_model
         homomorphism_model, exact=False, reward_error=0.01, transition_error=0.25, loss_bound=1.5
     )
     page = render_homomorphism(rough)
-    assert "Approximate: within a block rewards are off by up to 0.01 and distributions by up to 0.25 (L1)" in page
+    assert "rewards deviate from their mean by up to 0.01 and distributions by up to 0.25 (L1)." in page
     assert "The lifted policy loses at most 1.5." in page
     assert "loses at most" not in render_homomorphism(dataclasses.replace(rough, loss_bound=None))
 

@@ -31,5 +31,5 @@ def decision_sentence(checked: int, flips: int) -> str:
         held = "the largest output transforms with the input"
         return f"None of {count(checked)} decisions flips: {held}."
     share, verb = percent(flips / checked), "flips" if flips == 1 else "flip"
-    broken = "for the transformed input another output is the largest"
+    broken = "for the transformed input, the largest output is not the one that the claim requires"
     return f"{count(flips)} of {count(checked)} decisions ({share}) {verb}: {broken}."

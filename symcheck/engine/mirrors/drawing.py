@@ -52,7 +52,7 @@ def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]
         ("a pose of the robot", _drawing(robot, pairing, angles, wrong)),
         (f"its {pairing.isometry.name}, by the model", _drawing(robot, pairing, image, wrong)),
         (
-            f"its image by the function, from {group.term_name(_first(group, term))}",
+            f"its image as the function computes it, from {group.term_name(_first(group, term))}",
             _drawing(robot, pairing, found, wrong),
         ),
     )

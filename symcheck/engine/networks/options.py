@@ -78,7 +78,7 @@ class NetOptions(RunOptions):
         is_shared=True,
     )
     input_shape: Any = option(
-        None, "Shape of one input without the batch, for instance 1,21,21.", panel=NETWORK, read=read_shape
+        None, "Shape of one input without the batch axis, for instance 1,21,21.", panel=NETWORK, read=read_shape
     )
     outputs: Sequence[Any] | None = option(
         None,

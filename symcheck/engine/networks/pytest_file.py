@@ -175,7 +175,7 @@ def _as_literal(motion: Motion) -> dict[str, Any]:
     if isinstance(motion, AffineMap):
         return {"matrix": motion.matrix.tolist(), "offset": motion.offset.tolist()}
     raise SymcheckError(
-        "the action is given by a callable, which a plain test cannot contain.",
+        "the group action is given by a callable, which a plain test cannot contain.",
         where="--pytest",
         remedy="Write the symmetry as data.",
     )

@@ -78,7 +78,7 @@ def entries_of(symmetry: Symmetry, key: Any) -> list[Entry]:
 
 def _child(entry: Entry, key: Any) -> Entry:
     if not isinstance(entry, TreeEntry):
-        raise SpecError("expected one entry per key, as the statistics have.", where="observation")
+        raise SpecError("expected one entry per key, as in the statistics.", where="observation")
     return entry.children.get(key, IdentityEntry())
 
 

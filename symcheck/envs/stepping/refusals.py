@@ -52,7 +52,7 @@ def of_state(held: str, error: BaseException, where: str, remedy: str) -> Target
 
 def of_reading(error: BaseException, where: str) -> TargetError:
     """The error when the getter raises."""
-    remedy = "Its get is called after reset() and after each step(), and must return the state then."
+    remedy = "State access calls get after reset() and after each step(); get must return the current state."
     return TargetError(f"reading the state raised {described(error)}.", where=where, remedy=remedy)
 
 

@@ -96,7 +96,7 @@ def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
 
 
 def _warm(env: Any, reset: Callable[[], Any]) -> None:
-    """Take some steps of the uniform policy.
+    """Take some steps with the uniform policy.
 
     Errors of the environment are reported when it is stepped during the run.
     """

@@ -1,4 +1,4 @@
-"""Observations from a few episodes of the uniform policy, from which the amounts of translations are chosen."""
+"""Observations from a few episodes under the uniform policy, from which the amounts of translations are chosen."""
 
 from __future__ import annotations
 

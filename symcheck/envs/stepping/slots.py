@@ -389,7 +389,7 @@ class SlotStepper(Stepper):
         )
 
     def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
-        """An episode of the uniform policy; all slots play at once, and the first episode of each is kept."""
+        """An episode under the uniform policy; all slots play at once, and the first episode of each is kept."""
         if not self._episodes:
             self._episodes = self._play_all_slots(longest, proceed, read)
         return self._episodes.pop()

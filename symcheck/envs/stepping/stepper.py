@@ -329,7 +329,7 @@ class Stepper:
         return played
 
     def _draw_action(self) -> Any:
-        """An action of the uniform policy; some are drawn ahead, which is several times faster."""
+        """An action under the uniform policy; some are drawn ahead, which is several times faster."""
         space = self.env.action_space
         drawn_for, held = self._ahead
         if drawn_for is not space or not held:

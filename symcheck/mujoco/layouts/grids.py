@@ -120,7 +120,7 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         # For a camera that looks forward, only the mirror in the xz plane maps its image to itself.
         if not np.allclose(planar, np.diag([1, -1])):
             raise SpecError(
-                "a camera that looks ahead has no image under this isometry: only the mirror in xz reverses its width.",
+                "a forward camera's view is mapped to itself only by the mirror in the xz plane, not by this isometry.",
                 where=written.where,
                 remedy='Use axes "x" and "y" for maps seen from above.',
             )
@@ -132,7 +132,9 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         turned = np.rint(planar @ centred).astype(np.int64)
         moved[spatial] = (turned + sizes - 1) // 2
         if (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
-            raise SpecError("the image is not mapped to itself: it is not square.", where=written.where)
+            raise SpecError(
+                "this isometry does not map the image to itself, because the image is not square.", where=written.where
+            )
     return permutation_matrix(np.asarray(np.ravel_multi_index(tuple(moved), shape), dtype=np.int64))
 
 

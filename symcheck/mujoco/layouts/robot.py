@@ -87,7 +87,7 @@ class Robot:
         pairing = self.pairings[generator]
         if pairing.bodies[self.base] < 0:
             raise SpecError(
-                f"the base, {title(self.model, 'body', self.base)}, has no image in the {pairing.isometry.name}.",
+                f"the base, {title(self.model, 'body', self.base)}, has no image under the {pairing.isometry.name}.",
                 where=self.label,
                 remedy="Try another plane.",
             )
@@ -183,7 +183,7 @@ class Robot:
         )
         if images[driven.index] < 0:
             raise SpecError(
-                f"{title(self.model, driven.section, driven.index)} has no image in the {pairing.isometry.name}."
+                f"{title(self.model, driven.section, driven.index)} has no image under the {pairing.isometry.name}."
                 + (f" {pairing.unpaired[0]}." if pairing.unpaired else ""),
                 where=self.label,
                 remedy="Remove it from the layout, or try another plane.",

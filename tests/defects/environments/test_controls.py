@@ -222,7 +222,7 @@ class Miraculous(Table):
 def test_an_outcome_of_probability_nothing_contradicts_its_table() -> None:
     table = {s: {a: [*outcomes, (0.0, 3, 0.0, False)] for a, outcomes in actions.items()}
         for s, actions in corridor().items()}  # fmt: skip
-    with pytest.raises(OptionError, match="to which its table P gives no probability"):
+    with pytest.raises(OptionError, match="to which the table P gives probability 0"):
         sc.verify_env(lambda: Miraculous(table, MIDDLE), EXCHANGED, method="exact")
 
 

@@ -180,13 +180,13 @@ def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> 
         raise TargetError(
             f"sample(rng, {count}) raised {type(error).__name__}: {error}.",
             where=where,
-            remedy="It receives a numpy.random.Generator and a number n, and must return n states.",
+            remedy="sample receives a numpy.random.Generator and a number n, and must return n states.",
         ) from error
     if proposed and (wrong := placement.not_a_state(proposed[0])):
         raise TargetError(
             f"sample(rng, {count}) proposed {short_text(proposed[0])}, {wrong}.",
             where=where,
-            remedy="It must return states in the form that `set` accepts.",
+            remedy="sample must return states in the form that `set` accepts.",
         )
     return proposed
 

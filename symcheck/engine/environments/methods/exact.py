@@ -347,7 +347,7 @@ def contradiction(table: Table, visits: Sequence[Visit]) -> str:
         if not any(p > 0 and _is_outcome(step, following, reward, ended) for p, following, reward, ended in known):
             end = " and an end" if step.terminated else ""
             led = f"state {short_text(step.obs)} with reward {step.reward:g}{end}"
-            return f"action {action} in state {state} led to {led}, to which its table P gives no probability"
+            return f"action {action} in state {state} led to {led}, to which the table P gives probability 0"
     return ""
 
 

@@ -203,7 +203,7 @@ class PairSample:
 
     @property
     def exits(self) -> tuple[Statement, ...]:
-        """The note that pairs were left out because their image lies outside a bounded space, if any were."""
+        """The note that pairs were left out because their images lie outside a bounded space, if any were."""
         return (state("box_exits", left_out=self.left_out, drawn=self.planned),) if self.left_out else ()
 
     @property

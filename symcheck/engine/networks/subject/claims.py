@@ -342,7 +342,7 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
             raise SpecError(
                 f"the callable raised {described(error)} on an input of shape {inputs.shape[1:]}.",
                 where=where,
-                remedy="It receives one unbatched value: observation(obs) or action(action, obs).",
+                remedy="A callable takes one unbatched value: observation(obs) or action(action, obs).",
             ) from error
 
     return apply

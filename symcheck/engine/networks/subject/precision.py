@@ -182,7 +182,7 @@ def copy_network(
             return placed if dtype is None else placed.to(dtype)
     except Exception as error:
         raise TargetError(
-            f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
+            f"the network cannot be copied ({type(error).__name__}: {error}), and symcheck never changes it in place.",
             where=type(net).__name__,
             remedy="Give a factory that builds it, or detach tensors that are stored as its attributes.",
         ) from error

@@ -323,12 +323,12 @@ class Subject:
             return TargetError(
                 f"the network raised {type(error).__name__}: {text} on the input {shown} (shape {self.shape}).",
                 where="network",
-                remedy="Fix it for this input, or give the shape of one input with --input-shape.",
+                remedy="Fix the network for this input, or give the shape of one input with --input-shape.",
             )
         return TargetError(
             f"the network raised {type(error).__name__}: {text} on {len(inputs)} inputs of shape {self.shape}.",
             where="network",
-            remedy="Its forward takes a batch (n, *shape); give the shape of one input with --input-shape.",
+            remedy="forward must accept a batch (n, *shape); give the shape of one input with --input-shape.",
         )
 
 

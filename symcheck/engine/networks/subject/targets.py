@@ -89,7 +89,7 @@ def _build_network(item: Any, name: str) -> nn.Module:
             where=name,
             remedy=None
             if isinstance(error, SymcheckError)  # its own message contains the remedy
-            else "It must work without arguments and return a torch.nn.Module.",
+            else "The factory must work without arguments and return a torch.nn.Module.",
         ) from error
     if is_array_function(net):
         return ArrayFunction(net)
