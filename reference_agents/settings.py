@@ -314,7 +314,7 @@ _CONTROL = Settings(
     time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
     normalise_observations=True, policy_gain=0.01, bound_penalty=0.01,
 )  # fmt: skip
-_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=10_000)
+_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=10_000, separate_bodies=True)
 PRESETS["pendulum"] = {"control": _pendulum, **PRESETS["pendulum"]}
 _ELSEWHERE = {
     "control": _CONTROL,
@@ -335,6 +335,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
         "separate_bodies": True,
         "width": 128,
     },
+    "Walker2d": {"separate_bodies": True, "width": 128},
     "Ant": {"initial_deviation": 0.3, "horizon": 32, "minibatches": 8, "clip": 0.1, "epochs": 20},
     "Reacher": {"discount": 0.9, "initial_deviation": 0.3},
 }
@@ -364,8 +365,8 @@ def preset(task: str, name: str) -> Settings:
     Args:
         task: the task's name.
         name: "paper" or "paper-code" if the paper has the task; "tuned"; or "control" for continuous actions. Tasks
-            outside the catalogue share "tuned" and "control"; HalfCheetah, Ant and Reacher have a "control" of their
-            own.
+            outside the catalogue share "tuned" and "control"; HalfCheetah, Walker2d, Ant and Reacher have a "control"
+            of their own.
 
     Returns:
         The preset.

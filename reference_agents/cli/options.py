@@ -15,7 +15,7 @@ TaskName = Annotated[
     str | None,
     typer.Argument(
         metavar="TASK",
-        help="A task of `reference-agents list`.",
+        help="A task listed by `reference-agents list`.",
         show_default=False,
         autocompletion=completion.tasks,
     ),

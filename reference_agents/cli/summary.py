@@ -93,7 +93,7 @@ def _style_word(word: str, text: str) -> str:
 
 
 def _median_sentence(record: Record, rate: float, threshold: float) -> str:
-    """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
+    """When the median over the seeds first reaches the threshold. Runs that diverged count as worse than all others."""
     curves = [curve for curve in record.curves if curve.learning_rate == rate]
     # The median of a set with -inf stays comparable; with NaN it would be NaN.
     returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)

@@ -88,7 +88,8 @@ class GymnasiumVector:
         count = self._episodes.size
         if len({id(environment) for row in self._environments for environment in row}) < count:
             raise TargetError(
-                f"expected {self._encoded.label} to give a new environment each time, got one object {count} times.",
+                f"expected {self._encoded.label} to return a new environment each time, "
+                f"but some of {count} calls returned the same object.",
                 where="--env",
                 remedy="Return a new one from the factory, or give an environment that can be copied.",
             )

@@ -67,7 +67,7 @@ def with_moments(lab: Laboratory, structure: Structure) -> Structure | None:
         structure: the structure measured at the centre.
 
     Returns:
-        The structure with `joint`; None if episodes are too few.
+        The structure with `joint`; None if there are too few episodes.
     """
     rollouts = _play_states(lab)
     if rollouts is None or count_alike(rollouts) < FEWEST_EPISODES:

@@ -85,7 +85,7 @@ class Witnesses:
         """Test the remaining candidates on more episodes, and add those that are not refuted to the proposals.
 
         Args:
-            proposals: receives the candidates and the refusals.
+            proposals: receives the candidates that are kept and those that are rejected.
         """
         if not self._left:
             return

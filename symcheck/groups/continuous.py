@@ -166,7 +166,7 @@ class ContinuousGroup(Group):
         """
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < len(self.algebra):
             raise GroupError(
-                f"expected the number of a Lie generator, 0..{len(self.algebra) - 1}, got {i!r}.", where="i"
+                f"expected the index of a Lie generator, 0..{len(self.algebra) - 1}, got {i!r}.", where="i"
             )
         if not isinstance(t, int | float | np.number) or not math.isfinite(t):
             raise GroupError(f"expected a finite number, got t = {t!r}.", where="t")

@@ -213,7 +213,7 @@ def test_actions_without_numbers_are_refused() -> None:
 
 def test_a_factory_that_returns_one_object_is_refused() -> None:
     only = worlds.Point()
-    with pytest.raises(TargetError, match="to give a new environment each time"):
+    with pytest.raises(TargetError, match="to return a new environment each time"):
         reference_agents.train(lambda: only, network="mlp", steps=80)
 
 

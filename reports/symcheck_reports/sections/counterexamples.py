@@ -10,7 +10,7 @@ from symcheck_reports.views import CounterexampleView, Picture, RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None if nothing failed with an input to show."""
+    """The section, or None if there is no counterexample to show."""
     if not run.counterexamples:
         return None
     title = "Counterexample" if len(run.counterexamples) == 1 else "Counterexamples"

@@ -77,7 +77,7 @@ def _draw_board(board: Any, marks: Sequence[list[int]], moves: Iterable[int | No
 
 
 def grid_of(board: Any) -> Array | None:
-    """A board as a grid: planes appear as the number of the first one that is set, layers side by side.
+    """A board as a grid: each cell shows the number of the plane that is set there; layers are placed side by side.
 
     Example:
         >>> grid_of([[0, 1], [-1, 0]]).tolist()

@@ -67,7 +67,7 @@ class MirrorContext:
     def layout(self) -> LaidOut:
         """The layout, if there is a function."""
         if self.laid is None:
-            raise RuntimeError("a model alone has no layout on it")
+            raise RuntimeError("a model that is checked alone has no layout")
         return self.laid
 
     @property

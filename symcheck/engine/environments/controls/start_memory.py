@@ -34,7 +34,8 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
 
     Returns:
         For each coordinate of reset observations, in the form in which starts are compared (reduced if they are wide):
-        whether the same seeds lead to other starts although starts depend on the seed. Shape (dim,).
+        whether the same seeds lead to different starts after other episodes, although starts depend on the seed. Shape
+        (dim,).
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]

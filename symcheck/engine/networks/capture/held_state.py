@@ -333,7 +333,7 @@ class _Writer(pickle.Pickler):
             return []
 
     def _note_closed(self, item: Any) -> None:
-        """Record an object of which more than what it refers to may be read, without a call that is watched."""
+        """Record an object that may hold data beyond the objects it refers to; no call shows that such data is read."""
         compiled = next(cls for cls in type(item).__mro__ if _is_compiled(cls))
         if compiled is not object and compiled not in _SHOWN and not _OF_LOCKS.issuperset(_readable_names(compiled)):
             self.closed = self.closed or f"{type(item).__module__}.{type(item).__name__}"
