@@ -168,11 +168,11 @@ def test_list_names_every_network_without_importing_torch() -> None:
         (["cartpol"], r"TASK: unknown task 'cartpol'. Did you mean 'cartpole'\?"),
         (["cartpole", "--network", "equivarient"], r"--network: .*'equivarient'. Did you mean 'equivariant'\?"),
         (["cartpole", "--preset", "papr"], r"--preset: unknown preset 'papr'.* Did you mean 'paper'\?"),
-        (["cartpole", "--seeds", "0"], r"--seeds: expected .* 1 or more, got 0"),
-        (["cartpole", "--seeds", "-3"], r"--seeds: expected .* 1 or more, got -3"),
+        (["cartpole", "--seeds", "0"], r"--seeds: expected 1 or more .*, got 0"),
+        (["cartpole", "--seeds", "-3"], r"--seeds: expected 1 or more .*, got -3"),
         (["cartpole", "--executor", "dsk"], r"--executor: unknown executor 'dsk'. Did you mean 'dask'\?"),
-        (["cartpole", "--processes", "0"], r"--processes: expected .* 1 or more, got 0"),
-        (["cartpole", "--steps", "0"], r"--steps: expected .* 1 or more, got 0"),
+        (["cartpole", "--processes", "0"], r"--processes: expected 1 or more .*, got 0"),
+        (["cartpole", "--steps", "0"], r"--steps: expected 1 or more .*, got 0"),
         (["cartpole", "--learning-rate", "fast"], r"--learning-rate: expected positive numbers .* got 'fast'"),
         (["cartpole", "--learning-rate", "0.1,-1"], r"--learning-rate: expected positive numbers .* got '-1'"),
         (["cartpole", "--learning-rate", "nan"], r"--learning-rate: expected positive numbers .* got 'nan'"),
@@ -322,7 +322,7 @@ def test_one_episode_has_no_standard_error(runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--episodes", "0"], "--episodes: expected a number of episodes"), (["--seed", "-1"], "--seed: expected a seed")],
+    [(["--episodes", "0"], "--episodes: expected 1 or more episodes"), (["--seed", "-1"], "--seed: expected a seed")],
 )
 def test_an_evaluation_that_cannot_be_made_exits_2(runs: Path, arguments: list[str], message: str) -> None:
     code, output = _run("evaluate", runs / "cartpole-mlp", *arguments)

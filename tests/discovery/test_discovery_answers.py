@@ -102,7 +102,10 @@ def test_identical_actions_are_remarked_and_not_taken_for_a_symmetry():
     found = search(worlds.TwinActions)
     assert found.group["order"] == 2
     assert found.fields["action"] == [[3, 1, 2, 0]]
-    assert any("actions 1 and 2 had the same effect" in remark for remark in found.remarks)
+    assert any(
+        "actions with the same effect in every tried state" in remark and "1 and 2" in remark
+        for remark in found.remarks
+    )
 
 
 def test_a_rotation_is_reported_with_its_residual_and_is_no_claim():

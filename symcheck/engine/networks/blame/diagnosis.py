@@ -71,11 +71,11 @@ def of_layer(name: str, cause: Statement) -> Statement:
 
 
 def not_followed(end: Opaque) -> Statement:
-    """The statement that the action could not be followed beyond a place, with the reason.
+    """The statement that the group action could not be traced beyond a place, with the reason.
 
     Example:
         >>> not_followed(Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")).text
-        'not followed beyond tail (net.py:3): cumsum is not supported by the proof'
+        'the group action could not be traced beyond tail (net.py:3): cumsum is not supported by the proof'
     """
     return state("SYM151", where=end.where, module=end.module, source=end.source, why=end.reason)
 
