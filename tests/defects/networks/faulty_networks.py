@@ -175,7 +175,7 @@ FAULTS: list[Fault] = [
     Fault(
         "an output that does not move",
         lambda: nn.Sequential(*mirror_mlp(), Lambda(lambda y: torch.stack([y.sum(-1), 2 * y.sum(-1)], -1))),
-        "4",
+        "5",
         "the output is invariant",
     ),
     Fault("one input's sign", MissingInput, "first", "sign +1 on observation[3]", fast=True),
@@ -238,7 +238,7 @@ FAULTS: list[Fault] = [
         "a shifted image",
         lambda: two_convs(Lambda(lambda x: torch.roll(x, 1, -1)), nn.Identity()),
         "0",
-        "a shift",
+        "this shift of the image",
         flip,
         FLIP,
     ),
