@@ -24,6 +24,7 @@ from reference_agents.checkpoint import (
 from reference_agents.compiled.engine import AUTO, choose_engine
 from reference_agents.encoding.environment import keep_object
 from reference_agents.export import TrainedNetwork, export_module
+from reference_agents.networks.user import settings_of_module
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import Settings, default_rate, preset_name
 from reference_agents.settings import preset as find_preset
@@ -214,11 +215,9 @@ def _job(
             remedy=suggestion(unknown[0], known),
         )
     changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
-    start = find_preset(task.name, named)
+    filled = find_preset(task.name, named).with_changes(**changes)
     if plan.basis == "user":
-        # Hidden layers are the module's own.
-        start = start.with_changes(separate_bodies=False, width=0)
-    filled = start.with_changes(**changes)
+        filled = settings_of_module(filled, settings or {}, where="settings")
     ordered = tuple(sorted({float(rate) for rate in rates}))
     return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import torch
 
 from reference_agents.cli.completion import DEVICES, EXECUTORS
 from reference_agents.compiled.engine import AUTO, choose_engine
-from reference_agents.settings import Settings, default_rate, parse_changes, preset, preset_name
+from reference_agents.networks.user import settings_of_module
+from reference_agents.settings import default_rate, parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
@@ -127,7 +128,7 @@ def build_job(request: Request) -> Job:
     chosen = preset_name(task.name, request.preset, continuous=task.continuous)
     settings = preset(task.name, chosen).with_changes(**changes(request))
     if network.basis == "user":
-        settings = _settings_of_module(settings, changes(request))
+        settings = settings_of_module(settings, changes(request), where="--set")
     # Returns of training episodes come batch by batch: an interval shorter than a batch would be empty.
     if settings.evaluation == "training" and settings.batch > settings.evaluation_every:
         raise OptionError(
@@ -140,25 +141,6 @@ def build_job(request: Request) -> Job:
     device = check_device(request.device or "cpu")
     engine = choose_engine(request.engine or AUTO, task, network, settings, device)[0]
     return Job(task, network, tuple(range(seeds)), rates, settings, device, engine)
-
-
-def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Settings:
-    """The settings for a user's own network, which initialises its weights and scales its input itself.
-
-    Raises:
-        OptionError: the user set an option that such a network handles itself.
-    """
-    own = {
-        "bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False,
-        "separate_bodies": False, "width": 0,
-    }  # fmt: skip
-    if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
-        raise OptionError(
-            f"expected {' and '.join(asked)} to be left out with a network of your own.",
-            where="--set",
-            remedy="Set the initial weights and the input scale in the module itself.",
-        )
-    return settings.with_changes(**own)
 
 
 def changes(request: Request) -> dict[str, object]:

@@ -37,18 +37,15 @@ def separate_bodies(plan: ActorCriticPlan) -> ActorCriticPlan:
     first, *later = (layer.linear for layer in plan.trunk if isinstance(layer, LinearPlan))
     column, blocks = _READERS[:, :, None], [np.diag(reader) for reader in _READERS]
     trunk = (_between_pairs(first, column, column), *(_between_pairs(layer, blocks, column) for layer in later))
-    heads = (_between_pairs(head, [reader[None]], None) for head, reader in zip(_heads(plan), _READERS, strict=True))
-    policy, value = heads
+    policy, value = (
+        _between_pairs(_by_components(head), [reader[None]], None)
+        for head, reader in zip((plan.policy, plan.value), _READERS, strict=True)
+    )
     return dataclasses.replace(plan, trunk=trunk, policy=policy, value=value)
 
 
-def _heads(plan: ActorCriticPlan) -> tuple[LinearPlan, LinearPlan]:
-    """The heads with the components of the last hidden layer as such: unconstrained ones read them as channels."""
-    policy, value = (_by_components(head) for head in (plan.policy, plan.value))
-    return policy, value
-
-
 def _by_components(head: LinearPlan) -> LinearPlan:
+    """A head that reads the components of the last hidden layer; unconstrained heads read them as channels."""
     pieces = head.components_in
     return dataclasses.replace(
         head, channels_in=head.channels_in // pieces, components_in=1, weight_basis=np.eye(pieces)[:, None]

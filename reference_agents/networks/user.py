@@ -18,7 +18,8 @@ from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.networks.parameters import Layout, StackedParameters
 from reference_agents.networks.plans import DEVIATION
 from reference_agents.randomness import Purpose, stream_seeds
-from symcheck.errors import TargetError
+from reference_agents.settings import Settings
+from symcheck.errors import OptionError, TargetError
 from symcheck.loading import load_attribute
 
 WHERE = "--network"
@@ -80,6 +81,30 @@ def _check_outputs(outputs: object, task: Task, name: str) -> None:
             f"of 2 from {name!r}.",
             where=WHERE,
         )
+
+
+def settings_of_module(settings: Settings, changed: Mapping[str, object], *, where: str) -> Settings:
+    """The settings for a user's own network, which initialises its weights and scales its input itself.
+
+    Args:
+        settings: the preset with the user's changes.
+        changed: the settings that the user changed.
+        where: the option or argument that changes settings, for the message.
+
+    Raises:
+        OptionError: the user set an option that such a network handles itself.
+    """
+    own = {
+        "bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False,
+        "separate_bodies": False, "width": 0,
+    }  # fmt: skip
+    if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
+        raise OptionError(
+            f"expected {' and '.join(asked)} to be left out with a network of your own.",
+            where=where,
+            remedy="Set the initial weights and the input scale in the module itself.",
+        )
+    return settings.with_changes(**own)
 
 
 class UserActorCritic:

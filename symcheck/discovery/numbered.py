@@ -51,7 +51,7 @@ class Transitions:
     whole: bool = False
 
     @property
-    def explored(self) -> dict[tuple[int, int], set[Outcome]]:
+    def explored_outcomes(self) -> dict[tuple[int, int], set[Outcome]]:
         """The outcomes without those in states where no action was ever tried, as every episode was cut short there."""
         kept = dict(self.outcomes)
         while True:
@@ -137,7 +137,9 @@ def collect(lab: Laboratory) -> Transitions:
         _try_all(lab, met, held)
     _begin_often(lab, met)
     actions = int(lab.action_space.n)  # type: ignore[attr-defined]
-    met.whole = len(met.outcomes) == actions * len({s for s, _ in met.outcomes}) and met.explored == met.outcomes
+    met.whole = (
+        len(met.outcomes) == actions * len({s for s, _ in met.outcomes}) and met.explored_outcomes == met.outcomes
+    )
     met.repeats = lab.kind == "deterministic" and all(len(each) == 1 for each in met.outcomes.values())
     if lab.kind == "black box":
         met.repeats = all(len(each) == 1 for each in met.outcomes.values())
@@ -194,7 +196,7 @@ def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
     from symcheck.mdp.tabular import TabularMDP  # loads scipy
 
     n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]
-    rows = [(s, a, r, t, e) for (s, a), outcomes in met.explored.items() for t, r, e in sorted(outcomes)]
+    rows = [(s, a, r, t, e) for (s, a), outcomes in met.explored_outcomes.items() for t, r, e in sorted(outcomes)]
     if not rows:
         return None
     s, a, r, t, e = zip(*rows, strict=True)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import reference_agents
 from reference_agents import record
 from reference_agents.catalog import TASKS
 from reference_agents.cli.app import app
@@ -17,7 +18,7 @@ from reference_agents.networks.factory import make_network
 from reference_agents.settings import preset
 from reference_agents.tasks import resolve_network
 from reference_agents.trainer import Job, train
-from symcheck.errors import TargetError
+from symcheck.errors import OptionError, TargetError
 
 SOURCE = '''
 import torch
@@ -163,3 +164,16 @@ def test_the_command_line_trains_verifies_and_reloads_it(source: Path, tmp_path:
 def test_what_does_not_fit_is_refused_and_says_why(source: Path, name: str, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         resolve_network(CARTPOLE, f"{source}:{name}")
+
+
+def test_from_python_settings_that_the_module_handles_itself_are_left_out_and_refused(source: Path) -> None:
+    small = {"environments": 1, "horizon": 16, "minibatches": 2, "epochs": 1, "evaluation_episodes": 1}
+    network = f"{source}:pendulum"
+    result = reference_agents.train("pendulum", network=network, seeds=1, steps=16, settings=small)
+    settings = result.training.job.settings
+    # The preset has both for the built-in networks.
+    assert preset("pendulum", "control").normalise_observations
+    assert preset("pendulum", "control").separate_bodies
+    assert (settings.normalise_observations, settings.separate_bodies, settings.policy_gain) == (False, False, 1.0)
+    with pytest.raises(OptionError, match="expected normalise_observations to be left out with a network of your own"):
+        reference_agents.train("pendulum", network=network, settings={"normalise_observations": True})
