@@ -279,5 +279,5 @@ def _count_blocks(basis: Floats) -> int:
 
 
 def _whole_lines(numbers: int) -> int:
-    """The next multiple of `ALIGNMENT`, which is `LINE` in learn.c: rows of matrices are padded to whole cache lines."""
+    """The next multiple of `ALIGNMENT` (`LINE` in learn.c): rows of matrices are padded to whole cache lines."""
     return -(-numbers // ALIGNMENT) * ALIGNMENT
