@@ -121,12 +121,14 @@ class EpisodeColumns:
         starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
         ranked = rank_outcomes(targets, epsilon, given.coarse)
-        scores = totals(ranked.scores, starts)
+        scores, residual = totals(ranked.scores, starts), finite(ranked.residual)
+        # A copy of an earlier value (a stacked frame) leaves a residual of rounding, which is no unit for its changes.
+        explained = ranked.repeating & (np.abs(residual) <= WIDEST_TIE * ranked.tie).all(axis=0)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
             ranked.scores,
             scores[:pairs] - scores[pairs:],
-            totals(finite(ranked.residual), starts),
+            totals(np.where(explained, finite(targets), residual), starts),
         )
 
     def rounding(self, part: Part, group: EpisodePairs) -> float:
