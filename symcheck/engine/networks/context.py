@@ -60,8 +60,6 @@ from symcheck.symmetry.symmetry import Symmetry
 RUNS = 12
 """Number of inputs at which entries of a network are compared: enough that two different functions do not agree by
 chance."""
-FOR_PROOF_S = 5.0
-"""Seconds that a proof may take, however short the time budget is."""
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
 
@@ -249,7 +247,7 @@ class NetContext:
         # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
-        half = self._started + max(FOR_PROOF_S, (self._deadline - self._started) / 2)
+        half = self._started + (self._deadline - self._started) / 2
         try:
             with not_after(half):
                 return self._prove()
