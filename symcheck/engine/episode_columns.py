@@ -23,6 +23,7 @@ from symcheck.engine.episodes import (
     rank_outcomes,
     score_outcomes,
     score_unusual,
+    sides_of_earlier_actions,
     step_columns,
     step_numbers,
     step_sides,
@@ -121,12 +122,14 @@ class EpisodeColumns:
         starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
         ranked = rank_outcomes(targets, epsilon, given.coarse)
-        scores = totals(ranked.scores, starts)
+        scores, residual = totals(ranked.scores, starts), finite(ranked.residual)
+        # A copy of an earlier value (a stacked frame) leaves a residual of rounding, which is no unit for its changes.
+        explained = ranked.repeating & (np.abs(residual) <= WIDEST_TIE * ranked.tie).all(axis=0)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
             ranked.scores,
             scores[:pairs] - scores[pairs:],
-            totals(finite(ranked.residual), starts),
+            totals(np.where(explained, finite(targets), residual), starts),
         )
 
     def rounding(self, part: Part, group: EpisodePairs) -> float:
@@ -242,10 +245,12 @@ class EpisodeColumns:
             (region_of(name).text, (column > 0).astype(np.float64))
             for name, column in zip(names, covariates.T, strict=True)
         ]
-        numbered = step_sides(step_numbers(given.starts, len(covariates)))
+        numbers = step_numbers(given.starts, len(covariates))
+        earlier = [(columns[j][0], covariates[:, j]) for j in range(drawn)]
         # With the coordinates of a next state there would be too many.
         pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
-        return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
+        visited = [*columns[drawn:], *pairs, *sides_of_earlier_actions(earlier, numbers)]
+        return Sides([*step_sides(numbers), *columns[:drawn]], visited)
 
     def _share_fits(self, episodes: list[Transitions]) -> _Given:
         """The data that all parts of the same episodes share."""

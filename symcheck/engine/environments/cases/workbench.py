@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -155,10 +156,13 @@ def shift_bound(
         region: the sampled region.
 
     Returns:
-        A bound on the change; if nothing ever differed, a bound on the fraction of pairs that differ.
+        A bound on the change, or only on shifts of all outcomes if some other changes are never detected; if nothing
+        ever differed, a bound on the fraction of pairs that differ.
     """
     if detectable.change > 0:
         sizes = {"value": detectable.change, "shift": detectable.shift}
+        if not math.isfinite(detectable.change):
+            sizes = {"value": detectable.shift}
         return {"kind": "mean_shift", **sizes, "unit": unit, "confidence": 0.9, "region": region}
     value = largest_fraction(0, checked, alpha)
     return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}

@@ -265,11 +265,18 @@ def _explain(
         **place,
     )
     others = [state("SYM047", coordinates=[names[i] for i in test.coordinates])] if len(test.coordinates) > 1 else []
-    rejected = state("swap_test_rejected", feature=test.feature, p_value=test.p_value)
+    rejected = state(
+        "swap_test_rejected",
+        feature=test.feature,
+        p_value=test.p_value,
+        statistic=effect.statistic,
+        region=effect.region,
+    )
     return dataclasses.replace(
         result,
-        counterexample=Counterexample(label, None, None, None, effect.expected, effect.actual, size, effect.coordinate),
+        counterexample=Counterexample(label, None, None, None, effect.expected, effect.actual, size, effect.place),
         max_residual=size,
+        unit=effect.unit,
         causes=(difference, *others, state("SYM048")),
         notes=(rejected, *result.notes),
     )

@@ -347,7 +347,8 @@ class TrajectoryEvidence:
         """Why a rejection is not attributed to the dynamics: the starts of the two groups may differ."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
-            return state(ReasonCode.START_ASYMMETRIC.value, start=self._start.verdict if claimed else "unclaimed")
+            start = self._start.verdict if claimed else "unclaimed"
+            return state(ReasonCode.START_ASYMMETRIC.value, start=start, why=self._why_episodes())
         return state(ReasonCode.START_FOLLOWS_PAST.value) if self._start_evidence.surviving.any() else None
 
     def _describe_rejection(self, result: PropertyResult, part: Part, tested: _Tested, word: Word) -> PropertyResult:
