@@ -107,7 +107,9 @@ def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[Di
 
 def more_of_a_kind(candidate: DiscoveryCandidate, more: int) -> str:
     """The line for candidates similar to a listed one; "" if there are none."""
-    return f"and {plural(more, 'more map')} {candidate.verdict}: {one_line(candidate.kind, 300)}" if more else ""
+    # "follows" is the only verdict that is a verb.
+    verdict = "follow" if candidate.verdict == "follows" and more > 1 else candidate.verdict
+    return f"and {plural(more, 'more map')} {verdict}: {one_line(candidate.kind, 300)}" if more else ""
 
 
 def left_out(rest: Sequence[tuple[DiscoveryCandidate, int]]) -> str:

@@ -16,7 +16,7 @@ from symcheck.cli.main import app
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel
 from symcheck_reports.discovery_page import render_discovery
 from symcheck_reports.discovery_terminal import print_discovery
-from symcheck_reports.discovery_words import gather, left_out
+from symcheck_reports.discovery_words import gather, left_out, more_of_a_kind
 
 WORLDS = Path(__file__).parent / "worlds_to_search.py"
 
@@ -144,6 +144,12 @@ def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
     assert any("and 498 more maps refused: it changes neither" in line for line in lines)
     assert any(line.startswith("failed") for line in lines)
     assert len(lines) < 20
+
+
+def test_several_maps_follow_and_one_map_follows():
+    product = dataclasses.replace(_model().candidates[0], verdict="follows", kind="a product of accepted maps")
+    assert more_of_a_kind(product, 4) == "and 4 more maps follow: a product of accepted maps"
+    assert more_of_a_kind(product, 1) == "and 1 more map follows: a product of accepted maps"
 
 
 def test_a_table_without_symmetry_is_proved_to_have_none(folder):
