@@ -10,11 +10,12 @@ from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.structure import effects_at
 
 
-def test_the_noise_of_a_step_is_measured_where_effects_are():
-    """A goal is drawn again where it is reached, at the centre; elsewhere steps repeat."""
+@pytest.mark.parametrize("kind", ["deterministic", "stochastic"])
+def test_the_noise_of_a_step_is_measured_where_effects_are(kind):
+    """A goal is drawn again where it is reached, at the centre; elsewhere steps repeat, so a few may show no chance."""
     lab = Laboratory(GoalDrawnAgain, "a goal drawn again", DiscoverOptions())
-    assert lab.kind == "stochastic"
-    drawn = lab.noise_at(lab.states[0] * 0.0)
+    lab.kind, lab.repeats = kind, 33 if kind == "stochastic" else 1
+    drawn = lab.noise_at(lab.states[0] * 0.0, lab.action_space.sample() * 0.0)
     assert (drawn[:2] == 0).all()
     assert (drawn[2:] > 0.02).all()
     structure = effects_at(lab, lab.states[0] * 0.0)

@@ -106,12 +106,6 @@ class GoalDrawnAgain(World):
         return self.show(self.x), float(reached), False, False, {}
 
 
-class LongGoalDrawnAgain(GoalDrawnAgain):
-    """Goals lie in a box that is longer along one axis (C2 x C2)."""
-
-    low, high, known = (-1.0, -1.0, -1.0, -0.6), (1.0, 1.0, 1.0, 0.6), 4
-
-
 class Masked(World):
     """Two thrusters of a plane, each on or off for a whole episode, as a mask says (D4)."""
 
@@ -370,12 +364,6 @@ class NoisyPair(World):
         return self.show(self.x), reward, False, False, {}
 
 
-class NoisyPairUnequal(NoisyPair):
-    """The friction of one mass differs (C2)."""
-
-    known, second = 2, 0.6
-
-
 class Push(World):
     """Left, none or right, with a cost of pushing."""
 
@@ -399,9 +387,9 @@ BROKEN_TWINS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     each.__name__: each
     for each in (
         *(Torus, TorusThatPays, RingOfCells, RingThatPays, Hexagon, HexagonWithCorner, GoalDrawnAgain),
-        *(LongGoalDrawnAgain, Masked, MaskedAtACost, Jets, UnequalJets, Throttle, ThrottleWithOffset, Valves),
+        *(Masked, MaskedAtACost, Jets, UnequalJets, Throttle, ThrottleWithOffset, Valves),
         *(ValvesUnequal, Levers, LeversUnequal, AngleTwice, AngleTwiceLeaning, Unicycle, UnicycleDrifting, OtherUnits),
         *(NoiseAndWall, RewardOff, StepOff, CornerThatPays, ThreeRobots, ThreeRobotsWithHeavyOne, FieldAndWind),
-        *(FieldAndWindUnequal, NoisyPair, NoisyPairUnequal, Push, PushAtACost),
+        *(FieldAndWindUnequal, NoisyPair, Push, PushAtACost),
     )
 }
