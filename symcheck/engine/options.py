@@ -31,7 +31,7 @@ class RunOptions:
         is_shared=True,
     )
     alpha: float = option(
-        0.01, "Probability of a false alarm over the whole run.", kind=float, panel=BUDGET, is_shared=True
+        0.01, "Largest probability of a false alarm in the whole run.", kind=float, panel=BUDGET, is_shared=True
     )
     seed: int = option(0, "Random seed; the same seed gives the same verdict.", kind=int, panel=BUDGET, is_shared=True)
 
@@ -55,7 +55,7 @@ class EnvOptions(RunOptions):
 
     samples: int = option(
         DEFAULT_SAMPLES,
-        "Pairs (state and action, group element) to test per property, at least 1.",
+        "Number of cases (state, action, group element) to test for each property, at least 1.",
         kind=int,
         panel=BUDGET,
         is_shared=True,
@@ -70,7 +70,7 @@ class EnvOptions(RunOptions):
     )
     accept_gap: float | None = option(
         None,
-        "Accept a violation as approximate if it costs at most this much optimal value, in units of return.",
+        "Accept violations that cost at most this much in optimal value, in units of return, as approximate.",
         kind=float,
         panel=REPORTS,
     )
