@@ -172,7 +172,9 @@ def prepare_folder(parent: Path, name: str) -> Path:
             where="--out",
             remedy="Name another folder.",
         ) from error
-    raise OptionError(f"{str(parent)!r} holds 9,999 runs named {name!r}.", where="--out", remedy="Name another folder.")
+    raise OptionError(
+        f"{str(parent)!r} contains 9,999 runs named {name!r}.", where="--out", remedy="Name another folder."
+    )
 
 
 def write_output(target: Path, content: bytes, *, where: str) -> None:
@@ -242,7 +244,7 @@ def load(folder: Path) -> Record:
         document["runs"] = tuple(_run(run) for run in document["runs"])
         return _whole(Record(**document, curves=_read_curves(folder / CURVES_FILE)))
     except (KeyError, TypeError, ValueError, OSError) as error:
-        raise TargetError(f"{str(folder)!r} holds a damaged run: {error}.", remedy="Train it again.") from error
+        raise TargetError(f"{str(folder)!r} contains a damaged run: {error}.", remedy="Train it again.") from error
 
 
 def _whole(record: Record) -> Record:

@@ -166,7 +166,7 @@ def _replay_env(
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {described(error)}.",
             where="replay",
-            remedy="Replay the report as it was written, against the environment that it was made with.",
+            remedy="Replay the unchanged report with its original environment.",
         ) from error
 
 

@@ -90,7 +90,7 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 f"expected a value gap of 0 or more, in units of return, got {self.accept_gap!r}.",
                 where="--accept-gap",
-                remedy="Leave it out to accept none.",
+                remedy="Omit the option to accept no violation.",
             )
         if not isinstance(self.fail_fast, bool):
             raise OptionError(f"expected true or false, got {self.fail_fast!r}.", where="--fail-fast")
@@ -146,7 +146,7 @@ def check_limits(max_time: object, alpha: object) -> None:
         raise OptionError(
             f"expected a time in seconds above 0, got {max_time!r}.",
             where="--max-time",
-            remedy="Leave it out for no limit.",
+            remedy="Omit the option for no limit.",
         )
     if not (is_number(alpha) and 0 < alpha < 1):
         raise OptionError(
@@ -205,5 +205,5 @@ def check_samples(samples: object, least: int = 1) -> None:
         raise OptionError(
             f"expected at most {MOST_SAMPLES:,} samples, got {given}.",
             where="--samples",
-            remedy="All samples are held in memory; --max-time limits a long run.",
+            remedy="All samples are kept in memory; --max-time limits a long run.",
         )

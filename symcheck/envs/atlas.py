@@ -106,7 +106,7 @@ class AtlasEntry:
         # A reference names a factory, so that every call returns a new symmetry.
         made = load_attribute(self.reference, where=f"atlas entry {self.name}")()
         if not isinstance(made, Symmetry):
-            raise SpecError(f"{self.reference} made no Symmetry.", where=f"atlas entry {self.name}")
+            raise SpecError(f"{self.reference} returned no Symmetry.", where=f"atlas entry {self.name}")
         return made
 
     @property

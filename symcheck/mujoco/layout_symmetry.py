@@ -34,7 +34,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
     """
     laid = lay_out(loaded, layout)
     if not laid.observation:
-        raise SpecError("names no observation group.", where=layout.label, remedy="Write [[observation.policy]].")
+        raise SpecError("no observation group is listed.", where=layout.label, remedy="Write [[observation.policy]].")
     groups = {key: _entries(laid, group) for key, group in laid.observation.items()}
     # A single group is the whole observation; several form a Dict by name.
     observation = next(iter(groups.values())) if len(groups) == 1 else _by_group(groups, len(laid.robot.pairings))

@@ -270,7 +270,7 @@ def _turning_factor(G: Any, factor: int | None, where: str) -> int:
     if isinstance(factor, int) and not isinstance(factor, bool) and factor in turning:
         return factor
     raise RepresentationError(
-        f"expected the number of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
+        f"expected the index of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
         where=where,
     )
 

@@ -62,7 +62,7 @@ class SymmetryCallback(BaseCallback):
             raise OptionError(
                 f"expected Discrete or Box actions, got {model.action_space}.",
                 where="SymmetryCallback",
-                remedy="Leave it out and verify the trained policy: symcheck.verify_net(agent.policy, symmetry).",
+                remedy="Omit the callback and verify the trained policy: symcheck.verify_net(agent.policy, symmetry).",
             )
 
     def _on_step(self) -> bool:

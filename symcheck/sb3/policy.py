@@ -154,12 +154,12 @@ def _refuse_options(options: dict[str, Any]) -> None:
         raise OptionError(
             "expected independent exploration noise, got use_sde=True.",
             where="use_sde",
-            remedy="Leave it out: the noise matrix of gSDE is not equivariant.",
+            remedy="Omit use_sde: the noise matrix of gSDE is not equivariant.",
         )
     extractor = options.get("features_extractor_class", FlattenExtractor)
     if extractor is not FlattenExtractor or not options.get("share_features_extractor", True):
         raise OptionError(
             f"expected the policy's own features, got {getattr(extractor, '__name__', extractor)}.",
             where="features_extractor_class",
-            remedy="Leave it out: the symmetry acts on the environment's own observations.",
+            remedy="Omit features_extractor_class: the symmetry acts on the environment's own observations.",
         )

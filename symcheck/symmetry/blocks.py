@@ -404,7 +404,7 @@ def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
     else:
         rest = f"the last block ends {total - size} columns beyond the vector"
     raise SpecError(
-        f"the blocks make {total} columns, but the space has {size}: {rest} ({'; '.join(table)}).",
+        f"the blocks have {total} columns, but the space has {size}: {rest} ({'; '.join(table)}).",
         where=f"{part}.blocks",
         remedy="Correct a size or history, or add the block that is missing.",
     )

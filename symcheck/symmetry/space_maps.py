@@ -272,7 +272,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
     # An unsigned space cannot contain a negated component.
     if entry.offset is None and entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
         raise SpecError(
-            f"negates components, but the space holds no negative numbers: {space}.",
+            f"negates components, but the space contains no negative numbers: {space}.",
             where=where,
             remedy='Write the map as {"signs": ..., "offset": ...}, or permute the components.',
         )

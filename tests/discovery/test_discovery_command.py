@@ -126,10 +126,10 @@ def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
     follows = dataclasses.replace(tried, verdict="follows", why="a product of accepted maps")
     mixed, refused = _model(candidates=[follows] * 100), _model(candidates=[tried] * 100)
     assert left_out(gather(mixed.candidates, 3)[60:]) == "40 more candidates; --json has them all"
-    assert left_out(gather(refused.candidates, 3)[60:]) == "40 more candidates refused; --json has them all"
+    assert left_out(gather(refused.candidates, 3)[60:]) == "40 more candidates rejected; --json has them all"
     assert left_out(gather(refused.candidates, 3)[100:]) == ""
     assert "40 more were tried; the JSON report has them all" in render_discovery(mixed)
-    assert "40 more were refused; the JSON report has them all" in render_discovery(refused)
+    assert "40 more were rejected; the JSON report has them all" in render_discovery(refused)
 
 
 def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
@@ -158,5 +158,5 @@ def test_a_table_without_symmetry_is_proved_to_have_none(folder):
 def test_a_page_with_many_refusals_stays_small():
     tried = _model().candidates[0]
     page = render_discovery(_model(candidates=[tried] * 500))
-    assert "440 more were refused" in page
+    assert "440 more were rejected" in page
     assert len(page) < 100_000

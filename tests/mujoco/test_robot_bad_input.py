@@ -109,7 +109,7 @@ def test_what_holds_no_model_is_refused():
         mirror("nowhere.xml")
     with pytest.raises(TargetError, match="does not compile"):
         mirror("<mujoco><worldbody><nonsense/></worldbody></mujoco>")
-    with pytest.raises(TargetError, match="CartPole-v1 holds no MuJoCo model"):
+    with pytest.raises(TargetError, match="CartPole-v1 has no MuJoCo model"):
         mirror("CartPole-v1")
     with pytest.raises(TargetError, match="expected the path of an MJCF file"):
         mirror(3)

@@ -151,7 +151,7 @@ def test_sub_spaces_of_a_dict_have_blocks_of_their_own():
     assert image["policy"].tolist() == [0.5, -0.5]
     assert bound.column_labels("observation") == {"policy": ("v[0]", "v[1]")}
     with pytest.raises(
-        SpecError, match=r"observation\['policy'\].blocks: the blocks make 2 columns, but the space has 3"
+        SpecError, match=r"observation\['policy'\].blocks: the blocks have 2 columns, but the space has 3"
     ):
         symmetry.bind(spaces.Dict(policy=spaces.Box(-1, 1, (3,))), spaces.Discrete(2))
 
@@ -162,7 +162,7 @@ def test_columns_that_no_block_covers_are_listed():
         Symmetry("m", catalog.cyclic(2), [Block("cart", [[-1, -1]], size=2)], [[1, 0]]).bind(
             env.observation_space, env.action_space
         )
-    assert "the blocks make 2 columns, but the space has 4: columns 2 to 3 are left over (cart: columns 0 to 1)" in str(
+    assert "the blocks have 2 columns, but the space has 4: columns 2 to 3 are left over (cart: columns 0 to 1)" in str(
         error.value
     )
     with pytest.raises(SpecError, match="the last block ends 2 columns beyond the vector"):

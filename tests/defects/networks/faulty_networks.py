@@ -98,7 +98,7 @@ FAULTS: list[Fault] = [
         "3x3 filters, stride 2, even size",
         lambda: GridNet(3, 2, 1),
         "conv1",
-        "sizes at which it does",
+        "suitable sizes: ",
         turn,
         {"input_shape": (1, 20, 20)},
     ),
@@ -106,7 +106,7 @@ FAULTS: list[Fault] = [
         "max pool on an odd size",
         lambda: GridNet(5, middle=nn.MaxPool2d(2)),
         "middle",
-        "sizes at which it does: 16, 18",
+        "suitable sizes: 16, 18",
         turn,
         {"input_shape": (1, 37, 37)},
         fast=True,
@@ -115,7 +115,7 @@ FAULTS: list[Fault] = [
         "average pool on an odd size",
         lambda: GridNet(5, middle=nn.AvgPool2d(2)),
         "middle",
-        "sizes at which it does",
+        "suitable sizes: ",
         turn,
         {"input_shape": (1, 37, 37)},
     ),
@@ -161,7 +161,7 @@ FAULTS: list[Fault] = [
     Fault("conv bias off", lambda: bias_off("conv1", 1e-3, GridNet()), "conv1", "", turn, GRID),
     Fault("grouped filters off", lambda: grouped(True), "3", "", flip, FLIP),
     Fault("a line's filters off", lambda: one_dimensional(True), "1", "", reversed_vector),
-    Fault("missing inverse", one_layer_inverse, "0", "equivariant to the inverse action", rolled, fast=True),
+    Fault("missing inverse", one_layer_inverse, "0", "transforms by the inverse action", rolled, fast=True),
     Fault(
         "actions in clockwise order",
         lambda: GridNet(order=[0, 1, 4, 3, 2]),
@@ -171,7 +171,9 @@ FAULTS: list[Fault] = [
         GRID,
         fast=True,
     ),
-    Fault("two actions exchanged", lambda: GridNet(order=[0, 2, 1, 3, 4]), "policy", "action order", turn, GRID),
+    Fault(
+        "two actions exchanged", lambda: GridNet(order=[0, 2, 1, 3, 4]), "policy", "outputs are permuted by", turn, GRID
+    ),
     Fault(
         "an output that does not move",
         lambda: nn.Sequential(*mirror_mlp(), Lambda(lambda y: torch.stack([y.sum(-1), 2 * y.sum(-1)], -1))),

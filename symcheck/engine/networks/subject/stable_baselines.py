@@ -171,7 +171,7 @@ def _algorithms(path: Path) -> Iterator[Any]:
         except ImportError as error:
             if contrib and package == CONTRIB:
                 raise TargetError(
-                    "holds a policy of the package sb3-contrib, which is not installed.",
+                    "contains a policy of the package sb3-contrib, which is not installed.",
                     where=str(path),
                     remedy="Install it: pip install sb3-contrib.",
                 ) from error

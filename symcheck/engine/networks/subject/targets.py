@@ -147,7 +147,7 @@ def _load_saved(path: Path, trust: bool) -> nn.Module:
     loaded = load_file(path, trust=trust)
     if not isinstance(loaded, nn.Module):
         raise TargetError(
-            f"holds {type(loaded).__name__}, which is not a network.",
+            f"contains {type(loaded).__name__}, which is not a network.",
             where=str(path),
             remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
         )
