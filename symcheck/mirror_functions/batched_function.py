@@ -156,7 +156,7 @@ class BatchedFunction:
                 f"expected {self.order} blocks of {layout.name}s, one per element of the group, "
                 f"got {whole} for a batch of {n}.",
                 where=WHERE,
-                remedy="Stack the images of the whole batch, starting with the identity, or name the group that they form.",
+                remedy="Stack the images of the whole batch, starting with the identity, or name their group.",
             )
         if not np.isfinite(table).all():
             bad = layout.words(columns_where(~np.isfinite(table)))
