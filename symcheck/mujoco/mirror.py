@@ -1,7 +1,7 @@
 """Derives the mirror symmetry of a robot from its model: the maps of state, observation and action.
 
 `mirror` and `turn` return a `Symmetry` for `verify_env` that also records its derivation: the image of every element,
-and the parameters that differ. Nothing is simulated: if `differences` is empty, the model itself is symmetric;
+and the parameters that differ. No simulation is run. If `differences` is empty, the model itself is symmetric;
 otherwise `differences` names the elements and both values.
 """
 

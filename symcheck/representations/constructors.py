@@ -329,7 +329,7 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
 
     Args:
         G: `cyclic(n)` or `dihedral(n)`.
-        frequency: the number of full turns of the plane while the generator r runs through its cycle.
+        frequency: the number of full turns of the plane that r^n makes.
 
     Returns:
         The representation of dimension 2.

@@ -35,10 +35,10 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         lr_schedule: maps the remaining progress to the learning rate.
         symmetry: a `Symmetry`, a SPEC file or an atlas name. A file is read again when a saved agent is loaded; a
             `Symmetry` is saved with the agent.
-        normalize: whether observations are normalised by running statistics that are invariant under the group. They
-            change only between rollouts and are saved with the agent.
+        normalize: whether observations are normalised by running statistics that are invariant under the group. The
+            statistics change only between rollouts and are saved with the agent.
         net_arch: units of the layers, as for `ActorCriticPolicy`: a list for both bodies, or one for each,
-            `dict(pi=[...], vf=[...])`. Units come in channels of |G|, rounded up.
+            `dict(pi=[...], vf=[...])`. Each channel has |G| units; the number of units is rounded up.
         activation_fn: any entrywise function; not used for continuous groups, whose layers have gates.
         ortho_init: False for the layers' own initialiser.
         options: further options of `ActorCriticPolicy`.
