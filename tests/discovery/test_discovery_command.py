@@ -35,7 +35,7 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     assert code == 0, output
     assert "C2 (order 2) found and verified" in output
     # What the evidence excludes comes with the claim, before the candidates.
-    assert 0 < output.index("of cases could violate it (99% confidence)") < output.index("(o0, o1, o2, o3) ->")
+    assert 0 < output.index("of cases could violate the claim (99% confidence)") < output.index("(o0, o1, o2, o3) ->")
     code, output = run("verify-env", "CartPole-v1", "--symmetry", "s.toml", "--samples", 500, "--quiet")
     assert (code, output.strip()) == (0, "passed")
     written = json.loads((folder / "r.json").read_text())
@@ -45,7 +45,9 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     page = (folder / "p.html").read_text()
     assert "C2 (order 2) found and verified" in page
     # The whole sentence: cut in the middle it would lose "at most".
-    assert re.search(r"termination_invariance: at most [\d.]+% of cases could violate it \(99% confidence\)", page)
+    assert re.search(
+        r"termination_invariance: at most [\d.]+% of cases could violate the claim \(99% confidence\)", page
+    )
 
 
 def test_nothing_found_exits_1_and_writes_no_spec(folder):
