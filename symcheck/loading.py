@@ -35,7 +35,7 @@ def load_attribute(reference: str, *, where: str) -> Any:
 
     Args:
         reference: "pkg.mod:attr" or "path/file.py:attr"; dotted attributes are followed.
-        where: names the argument in messages.
+        where: the name of the argument in messages.
 
     Returns:
         The attribute.

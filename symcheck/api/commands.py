@@ -82,7 +82,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
 
     Args:
         line: a command line of `symcheck`.
-        where: names the report in messages.
+        where: the name of the report in messages.
 
     Returns:
         Its parts.

@@ -157,7 +157,7 @@ def replay_net(
 
     Args:
         command: the command in the report.
-        items: its properties that have a counterexample, as JSON objects.
+        items: the properties of the report that have a counterexample, as JSON objects.
         layers: the chain of layers of a certificate to check again, without the search; None for none.
 
     Returns:

@@ -219,7 +219,7 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
 
     Args:
         written: any of the forms listed in the module's docstring.
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         The entry.

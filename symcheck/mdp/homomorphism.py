@@ -37,7 +37,7 @@ class Homomorphism:
 
     Attributes:
         mdp: the original.
-        abstract_mdp: its image; actions that a block does not have are not `available` there.
+        abstract_mdp: the image of `mdp`; actions that a block does not have are not `available` there.
         state_map: sigma, the abstract state of each state, (S,).
         action_map: alpha, the abstract action of each action in each state, (S, A); -1 if the action is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.

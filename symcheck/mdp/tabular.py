@@ -55,7 +55,7 @@ class TabularMDP(FiniteMDP):
         Args:
             env: an environment, a Gymnasium id, or a zero-argument factory.
             discount: in [0, 1]; environments do not define one.
-            **kwargs: passed to `gymnasium.make` with an id.
+            **kwargs: passed to `gymnasium.make` if `env` is an id.
 
         Returns:
             The MDP; outcomes marked as terminated become `terminations`, the start distribution is the environment's.

@@ -24,7 +24,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
         loaded: the model.
         layout: with at least one observation group.
         initial: whether the start distribution is claimed to be symmetric.
-        name: its name in reports; by default the names of the robot and the isometry.
+        name: the name in reports; by default the names of the robot and the isometry.
 
     Returns:
         The symmetry, with its pairs and the differences of the model under the first generator.

@@ -38,7 +38,7 @@ class Representation(abc.ABC):
     Attributes:
         group: the group G.
         dim: the dimension of the space that it acts on.
-        name: its name in reports, for instance "regular(C4)".
+        name: the name in reports, for instance "regular(C4)".
     """
 
     group: Group
@@ -370,7 +370,7 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Args:
         first: a representation.
         second: another one.
-        names: their names in the message.
+        names: the names of both in the message.
 
     Raises:
         RepresentationError: the groups have different generators.

@@ -43,7 +43,7 @@ class Block:
     """One part of a vector.
 
     Attributes:
-        name: its name in reports.
+        name: the name in reports.
         map: one entry per generator, for one frame of the block; a callable gets all columns of the block.
         size: the number of components of a frame; left out if `names` or `shape` is given.
         names: a name for every component of a frame.

@@ -33,7 +33,7 @@ def fit(entry: Entry | ElementEntry, space: spaces.Space[Any] | None, where: str
     Args:
         entry: how one generator acts.
         space: the space it acts on; None for internal states, which have no declared space.
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         The fitted map.
@@ -176,7 +176,7 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
     """The image that a callable returned for a value, if it has the value's form.
 
     Raises:
-        SpecError: it has other parts, another shape, or is no number.
+        SpecError: the image has different parts or a different shape, or is no number.
     """
     if isinstance(space, spaces.Discrete):
         return _whole_number(image, where)

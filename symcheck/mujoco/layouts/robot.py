@@ -37,7 +37,7 @@ class Driven:
     Attributes:
         label: the name in the layout or the model.
         section: "joint" or "actuator".
-        index: its number in the model.
+        index: the index in the model.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Robot:
 
     Attributes:
         model: a `mujoco.MjModel`, or a `UrdfModel`.
-        label: its name in reports.
+        label: the name in reports.
         group: the group.
         pairings: one per generator.
         base: the body whose velocity and orientation are observed.
@@ -98,7 +98,7 @@ class Robot:
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
-            where: names the place in messages.
+            where: the name of the place in messages.
 
         Raises:
             SpecError: an order that the model does not have, or unknown names.

@@ -178,7 +178,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
         robot: with its images.
         listed: joints or actuators, in order.
         generator: the number of the generator.
-        where: names the place in messages.
+        where: the name of the place in messages.
         signed: whether components carry the sign of their joint.
 
     Returns:
