@@ -115,7 +115,7 @@ def _parsed(file: Path, where: str) -> Any:
     try:
         return read_toml(file) if file.suffix == ".toml" else read_json(file)
     except OSError as error:
-        raise _malformed(f"cannot be read: {error.strerror or error}", where) from error
+        raise _malformed(f"the file cannot be read: {error.strerror or error}", where) from error
     except UnreadableError as error:
         raise _malformed(f"expected {file.suffix[1:].upper()}, got: {error}", where) from error
 

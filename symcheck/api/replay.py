@@ -67,7 +67,7 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     try:
         data = read_json(path)
     except OSError as error:
-        raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+        raise SymcheckError(f"the file cannot be read: {error.strerror or error}.", where=str(path)) from error
     except UnreadableError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
     if not isinstance(data, dict) or data.get("schema") not in READABLE:

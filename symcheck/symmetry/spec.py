@@ -61,7 +61,7 @@ def symmetry_from_toml(path: Path) -> Symmetry:
     try:
         data = read_toml(path)
     except OSError as error:
-        raise SpecError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+        raise SpecError(f"the file cannot be read: {error.strerror or error}.", where=str(path)) from error
     except UnreadableError as error:
         raise SpecError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     return symmetry_from_mapping(data, str(path))

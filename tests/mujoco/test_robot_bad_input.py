@@ -132,7 +132,7 @@ def test_blocks_of_the_observation_are_checked():
         mirror(quadruped(), observation=["cos(qvel)"])
     with pytest.raises(SpecError, match="no body is free"):
         mirror(TWO_ARMS, through=(0, 0.5, 0), observation=["base_vector"])
-    with pytest.raises(SpecError, match="leaves out the images body 'FR_calf'"):
+    with pytest.raises(SpecError, match="omits the images body 'FR_calf'"):
         mirror(quadruped(), observation=["point(FL_calf)"])
 
 

@@ -174,14 +174,14 @@ def test_columns_that_no_block_covers_are_listed():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"map": [[1, -1]]}, "observation block 'legs', map.0.: acts on 2 numbers, but the block has 4"),
+        ({"map": [[1, -1]]}, "observation block 'legs', map.0.: the map acts on 2 numbers, but the block has 4"),
         ({"map": [SWAP, SWAP]}, "expected a map with one entry per generator, 1 in all, got 2"),
-        ({"map": [{"FL_hip": "HR_hip"}]}, "names 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
+        ({"map": [{"FL_hip": "HR_hip"}]}, "uses the name 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
         ({"map": [{"FL_hip": "FR_hip"}]}, "sends several components to FR_hip"),
         ({"names": ["a", "a", "b", "c"]}, "expected distinct names"),
         ({"history": 0}, "expected a history of 1 frame or more, got 0"),
         ({"layout": "time"}, "expected layout 'frames' or 'components', got 'time'"),
-        ({"size": 5}, "says size 5, but its names or shape give 4"),
+        ({"size": 5}, "has size 5, but its names or shape give 4"),
         ({"map": ["flip_lr"]}, "'flip_lr' acts on a grid, but the block has no shape"),
         ({"colour": 1}, "has unknown fields colour"),
         ({"name": " "}, "expected a name, got ' '"),
@@ -201,7 +201,7 @@ def test_each_mistake_in_a_block_is_told_with_the_blocks_name(changes, message):
         ("h", "expected a table with name, size and map, got 'h'"),
         ({"name": "h", "shape": [2, 3], "map": ["rot90"]}, "'rot90' needs a square grid; the block has 2x3"),
         ({"name": "h", "shape": [2], "map": ["flip_lr"]}, r"expected shape = \[rows, columns\]"),
-        ({"name": "h", "size": 2, "map": [{"a": "b"}]}, "maps names, but the block has none"),
+        ({"name": "h", "size": 2, "map": [{"a": "b"}]}, "uses names, but the block has none"),
         ({"name": "h", "size": 0, "map": [[]]}, "expected a size of 1 or more, got 0"),
     ],
 )

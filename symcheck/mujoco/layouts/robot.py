@@ -158,7 +158,8 @@ class Robot:
         if unknown:
             known = [name for section in sections for name in tables[section]]
             raise SpecError(
-                f"lists names that are neither a joint nor an actuator of {self.label}: {', '.join(unknown)}.",
+                f"the order contains names that are neither a joint nor an actuator of {self.label}: "
+                f"{', '.join(unknown)}.",
                 where=where,
                 remedy=suggestion(unknown[0], known),
             )

@@ -193,7 +193,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
         section, image, sign = robot.driven_image(driven, generator)
         if (section, image) not in places:
             raise SpecError(
-                f"leaves out the image of {driven.label}, {_name(robot, section, image)}.",
+                f"the order omits the image of {driven.label}, {_name(robot, section, image)}.",
                 where=where,
                 remedy="List the joints of both sides.",
             )
