@@ -130,6 +130,6 @@ def mirror_text(model: Any, layout: Any, form: str) -> str:
     """
     if layout is None:
         raise OptionError(
-            "a mirror function can be written only for a layout.", where="--emit", remedy="Give it with --layout."
+            "a mirror function can be written only for a layout.", where="--emit", remedy="Give a layout with --layout."
         )
     return mirror_source(lay_out(load_model(model), read_layout(layout)), form)

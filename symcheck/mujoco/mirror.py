@@ -194,7 +194,7 @@ def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
 
 def _refuse_unusable(model: Any) -> None:
     if not model.njnt:
-        raise SpecError("expected a model with joints, got one without: nothing in it moves.", where="model")
+        raise SpecError("expected a model with joints, got a model without joints.", where="model")
     wide = [
         title(model, "actuator", i)
         for i in range(model.nu)

@@ -327,7 +327,7 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
     """
     model = loaded.model
     if not model.njnt:
-        raise SpecError("expected a model with joints, got one without: nothing in it moves.", where=loaded.label)
+        raise SpecError("expected a model with joints, got a model without joints.", where=loaded.label)
     base, is_free = _base_of(model)
     pairings = []
     for isometry in isometries:
