@@ -199,7 +199,7 @@ FAULTS = [
           action_space=spaces.Box(-1, 1, (1,), np.float64)),
     fault("a tie at no push is broken to one side", "reward transition",
           step=lambda s, a, rng: pushed_by(s, 1.0 if a[0] >= 0 else -1.0), symmetry=mirror_with(action=[[-1]]),
-          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="only where action[0] = 0"),
+          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="violations occur where action[0] = 0"),
     fault("a continuous action with the wrong sign", "reward transition",
           step=lambda s, a, rng: pushed_by(s, a[0]), symmetry=mirror_with(action=[[1]]),
           action_space=spaces.Box(-1, 1, (1,), np.float64), cause="all signs of the action map reversed"),
