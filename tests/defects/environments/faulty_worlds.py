@@ -356,7 +356,7 @@ NUMBERS = [
     Row("two buttons pressed at once favour the left", lambda: Seen(both_buttons, action_space=BUTTONS),
         mirror(action=[[1, 0]]), TRANSITION, fast=True),
     Row("the middle gear pulls", lambda: Seen(geared, action_space=GEARS),
-        mirror(action=[lambda a, o: np.array([4 - a[0], a[1]])]), TRANSITION, cause="violations occur where action[0] = 2"),
+        mirror(action=[lambda a, o: np.array([4 - a[0], a[1]])]), TRANSITION, cause="occur where action[0] = 2"),
     Row("a part of a Tuple action is not mapped", lambda: Seen(kicked, action_space=PAIR),
         mirror(action=[lambda a, o: a]), TRANSITION, fast=True),
     Row("rounded to float32 on one side", lambda: Seen(moved(
