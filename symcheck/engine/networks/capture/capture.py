@@ -273,9 +273,11 @@ class _Watch(torch.overrides.TorchFunctionMode):
         """Run one torch function."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        attribute = name == "__get__"
+        attribute = name in ("__get__", "__set__")
         if attribute:
             name = getattr(getattr(func, "__self__", None), "__name__", name)
+        if attribute and func.__name__ == "__set__" and _is_own(sys._getframe(1)):
+            self.reason = self.reason or state("SYM176", operation=name)
         if name in ASKING_DTYPE and _is_own(sys._getframe(1)):
             self.asks_dtype = True
         asks = name not in TOLD if attribute else name in ASKING_THE_CALL

@@ -12,6 +12,7 @@ import torch
 from symcheck.array_types import Floats
 from symcheck.engine.networks.graph.entries import Entries
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError
+from symcheck.engine.networks.graph.ranges import lie_between
 from symcheck.statements.statement import state
 
 Operator = Callable[..., Any]
@@ -36,8 +37,6 @@ _BINARY = {
     "mul": "multiply",
     "maximum": "maximum",
     "minimum": "minimum",
-    "fmax": "maximum",
-    "fmin": "minimum",
     "atan2": "arctan2",
     "eq": "equal",
     "ne": "not_equal",
@@ -110,7 +109,7 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
     if function == "not_equal" and np.array_equal(x[0], x[1]):
         return of("isnan", x[0])  # only NaN differs from itself
     if function == "equal" and np.array_equal(x[0], x[1]):
-        return graph.constants(np.ones(x[0].shape))
+        return of("zero", of("isnan", x[0]))
     if function == "greater" and (x[1] < 0).all() and (graph.numbers(x[1]) <= 0).all() and graph.are_positive(x[0]):
         return graph.constants(np.ones(x[0].shape))
     if function in _COMPARISONS:
@@ -308,12 +307,22 @@ def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
     return pointwise(graph, "where", (), positive, x, pointwise(graph, "multiply", (), x, slope, like=x), like=x)
 
 
+def fit_into(graph: Graph, ids: Floats, dtype: torch.dtype) -> bool:
+    """Whether a whole dtype holds the numbers of entries for every input; others wrap around."""
+    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
+    return lie_between(graph, ids, max(info.min, -_LONGEST), min(info.max, _LONGEST))
+
+
+_LONGEST = 2.0**62
+"""Bound of integers of 64 bits, below the largest one: bounds are computed in floating point."""
+
+
 def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     """A change of dtype: real numbers are unchanged, integers truncate, booleans test for non-zero."""
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
-    if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
-        refuse("a cast to integers of less than 64 bits")  # such casts wrap around
+    if not dtype.is_floating_point and not fit_into(graph, x.array, dtype):
+        refuse(f"a cast of numbers that {str(dtype).removeprefix('torch.')} may not hold")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)
