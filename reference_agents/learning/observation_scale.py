@@ -74,7 +74,8 @@ class ObservationScale:
 
     def apply(self) -> None:
         """Apply the statistics of all observations added so far."""
-        mean = self._mean if self._average is None else self._mean @ self._average
+        # A copy: `add` updates the running mean in place, and the statistics in use must not move with it.
+        mean = self._mean.copy() if self._average is None else self._mean @ self._average
         spread = self._squares / np.maximum(self._count, 1.0) + (self._mean - mean) ** 2
         deviation = np.sqrt(spread @ self._blocks)
         self.shift, self.factor = mean, 1.0 / np.maximum(deviation, LEAST_DEVIATION)

@@ -27,6 +27,7 @@ from reference_agents.vectorised import distribution_of
 from reference_agents.verification import verify
 from symcheck.groups import cyclic
 from symcheck.representations import signed_permutation
+from symcheck.representations.representation import Representation
 
 SMALL = Settings(environments=4, horizon=10, epochs=1, minibatches=1, decorrelation_steps=0)
 
@@ -142,6 +143,19 @@ def test_statistics_of_a_symmetric_network_are_those_of_observations_and_their_i
     still.add(np.full((1, 4, 1), 7.0))
     still.apply()
     assert still.normalise(np.array([[[7.0 + LEAST_DEVIATION]]])).tolist() == [[[pytest.approx(1.0)]]]
+
+
+@pytest.mark.parametrize("rho", [None, signed_permutation(cyclic(2), [[-1, 3, 2]])], ids=["plain", "symmetric"])
+def test_statistics_in_use_do_not_move_while_observations_are_added(rho: Representation | None) -> None:
+    scale, drawn = ObservationScale(1, 3, rho), np.random.default_rng(0)
+    scale.add(drawn.standard_normal((1, 8, 3)))
+    scale.apply()
+    shown = drawn.standard_normal((1, 8, 3))
+    before = scale.normalise(shown)
+    scale.add(5.0 + drawn.standard_normal((1, 8, 3)))
+    assert np.array_equal(scale.normalise(shown), before)
+    scale.apply()
+    assert not np.array_equal(scale.normalise(shown), before)
 
 
 @pytest.mark.parametrize("network", ["equivariant", "nullspace", "random", "mlp", "symmetrized"])

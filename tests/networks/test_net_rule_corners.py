@@ -172,3 +172,31 @@ def test_one_constant_is_blamed_where_the_others_are_carried_whatever_their_size
     unrelated = verified(Spread(size * (torch.rand(4, 3, generator=draw) + 0.5)), RING)
     cause = unrelated["network_equivariance"].causes[0]
     assert (cause.code, cause.fields["units"]) == ("SYM111", [])
+
+
+class Zeros(nn.Module):
+    """Whether either of two numbers is zero, and how many of them are: a sum of booleans is no sum of numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        zero = torch.logical_not(x)
+        either = zero[:, 0] + zero[:, 1]
+        return torch.stack([either.to(x.dtype), zero.to(x.dtype).sum(1)], 1)
+
+
+class Filled(nn.Module):
+    """Numbers above 1 become a number that is stored without an axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("fill", torch.tensor(2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.masked_fill(x > 1, self.fill)
+
+
+def test_booleans_of_numbers_are_not_added_and_stored_numbers_without_an_axis_are_filled_in() -> None:
+    exchange = Symmetry("exchange", catalog.cyclic(2), observation=[[1, 0]], action=[[1, 0]])
+    zeros = verified(Zeros(), exchange, 2)
+    assert zeros["network_equivariance"].verdict == "failed"
+    assert "representation_propagation" not in zeros
+    assert verified(Filled(), exchange, 2)["network_equivariance"].verdict == "proved"

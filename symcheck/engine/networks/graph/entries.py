@@ -48,14 +48,15 @@ class Entries:
 
     def like(self, ids: Any) -> Entries:
         """Other ids, with the same dtype."""
-        return Entries(torch.from_numpy(np.ascontiguousarray(ids, dtype=np.float64)), self.dtype)
+        # `ascontiguousarray` gives arrays without axes one axis
+        return Entries(torch.from_numpy(np.ascontiguousarray(ids, dtype=np.float64)).reshape(np.shape(ids)), self.dtype)
 
 
 def constant(graph: Graph, tensor: torch.Tensor, name: str = "") -> Entries:
     """The ids of a tensor of numbers."""
     dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
     numbers = dense.detach().cpu().to(torch.float64).numpy()
-    return Entries(torch.from_numpy(np.ascontiguousarray(graph.constants(numbers, name))), tensor.dtype)
+    return Entries(torch.from_numpy(np.array(graph.constants(numbers, name))), tensor.dtype)
 
 
 def as_tensor(graph: Graph, entries: Entries) -> torch.Tensor:

@@ -49,7 +49,10 @@ _BINARY = {
     "bitwise_and": "logical_and",
     "bitwise_or": "logical_or",
 }
-_COMPARING = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "bitwise_and", "bitwise_or"))
+_COMPARING = frozenset(
+    ("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or")
+)
+"""Operators whose results are booleans, whatever the dtype of their arguments."""
 
 
 def operator(*names: str) -> Callable[[F], F]:
@@ -135,11 +138,15 @@ _COMPARISONS = {
 result."""
 
 
-def _unary(function: str) -> Operator:
-    return lambda graph, x: pointwise(graph, function, (), x, like=x)
+def _unary(name: str) -> Operator:
+    def compute(graph: Graph, x: Entries) -> Entries:
+        result = pointwise(graph, _RENAMED[name], (), x, like=x)
+        return Entries(result.ids, torch.bool) if name in _COMPARING else result
+
+    return compute
 
 
-OPERATORS.update({name: _unary(function) for name, function in _RENAMED.items()})
+OPERATORS.update({name: _unary(name) for name in _RENAMED})
 
 
 def compose(graph: Graph, x: Entries, *steps: tuple[Any, ...]) -> Entries:

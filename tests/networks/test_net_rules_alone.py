@@ -1,0 +1,266 @@
+"""Every rule of an operator against torch, called as after capture; forms without a rule are refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from symcheck.engine.networks.blame.running import entries_at
+from symcheck.engine.networks.graph.entries import Entries, constant
+from symcheck.engine.networks.graph.interpreter import compute
+from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
+from symcheck.engine.networks.subject.precision import float64_default
+
+SIZE = 48
+"""Numbers of one input, which all arguments that depend on it share."""
+
+
+class Given:
+    """An argument that depends on the input: the shape of one sample, from this number of the input on."""
+
+    def __init__(self, *shape: int, start: int = 0) -> None:
+        self.shape, self.start = shape, start
+
+    def of(self, whole: torch.Tensor) -> torch.Tensor:
+        return whole[:, self.start : self.start + math.prod(self.shape)].reshape(len(whole), *self.shape)
+
+
+def table(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+class Made:
+    """A call inside a call."""
+
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+
+def target_of(name: str) -> Any:
+    operator, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, operator), overload or "default")
+
+
+def keywords_of(call: Sequence[Any]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    name, *args = call
+    more = args.pop() if args and isinstance(args[-1], dict) else {}
+    return name, tuple(args), more
+
+
+def followed(graph: Graph, ids: torch.Tensor, call: Sequence[Any]) -> Any:
+    """The result of a call on ids."""
+    name, args, more = keywords_of(call)
+
+    def entries(item: Any) -> Any:
+        if isinstance(item, Made):
+            return followed(graph, ids, item.call)
+        if isinstance(item, Given):
+            return Entries(item.of(ids).clone(), torch.float64)
+        return constant(graph, item) if isinstance(item, torch.Tensor) else item
+
+    args, more = tree_map(entries, (args, more))
+    return compute(graph, target_of(name), args, more)
+
+
+def computed(numbers: torch.Tensor, call: Sequence[Any]) -> Any:
+    """The result of torch."""
+    name, args, more = keywords_of(call)
+
+    def tensors(item: Any) -> Any:
+        if isinstance(item, Made):
+            return computed(numbers, item.call)
+        return item.of(numbers).clone() if isinstance(item, Given) else item
+
+    args, more = tree_map(tensors, (args, more))
+    return target_of(name)(*args, **more)
+
+
+X, Y, V, IMAGE, LINE = Given(3, 4), Given(3, 4, start=12), Given(4, start=5), Given(2, 4, 4), Given(3, 6)
+BOOL, OTHER = Made("gt.Scalar", X, 0.3), Made("lt.Scalar", Y, 0.4)
+WHOLE = Made("_to_copy", Made("clamp", Made("mul.Scalar", X, 3.0), -5.0, 5.0), {"dtype": torch.int64})
+W, B = table(5, 4), table(5, seed=1)
+NEVER = torch.tensor([[True, False, True, False]])
+
+RULES: list[tuple[Any, ...]] = [
+    # sums, products and comparisons
+    ("add.Tensor", X, Y), ("add.Tensor", X, Y, {"alpha": 3}), ("add.Tensor", X, 2.5),
+    ("sub.Tensor", X, Y, {"alpha": 2}),
+    ("sub.Tensor", X, Y), ("rsub.Scalar", X, 2.0), ("mul.Tensor", X, Y), ("mul.Scalar", X, -2.0), ("div.Tensor", X, Y),
+    ("div.Scalar", X, 4.0), ("maximum", X, Y), ("minimum", X, Y), ("fmax", X, Y), ("fmin", X, Y), ("atan2", X, Y),
+    *((f"{name}.Tensor", X, Y) for name in ("eq", "ne", "gt", "ge", "lt", "le")),
+    *((f"{name}.Scalar", Made("round", X), 1.0) for name in ("eq", "ne", "gt", "ge", "lt", "le")),
+    *((f"{name}.Tensor", X, X) for name in ("eq", "ne", "gt", "ge", "lt", "le")),
+    ("gt.Scalar", Made("exp", X), 0.0), ("gt.Scalar", Made("exp", X), 1.0), ("gt.Scalar", Made("exp", X), -1.0),
+    ("logical_and", BOOL, OTHER), ("logical_or", BOOL, OTHER), ("logical_not", BOOL),
+    ("bitwise_and.Tensor", BOOL, OTHER), ("bitwise_or.Tensor", BOOL, OTHER), ("logical_not", X),
+    ("pow.Tensor_Scalar", X, 1), ("pow.Tensor_Scalar", X, 2), ("pow.Tensor_Scalar", X, 3), ("pow.Tensor_Scalar", X, 4),
+    ("pow.Tensor_Scalar", Made("exp", X), 0.5),
+    # choices and bounds
+    ("where.self", BOOL, X, Y), ("where.self", NEVER, X, Y), ("where.ScalarOther", BOOL, X, 2.0),
+    ("where.ScalarSelf", BOOL, 2.0, Y), ("masked_fill.Scalar", X, OTHER, 3.0),
+    ("masked_fill.Scalar", BOOL, OTHER, True),
+    ("masked_fill.Tensor", X, OTHER, torch.tensor(2.0)), ("clamp.Tensor", X, table(4), table(4) + 0.5),
+    ("clamp.Tensor", X, table(4) + 0.5, table(4)), ("clamp.Tensor", X, Y, None), ("clamp.Tensor", X, None, Y),
+    ("clamp.Tensor", X, Y, table(4)), ("hardtanh", X), ("hardtanh", X, -0.2, 0.9),
+    ("relu6", Made("mul.Scalar", X, 9.0)),
+    ("_prelu_kernel", X, table(1, 4)), ("leaky_relu", X), ("elu", X), ("softplus", X), ("hardshrink", X),
+    ("softshrink", X),
+    # dtypes
+    ("_to_copy", X, {"dtype": torch.int64}), ("_to_copy", BOOL, {"dtype": torch.float64}),
+    ("_to_copy", X, {"dtype": torch.bool}), ("_to_copy", WHOLE, {"dtype": torch.float64}), ("_to_copy", X),
+    ("_to_copy", torch.tensor([0.0, 2.7, -1.2]), {"dtype": torch.int64}), ("_to_copy", table(3)),
+    ("add.Tensor", WHOLE, 1), ("mul.Tensor", WHOLE, WHOLE), ("sum.dim_IntList", BOOL, [1]), ("abs", WHOLE),
+    # sums, extremes and normalisations along axes
+    *((name, X, [1]) for name in ("sum.dim_IntList", "mean.dim", "amax", "amin")),
+    *((name, X, [1, 2], True) for name in ("sum.dim_IntList", "mean.dim", "amax", "amin")),
+    *((name, X, [-1], True) for name in ("sum.dim_IntList", "mean.dim", "amax", "amin")),
+    ("prod.dim_int", X, 1), ("prod.dim_int", X, -1, True), ("max.dim", X, 1), ("min.dim", X, 2, True),
+    ("var.correction", X, [1]), ("var.correction", X, [1, 2], {"correction": 0, "keepdim": True}),
+    ("var.correction", X, [2], {"correction": None}), ("var.correction", X, [2], {"correction": 2}),
+    ("var_mean.correction", X, [1]), ("var_mean.correction", X, [1, 2], {"correction": 0, "keepdim": True}),
+    ("cumsum", X, 1), ("cumsum", X, -1), ("sort", X), ("sort", X, 1, True), ("topk", X, 2), ("topk", X, 2, 1, False),
+    ("median.dim", X, 1), ("median.dim", X, 2), ("median.dim", X, 2, True),
+    ("_softmax", X, 1, False), ("_log_softmax", X, -1, False),
+    ("_native_batch_norm_legit_no_training", X, B[:3], B[2:], table(3, seed=2), table(3).abs() + 0.1, 0.1, 1e-3),
+    ("_native_batch_norm_legit_no_training", X, None, None, table(3, seed=2), table(3).abs() + 0.1, 0.1, 0.5),
+    ("native_layer_norm", X, [4], B[:4], B[1:], 1e-3), ("native_layer_norm", X, [3, 4], None, None, 0.5),
+    # windows
+    ("max_pool2d_with_indices", IMAGE, [2, 2]), ("max_pool2d_with_indices", IMAGE, [3, 3], [1, 2], [1, 1]),
+    ("max_pool2d_with_indices", IMAGE, [2, 1], [1, 1], [0, 0], [2, 1]), ("max_pool2d_with_indices", IMAGE, [2]),
+    ("avg_pool2d", IMAGE, [2, 2]), ("avg_pool2d", IMAGE, [3, 2], [1, 1], [1, 0]),
+    ("avg_pool2d", IMAGE, [2, 2], [], [0, 0], False, False),
+    ("avg_pool2d", IMAGE, [2, 2], [2, 2], [0, 0], False, True, 3),
+    ("avg_pool2d", IMAGE, [2, 2], [2, 2], [0, 0], True), ("_adaptive_avg_pool2d", IMAGE, [3, 2]),
+    ("adaptive_max_pool2d", IMAGE, [3, 2]),
+    ("convolution", LINE, table(2, 3, 2), B[:2], [2], [1], [1], False, [0], 1),
+    ("convolution", LINE, table(2, 3, 2), None, [1], [0], [3], False, [0], 1),
+    ("convolution", LINE, table(6, 1, 3), table(6), [1], [1], [1], False, [0], 3),
+    ("convolution", LINE, table(3, 2, 3), table(2), [2], [1], [1], True, [1], 1),
+    ("convolution", LINE, table(3, 2, 3), None, [1], [1], [2], True, [0], 3),
+    ("convolution", IMAGE, table(3, 2, 3, 2), table(3), [1, 2], [2, 0], [1, 1], False, [0, 0], 1),
+    ("convolution", IMAGE, table(2, 3, 2, 3), None, [2, 1], [0, 1], [1, 1], True, [1, 0], 1),
+    ("upsample_bilinear2d", IMAGE, [5, 6], False), ("upsample_bicubic2d", IMAGE, [3, 7], True),
+    ("upsample_linear1d", LINE, [9], False), ("upsample_nearest2d", IMAGE, [8, 4]),
+    ("im2col", IMAGE, [2, 3], [1, 1], [1, 0], [2, 1]),
+    # matrices
+    ("mm", V, W.T), ("addmm", B, V, W.T), ("addmm", table(1, 5), V, W.T),
+    ("bmm", X, Given(4, 3, start=12)), ("bmm", X, table(3, 4, 5)), ("bmm", table(3, 5, 3), X),
+    ("baddbmm", Given(3, 5, start=24), X, table(1, 4, 5).repeat(3, 1, 1)), ("matmul", X, W.T),
+    ("matmul", table(5, 3), X),
+    ("matmul", X, table(4)), ("matmul", X, table(3, 4, 5)), ("matmul", X, Given(4, 3, start=12)),
+    ("_trilinear", V, table(5, 4, 3), Given(3, start=9), [1, 3], [0], [1, 2], [2, 3]),
+    # entries that are moved
+    ("tril", X), ("triu", X, 1), ("diag_embed", V), ("diag_embed", V, 1), ("constant_pad_nd", X, [1, 2, 0, 1], 0.5),
+    ("constant_pad_nd", X, [-1, 1]), ("constant_pad_nd", BOOL, [1, 1], 2), ("cat", [X, Y], 1), ("stack", [X, Y], -1),
+    ("flip", X, [1]), ("roll", X, [1], [2]), ("index.Tensor", X, [None, torch.tensor([2, 0, 0])]),
+    ("index_select", X, 2, torch.tensor([3, 1])), ("gather", X, 1, torch.tensor([[[2, 0, 1, 1]]] * BATCH)),
+    ("slice.Tensor", X, 2, 1, 4, 2), ("expand", Given(1, 4), [BATCH, 3, 4]), ("reflection_pad1d", X, [1, 2]),
+    ("slice_scatter", X, Given(3, 2, start=30), 2, 1, 3), ("select_scatter", X, V, 1, 2), ("repeat", X, [1, 2, 1]),
+    # entries that are written
+    ("index_put", X, [None, torch.tensor([2, 0])], Given(2, 4, start=20)),
+    ("index_put", X, [None, torch.tensor([2, 2])], Given(2, 4, start=20), True),
+    ("index_add", X, 1, torch.tensor([2, 0, 2]), Y), ("scatter.src", X, 2, torch.tensor([[[2, 0]]] * BATCH), Y),
+    ("scatter.value", X, 2, torch.tensor([[[2, 0]]] * BATCH), 7.0),
+    ("scatter.value_reduce", X, 2, torch.tensor([[[2, 0]]] * BATCH), 7.0, {"reduce": "multiply"}),
+    ("scatter_add", X, 1, torch.tensor([[[2, 2, 0, 1], [1, 2, 0, 0]]] * BATCH), Y),
+    *(("index_reduce", X, 1, torch.tensor([2, 0, 2]), Y, how) for how in ("amax", "amin", "prod", "mean")),
+    *(("index_reduce", X, 1, torch.tensor([2, 0, 2]), Y, how, {"include_self": False}) for how in ("prod", "mean")),
+    *(("scatter_reduce.two", X, 1, torch.tensor([[[2, 2, 0, 1]]] * BATCH), Y, how) for how in ("sum", "mean", "amin")),
+    # the positions of largest entries
+    ("argmax", V, 1), ("argmin", X, 2, True), ("eq.Scalar", Made("argmax", X, 1), 2),
+    ("ne.Scalar", Made("argmax", X, 1), 0),
+    ("eq.Tensor", Made("argmax", V, 1, True), torch.arange(5)), ("eq.Scalar", Made("argmin", V, 1), 1.5),
+    ("eq.Tensor", torch.arange(-1, 5), Made("argmax", V, 1, True)),
+    ("gather", X, 1, Made("argmax", Y, 1, True)), ("embedding", table(4, 2), Made("argmax", X, 2)),
+    ("index.Tensor", X, [torch.arange(BATCH), Made("argmax", Given(3, start=12), 1)]),
+]  # fmt: skip
+
+
+def _label(call: Any) -> str:
+    name, args, more = keywords_of(call)
+    return " ".join([name, *(str(item) for item in args if isinstance(item, int | float | list)), *map(str, more)])[:60]
+
+
+@pytest.mark.parametrize("call", RULES, ids=_label)
+def test_a_rule_computes_the_numbers_and_the_dtype_that_torch_computes(call: tuple[Any, ...]) -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((SIZE,), BATCH))
+    numbers = torch.from_numpy(np.random.default_rng(3).normal(size=(BATCH, SIZE)))
+    with float64_default():
+        made, wanted = followed(graph, ids, call), computed(numbers, call)
+    values = entries_at(graph, numbers.numpy())
+    pairs = list(zip(tree_flatten(made)[0], tree_flatten(wanted)[0], strict=False))
+    assert pairs
+    for result, tensor in pairs:
+        if result is None:  # positions, which have no rule
+            continue
+        array = result.array.astype(np.int64)
+        got = np.where(
+            array < 0, graph.numbers(np.minimum(array, -1)), values[np.maximum(array, 0) // BATCH, array % BATCH]
+        )
+        np.testing.assert_allclose(got, tensor.double().numpy(), rtol=1e-12, atol=1e-13)
+        assert result.dtype == tensor.dtype
+
+
+# The call, and the operation that the refusal names.
+REFUSED: list[tuple[tuple[Any, ...], str]] = [
+    (("div.Tensor_mode", X, 2.0, {"rounding_mode": "floor"}), "div with rounding"),
+    (("rsub.Scalar", X, 2.0, 3), "rsub"),
+    (("add.Tensor", BOOL, OTHER), "a sum of booleans"),
+    (("bitwise_and.Tensor", WHOLE, WHOLE), "bitwise_and of integers"),
+    (("round.decimals", X, {"decimals": 1}), "round with decimals"),
+    (("pow.Tensor_Tensor", X, Y), "pow with an exponent that depends on the input"),
+    (("pow.Scalar", 2.0, X), "pow with an exponent that depends on the input"),
+    (("addmm", B, V, W.T, {"beta": 2}), "addmm with factors"),
+    (("addmm", B, V, W.T, {"alpha": 2}), "addmm with factors"),
+    (("_to_copy", X, {"dtype": torch.int32}), "a cast to integers of less than 64 bits"),
+    (("index_add", X, 1, torch.tensor([0, 1, 2]), Y, {"alpha": 2}), "index_add with a factor"),
+    (("index_put", X, [None, torch.tensor([2, 2])], Given(2, 4)), "several entries written at one index"),
+    (("index_put", WHOLE, [None, torch.tensor([2, 0])], Given(2, 4)), "numbers written into a tensor of another dtype"),
+    (("index_add", WHOLE, 1, torch.tensor([2, 0, 2]), WHOLE), "combining integers"),
+    (("scatter_add", X, 1, Made("argmax", Y, 1, True), Y), "writing at indices that depend on the input"),
+    (("convolution", LINE, Given(2, 3, 2), None, [1], [0], [1], False, [0], 1), "weights that depend on the input"),
+    (("convolution", LINE, table(3, 2, 3), None, [2], [3], [1], True, [0], 1), "convolution that crops"),
+    (("max_pool2d_with_indices", IMAGE, [3, 3], [2, 2], [0, 0], [1, 1], True), "pooling over partial windows"),
+    (("avg_pool2d", IMAGE, [2, 2], [2, 2], [1, 1], False, False), "average pooling that excludes padding"),
+    (("argmax", X), "argmax"),
+    (("argmax", Given(1, 4), 1), "argmax"),
+    (("argmax", Given(17), 1), "argmax"),
+    (("median", X), "median of all entries"),
+    (("mul.Tensor", Made("_to_copy", X, {"dtype": torch.int64}), 2), "mul of whole numbers without a bound"),
+    (("copy_", torch.zeros(3, 4, dtype=torch.int64), X), "a cast to integers"),
+    (("fill_.Tensor", torch.zeros(3, dtype=torch.int64), torch.tensor(2.5)), "a cast to integers"),
+    (("add.Tensor", Made("empty.memory_format", [3, 4]), X), "add of NaN or of memory that was never written"),
+    (("_to_copy", torch.tensor([torch.nan]), {"dtype": torch.int64}), "_to_copy of NaN"),
+    (("digamma", X), "digamma"),
+    (("i0", X), "i0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "operation"), REFUSED, ids=lambda item: item if isinstance(item, str) else "")
+def test_a_form_without_a_rule_is_refused_by_name(call: tuple[Any, ...], operation: str) -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((SIZE,), BATCH))
+    with float64_default(), pytest.raises(NoCertificateError) as raised:
+        followed(graph, ids, call)
+    assert raised.value.reason.code == "SYM190"
+    assert operation in raised.value.reason.fields["operation"]
+
+
+def test_sixteen_candidates_are_compared_and_uninitialised_memory_may_be_overwritten() -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((SIZE,), BATCH))
+    assert followed(graph, ids, ("argmax", Given(16), 1)).ids.shape == (BATCH,)
+    written = followed(
+        graph, ids, ("index_put", Made("empty.memory_format", [BATCH, 3, 4]), [None, torch.arange(3)], X)
+    )
+    assert torch.equal(written.ids, X.of(ids))
+    with pytest.raises(NoCertificateError) as raised:
+        followed(graph, ids, ("mm", Given(4), table(4, 2) / 0.0))
+    assert raised.value.reason.code == "SYM191"
