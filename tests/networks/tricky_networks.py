@@ -421,7 +421,6 @@ TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
     "data bound to a tensor": _by_bound_data,
     "a row by the size": lambda net, x: TABLE[7 * (x.shape[0] // 5000)] > 1.5,
     "a rounded number": lambda net, x: torch.tensor(0.1).item() != 0.1,
-    "an infinite number": lambda net, x: torch.isinf(torch.tensor(1e40)),
     "length of a selection": lambda net, x: len(x[x > FAR]) > 0,
     "places of a condition": lambda net, x: torch.where(x[:, 0] > FAR)[0].numel() > 0,
     "a state met exactly": lambda net, x: (x == x.new_tensor((0.25, -0.5, 0.75, 0.125))).all(1).nonzero().shape[0],

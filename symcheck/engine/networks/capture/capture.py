@@ -293,6 +293,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Stop early to save time: converting a whole batch to a list creates a symbol for every entry.
                 raise RuntimeError("a tensor without numbers was read")
+            self.asks_dtype = True  # numbers are rounded to the dtype
         if name in SPLITTING and cuts_batches(name, *args, **kwargs):
             self.reason = self.reason or state("SYM182", operation=name)
             # Stop early to save time: the sizes of fifty chunks are fifty rounded expressions of one symbol.

@@ -167,11 +167,12 @@ def _captured_or_reason(
         differs := _why_first_call_differs(net, captured, shape, batches[0], changed_first, alone=alone)
     ):
         return differs
-    if deployed is not None:
+    # code that reads no dtype, and no number that is rounded to it, cannot branch on it
+    if deployed is not None and captured.asks_dtype:
         differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
         if differs is not None:
             return differs
-        deployed = None if captured.asks_dtype else deployed  # it may take other branches to the same operators
+        deployed = None
     return why_calls_differ(net, deployed, captured, batches[0], watched.functions, alone=alone) or captured
 
 

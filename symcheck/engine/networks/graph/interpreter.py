@@ -226,7 +226,7 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
     name = target._schema.name.removeprefix("aten::").rstrip("_")
     whole = not dtype.is_floating_point and dtype != torch.bool
     if whole and not result.is_constant and name not in MOVING | INDEXED and not fit_into(graph, result.array, dtype):
-        raise NoCertificateError(state("SYM190", operation=f"{name} of whole numbers that {dtype} may not hold"))
+        raise NoCertificateError(state("SYM190", operation=f"{name} of numbers that {str(dtype)[6:]} may not hold"))
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
 

@@ -12,7 +12,7 @@ import torch
 from symcheck.array_types import Floats
 from symcheck.engine.networks.graph.entries import Entries
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError
-from symcheck.engine.networks.graph.ranges import lie_between
+from symcheck.engine.networks.graph.ranges import are_defined, lie_between
 from symcheck.statements.statement import state
 
 Operator = Callable[..., Any]
@@ -37,6 +37,8 @@ _BINARY = {
     "mul": "multiply",
     "maximum": "maximum",
     "minimum": "minimum",
+    "fmax": "maximum",
+    "fmin": "minimum",
     "atan2": "arctan2",
     "eq": "equal",
     "ne": "not_equal",
@@ -226,6 +228,8 @@ def _binary(name: str) -> Operator:
         like = next(item for item in (x, y) if isinstance(item, Entries))
         if name.startswith("bitwise") and not are_booleans(x, y):
             refuse(f"{name} of integers")
+        if name.startswith("fm") and not all(are_defined(graph, ids_of(graph, item)) for item in (x, y)):
+            refuse(f"{name} of a number that may be NaN")  # it returns the other one
         result = pointwise(graph, _BINARY[name], (), x, y, like=like)
         return Entries(result.ids, torch.bool) if name in _COMPARING else result
 
@@ -329,7 +333,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if not dtype.is_floating_point and not fit_into(graph, x.array, dtype):
-        refuse(f"a cast of numbers that {str(dtype).removeprefix('torch.')} may not hold")  # such casts wrap around
+        refuse(f"a cast of numbers that {str(dtype)[6:]} may not hold")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)

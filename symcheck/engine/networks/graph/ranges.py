@@ -56,6 +56,13 @@ def lie_between(graph: Graph, ids: Floats, low: float, high: float) -> bool:
     return bool((ranges.low[entries] >= low).all() and (ranges.high[entries] <= high).all())
 
 
+def are_defined(graph: Graph, ids: Floats) -> bool:
+    """Whether entries are numbers for every input; constants may be NaN."""
+    whole = ids.astype(np.int64).reshape(-1)
+    entries, fixed = whole[whole >= 0] // BATCH, whole[whole < 0]
+    return not ranges_of(graph).partial[entries].any() and not np.isnan(graph.numbers(fixed)).any()
+
+
 def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries; those of nodes that were asked for before are kept."""
     none = np.zeros(0, dtype=bool)
