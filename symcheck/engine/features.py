@@ -40,6 +40,30 @@ class Feature(NamedTuple):
     other: int = -1
 
 
+def distinct_columns(pooled: Floats, columns: Sequence[int]) -> list[int]:
+    """The columns that vary and do not repeat an earlier one, such as one of the pixels of a larger cell.
+
+    A swap of the members of pairs changes none of these relations, so tests on a selection stay exact.
+
+    Args:
+        pooled: both members of every pair, shape (n, dim).
+        columns: indices of columns, in order.
+
+    Returns:
+        Some of the indices; the first one if no column varies.
+
+    Example:
+        >>> distinct_columns(np.array([[0.0, 5.0, 0.0, 1.0], [1.0, 5.0, 1.0, 0.0]]), [0, 1, 2, 3])
+        [0, 3]
+    """
+    first: dict[bytes, int] = {}
+    for j in columns:
+        column = np.nan_to_num(pooled[:, j], nan=0.0, posinf=0.0, neginf=0.0)
+        if (column != column[0]).any():
+            first.setdefault(pooled[:, j].tobytes(), j)
+    return list(first.values()) or list(columns[:1])
+
+
 def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
     """Ranks of each column as normal quantiles; ties share the average, NaN is a tie below all numbers.
 
