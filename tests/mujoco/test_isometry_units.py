@@ -61,7 +61,8 @@ def test_a_rotation_turns_counter_clockwise_by_its_part_of_a_turn(axis: str, ord
     [
         (lambda: reflection("zz"), "expected a plane"),
         (lambda: reflection([0, 0, 0]), "expected a normal vector"),
-        (lambda: reflection([1, 0]), "expected a normal vector"), (lambda: reflection([1, 0, np.nan]), "a normal vector"),
+        (lambda: reflection([1, 0]), "expected a normal vector"),
+        (lambda: reflection([1, 0, np.nan]), "a normal vector"),
         (lambda: reflection("xz", through=(0, 0)), "expected a point"),
         (lambda: reflection("xz", through=(0, 0, np.inf)), "expected a point"),
         (lambda: rotation("w", 2), "expected an axis"),
