@@ -18,12 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_agents.networks.parameters import Layout
+from reference_agents.networks.parameters import ALIGNMENT, Layout
 from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, LinearPlan
 from symcheck.array_types import Floats
 
-LANES = 16
-"""Number of floats in one vector; rows of matrices are padded to whole vectors."""
 MOST_LAYERS, MOST_HEADS = 16, 64
 """Limits of `Space` and `derive` in learn.c."""
 
@@ -147,7 +145,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
     if not 0 < len(trunk) <= MOST_LAYERS or plan.policy.outputs >= MOST_HEADS:
         return None
     last = trunk[-1]
-    features = int(last.weight_basis.shape[1]) * _whole_lanes(last.channels_out)
+    features = int(last.weight_basis.shape[1]) * _whole_lines(last.channels_out)
     made = Description(features, plan.policy.outputs + 1)
     # The stride between the components of a row; observations have no padding.
     stride = trunk[0].channels_in
@@ -159,7 +157,7 @@ def describe(plan: ActorCriticPlan, layout: Layout) -> Description | None:
 
 def _add_layer(made: Description, layer: LinearPlan, layout: Layout, depth: int, stride: int) -> int:
     """Append a hidden layer; return the stride between the components of its output."""
-    weight, width = layout.offsets[f"{layer.name}.weight"], _whole_lanes(layer.channels_out)
+    weight, width = layout.offsets[f"{layer.name}.weight"], _whole_lines(layer.channels_out)
     dim_out, dim_in = layer.weight_basis.shape[1:]
     halves = _split_halves(layer, depth)
     row = LayerRow(weight=weight, inputs=dim_in * stride, outputs=dim_out * width, width=dim_out // 2 * width)
@@ -280,6 +278,6 @@ def _count_blocks(basis: Floats) -> int:
     return 2 if basis.shape[1:] == (2, 2) and not basis[:, [0, 1], [1, 0]].any() else 1
 
 
-def _whole_lanes(numbers: int) -> int:
-    """The next multiple of `LANES`."""
-    return -(-numbers // LANES) * LANES
+def _whole_lines(numbers: int) -> int:
+    """The next multiple of `ALIGNMENT` (`LINE` in learn.c): rows of matrices are padded to whole cache lines."""
+    return -(-numbers // ALIGNMENT) * ALIGNMENT

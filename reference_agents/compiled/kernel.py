@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.compiled.description import LANES, Description, EntryRow, JobRow, LayerRow, describe
+from reference_agents.compiled.description import Description, EntryRow, JobRow, LayerRow, describe
 from reference_agents.compiled.library import load_library
 from reference_agents.learning.distributions import SOFT_BOUND, Distribution, Gaussian, MultiCategorical
 from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.parameters import ALIGNMENT
 from reference_agents.networks.plans import MASKED_LOGIT
 from reference_agents.settings import Settings
 from symcheck.array_types import Bools, Floats
@@ -138,7 +139,7 @@ class Kernel:
         return self._rows_scratch
 
     def _scratch_floats(self, rows: int) -> int:
-        return int(self._library.scratch_floats(self._job_at, self._layers, ctypes.c_int64(rows))) + LANES
+        return int(self._library.scratch_floats(self._job_at, self._layers, ctypes.c_int64(rows))) + ALIGNMENT
 
 
 def _addresses(*arrays: torch.Tensor | npt.NDArray[Any] | None) -> list[ctypes.c_void_p]:

@@ -1,19 +1,44 @@
 /* PPO's epochs of minibatches on small multilayer perceptrons, one run after the other, each from first to last minibatch
  * while its parameters are in the cache.
  *
- * Vectors of 16 floats are the language's own arithmetic, lane by lane, whatever registers a processor has: sums are
- * made in one order, so a run has the same bits alone and in company.
+ * A vector is as wide as a register of the processor that the compiler is told of; arithmetic is the language's own, lane
+ * by lane. Rows are padded to whole cache lines, so the numbers lie at the same places on every processor. Sums are made
+ * in one order, so a run has the same bits alone and in company.
  */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+/* Floats in a cache line; description.py pads rows to it. */
+#define LINE 16
+/* LANES: floats in a register. A tile of a product is TALL rows of WIDE registers: its sums, a row of B and one number of
+ * A fill the registers. A wider tile would be kept in memory; a smaller one would wait for its own sums. */
+#define TALL 6
+#if defined(__AVX512F__)
 #define LANES 16
-typedef float lanes __attribute__((vector_size(64)));
-typedef float eight __attribute__((vector_size(32)));
-typedef float four __attribute__((vector_size(16)));
+#define WIDE 4
+#elif defined(__AVX__)
+#define LANES 8
+#define WIDE 2
+#elif defined(__aarch64__)
+#define LANES 4
+#define WIDE 4
+#else
+#define LANES 4
+#define WIDE 2
+#endif
+/* Registers that one cache line fills. */
+#define PARTS (LINE / LANES)
+typedef float lanes __attribute__((vector_size(LANES * 4)));
+typedef int32_t flags __attribute__((vector_size(LANES * 4)));
 #define AT(p) (*(lanes *)(p))
 #define READ(p) (*(const lanes *)(p))
+/* Before a loop over registers: where it stays a loop, they lie in memory. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* to[a, b] = by_first * first[a, b] + by_second * second[a, b], or that added to it. */
@@ -45,60 +70,74 @@ typedef struct {
     float clip, value_coefficient, entropy_coefficient, max_norm, bound_penalty, soft_bound, input_scale, masked_logit;
 } Job;
 
-static int64_t whole(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
+static int64_t whole(int64_t n) { return (n + LINE - 1) / LINE * LINE; }
 
 /* C[r, :] = offset + sum over k of A[r * a_row + k * a_sum] * B[k, :], for `rows` x `vectors` of C in registers. */
 ALWAYS void tile(const float *A, int64_t a_row, int64_t a_sum, const float *B, int64_t b_row, float *C, int64_t c_row,
                  int64_t sum, const float *offset, const int rows, const int vectors) {
-    lanes kept[8][4];
-#pragma GCC unroll 8
+    lanes kept[TALL][WIDE];
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+        UNROLL
         for (int v = 0; v < vectors; v++)
             kept[r][v] = offset ? READ(offset + v * LANES) : (lanes){0};
     for (int64_t k = 0; k < sum; k++) {
-        lanes b[4];
-#pragma GCC unroll 4
+        lanes b[WIDE];
+        UNROLL
         for (int v = 0; v < vectors; v++) b[v] = READ(B + k * b_row + v * LANES);
-#pragma GCC unroll 8
+        UNROLL
         for (int r = 0; r < rows; r++) {
             const float a = A[r * a_row + k * a_sum];
-#pragma GCC unroll 4
+            UNROLL
             for (int v = 0; v < vectors; v++) kept[r][v] += a * b[v];
         }
     }
-#pragma GCC unroll 8
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+        UNROLL
         for (int v = 0; v < vectors; v++) AT(C + r * c_row + v * LANES) = kept[r][v];
 }
 
-#define ROWS 5
+/* Columns of C that `vectors` registers fill, in tiles of about equal height: one that is much lower than the others
+ * would take as long as they do. */
+#define TILE(rows_now, vectors) \
+    case rows_now: \
+        tile(A, a_row, a_sum, B, b_row, C, c_row, sum, offset, rows_now, vectors); \
+        break;
 #define STRIP(vectors) \
     static void strip##vectors(const float *A, int64_t a_row, int64_t a_sum, const float *B, int64_t b_row, float *C, \
                                int64_t c_row, int64_t rows, int64_t sum, const float *offset) { \
-        int64_t r = 0; \
-        for (; r + ROWS <= rows; r += ROWS) \
-            tile(A + r * a_row, a_row, a_sum, B, b_row, C + r * c_row, c_row, sum, offset, ROWS, vectors); \
-        for (; r + 2 <= rows; r += 2) \
-            tile(A + r * a_row, a_row, a_sum, B, b_row, C + r * c_row, c_row, sum, offset, 2, vectors); \
-        for (; r < rows; r++) \
-            tile(A + r * a_row, a_row, a_sum, B, b_row, C + r * c_row, c_row, sum, offset, 1, vectors); \
+        const int64_t tiles = (rows + TALL - 1) / TALL, low = tiles ? rows / tiles : 0, higher = rows - low * tiles; \
+        for (int64_t i = 0; i < tiles; i++) { \
+            const int64_t height = low + (i < higher); \
+            switch (height) { \
+                TILE(6, vectors) TILE(5, vectors) TILE(4, vectors) TILE(3, vectors) TILE(2, vectors) TILE(1, vectors) \
+            } \
+            A += height * a_row, C += height * c_row; \
+        } \
     }
-STRIP(4)
 STRIP(2)
+#if WIDE == 4
+STRIP(4)
+#endif
+#if PARTS == 1
 STRIP(1)
+#endif
 
-/* The product of any size; `columns` is a multiple of LANES. */
+/* The product of any size; `columns` is a multiple of LINE. */
 static void product(const float *A, int64_t a_row, int64_t a_sum, const float *B, int64_t b_row, float *C, int64_t c_row,
                     int64_t rows, int64_t columns, int64_t sum, const float *offset) {
     int64_t c = 0;
+#if WIDE == 4
     for (; c + 4 * LANES <= columns; c += 4 * LANES)
         strip4(A, a_row, a_sum, B + c, b_row, C + c, c_row, rows, sum, offset ? offset + c : 0);
+#endif
     for (; c + 2 * LANES <= columns; c += 2 * LANES)
         strip2(A, a_row, a_sum, B + c, b_row, C + c, c_row, rows, sum, offset ? offset + c : 0);
+#if PARTS == 1
     for (; c < columns; c += LANES)
         strip1(A, a_row, a_sum, B + c, b_row, C + c, c_row, rows, sum, offset ? offset + c : 0);
+#endif
 }
 
 /* The product with a matrix of so many blocks on its diagonal. */
@@ -142,42 +181,64 @@ static void combine(const Entry *entries, int64_t count, const float *from, floa
     }
 }
 
-/* One of four rounds that transpose 16 x 16: lanes and rows whose numbers differ by STEP change places. */
+/* One of the rounds that transpose LANES x LANES: lanes and rows whose numbers differ by STEP change places. */
 #define LOW(j, STEP) ((j) & (STEP) ? LANES + (j) - (STEP) : (j))
 #define HIGH(j, STEP) ((j) & (STEP) ? LANES + (j) : (j) + (STEP))
-#define ALL(PICK, STEP) PICK(0, STEP), PICK(1, STEP), PICK(2, STEP), PICK(3, STEP), PICK(4, STEP), PICK(5, STEP), \
-    PICK(6, STEP), PICK(7, STEP), PICK(8, STEP), PICK(9, STEP), PICK(10, STEP), PICK(11, STEP), PICK(12, STEP), \
-    PICK(13, STEP), PICK(14, STEP), PICK(15, STEP)
+#define FOUR(PICK, STEP, j) PICK(j, STEP), PICK(j + 1, STEP), PICK(j + 2, STEP), PICK(j + 3, STEP)
+#if LANES == 16
+#define ALL(PICK, STEP) FOUR(PICK, STEP, 0), FOUR(PICK, STEP, 4), FOUR(PICK, STEP, 8), FOUR(PICK, STEP, 12)
+#elif LANES == 8
+#define ALL(PICK, STEP) FOUR(PICK, STEP, 0), FOUR(PICK, STEP, 4)
+#else
+#define ALL(PICK, STEP) FOUR(PICK, STEP, 0)
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define SHUFFLE(low, high, ...) __builtin_shuffle(low, high, (flags){__VA_ARGS__})
+#else
+#define SHUFFLE(low, high, ...) __builtin_shufflevector(low, high, __VA_ARGS__)
+#endif
 #define ROUND(STEP) \
-    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) if (!(i & (STEP))) { \
+    UNROLL for (int i = 0; i < LANES; i++) if (!(i & (STEP))) { \
         const lanes low = x[i], high = x[i + (STEP)]; \
-        x[i] = __builtin_shufflevector(low, high, ALL(LOW, STEP)); \
-        x[i + (STEP)] = __builtin_shufflevector(low, high, ALL(HIGH, STEP)); \
+        x[i] = SHUFFLE(low, high, ALL(LOW, STEP)); \
+        x[i + (STEP)] = SHUFFLE(low, high, ALL(HIGH, STEP)); \
     }
 
 /* to[c, r] = from[r, c] for whole blocks of columns; rows behind `rows` come out as zeros. */
 static void transpose(const float *from, int64_t rows, int64_t columns, float *to, int64_t to_row) {
-    for (int64_t r = 0; r < rows; r += LANES)
+    for (int64_t r = 0; r < whole(rows); r += LANES)
         for (int64_t c = 0; c < columns; c += LANES) {
             lanes x[LANES];
+            UNROLL
             for (int i = 0; i < LANES; i++) x[i] = r + i < rows ? READ(from + (r + i) * columns + c) : (lanes){0};
-            ROUND(1) ROUND(2) ROUND(4) ROUND(8)
+            ROUND(1) ROUND(2)
+#if LANES >= 8
+            ROUND(4)
+#endif
+#if LANES >= 16
+            ROUND(8)
+#endif
+            UNROLL
             for (int i = 0; i < LANES; i++) AT(to + (c + i) * to_row + r) = x[i];
         }
 }
 
 /* x where it is above 0, else 0; what is not a number stays what it is. */
-ALWAYS lanes above(lanes x) {
-    for (int i = 0; i < LANES; i++) x[i] = x[i] < 0 ? 0 : x[i];
-    return x;
-}
+ALWAYS lanes above(lanes x) { return (lanes)((flags)x & ~(x < 0)); }
 
-/* The sum of all lanes: halves are added to one another until one number is left. */
-ALWAYS float total(lanes x) {
-    const eight low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
-    const eight a = low + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
-    const four b = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
-    return (b[0] + b[2]) + (b[1] + b[3]);
+/* d where y is above 0, else 0. */
+ALWAYS lanes where_above(lanes y, lanes d) { return (lanes)((flags)d & (y > 0)); }
+
+/* The sum of the LINE numbers of a cache line in registers: halves are added until one number is left. */
+ALWAYS float total(const lanes *kept) {
+    float x[LINE];
+    UNROLL
+    for (int v = 0; v < PARTS; v++) memcpy(x + v * LANES, kept + v, sizeof(lanes));
+    UNROLL
+    for (int half = LINE / 2; half; half /= 2)
+        UNROLL
+        for (int i = 0; i < half; i++) x[i] += x[i + half];
+    return x[0];
 }
 
 /* What one run needs of a layer while it works; pointers into the scratch. */
@@ -234,7 +295,7 @@ int64_t matrix_floats(const Job *job, const Layer *layers) {
     Space space;
     float *matrices = 0, *scratch = 0;
     lay_out(job, layers, 0, &matrices, &scratch, &space);
-    return matrices - (float *)0;
+    return (int64_t)((uintptr_t)matrices / sizeof(float));
 }
 
 /* Floats that so many rows need. */
@@ -242,7 +303,7 @@ int64_t scratch_floats(const Job *job, const Layer *layers, int64_t rows) {
     Space space;
     float *matrices = 0, *scratch = 0;
     lay_out(job, layers, rows, &matrices, &scratch, &space);
-    return scratch - (float *)0;
+    return (int64_t)((uintptr_t)scratch / sizeof(float));
 }
 
 /* Matrices and offsets of every layer from one run's parameters. */
@@ -304,9 +365,11 @@ static void forward(const Job *job, const Layer *layers, const int32_t *places, 
     }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t h = 0; h < job->heads; h++) {
-            lanes sum = {0};
-            for (int64_t j = 0; j < job->features; j += LANES)
-                sum += READ(x + r * job->features + j) * READ(space->head + h * job->features + j);
+            lanes sum[PARTS] = {{0}};
+            for (int64_t j = 0; j < job->features; j += LINE)
+                UNROLL
+                for (int v = 0; v < PARTS; v++)
+                    sum[v] += READ(x + r * job->features + j + v * LANES) * READ(space->head + h * job->features + j + v * LANES);
             space->outputs[r * job->heads + h] = total(sum) + space->head_offset[h];
         }
 }
@@ -342,12 +405,8 @@ static void backward(const Job *job, const Layer *layers, const Entry *entries, 
         const float *x = i ? space->layer[i - 1].output : space->observations;
         float *d_x = i ? space->layer[i - 1].d_output : 0;
         const int64_t n = l->outputs, half = l->width;
-        for (int64_t j = 0; j < rows * n; j += LANES) {
-            lanes d = READ(w->d_output + j);
-            const lanes y = READ(w->output + j);
-            for (int k = 0; k < LANES; k++) d[k] = y[k] > 0 ? d[k] : 0;
-            AT(w->d_output + j) = d;
-        }
+        for (int64_t j = 0; j < rows * n; j += LANES)
+            AT(w->d_output + j) = where_above(READ(w->output + j), READ(w->d_output + j));
         if (!l->split) {
             float *gradient = l->direct ? space->gradients + l->weight : w->gradient;
             gradient_of_blocks(l->blocks, x, l->inputs, w->d_output, n, gradient, l->even, rows);
@@ -469,18 +528,21 @@ static void derive(const Job *job, const int32_t *choices, const uint8_t *masked
 }
 
 static lanes root(lanes x) {
-    lanes y;
+    lanes y = x;
+    UNROLL
     for (int i = 0; i < LANES; i++) y[i] = sqrtf(x[i]);
     return y;
 }
 
 /* Clips the gradient and moves the parameters by Adam; the gradient's norm before. */
 static float move(const Job *job, float rate, int64_t step, float *values, float *first, float *second, Space *space) {
-    lanes squares = {0};
-    for (int64_t j = 0; j < job->parameters; j += LANES) {
-        const lanes g = READ(space->gradients + j);
-        squares += g * g;
-    }
+    lanes squares[PARTS] = {{0}};
+    for (int64_t j = 0; j < job->parameters; j += LINE)
+        UNROLL
+        for (int v = 0; v < PARTS; v++) {
+            const lanes g = READ(space->gradients + j + v * LANES);
+            squares[v] += g * g;
+        }
     const float norm = sqrtf(total(squares));
     float scale = job->max_norm / (norm + 1e-6f); /* 1e-6: as torch.nn.utils.clip_grad_norm_ */
     scale = scale < 1 ? scale : 1;

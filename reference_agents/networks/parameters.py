@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-_ALIGNMENT = 16  # float32 values in one 64-byte cache line, and in one AVX-512 register
+ALIGNMENT = 16  # float32 values in one 64-byte cache line: whole registers of every processor
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Layout:
         self.shapes[name] = shape
         self.offsets[name] = self.used
         # Rounded up to whole cache lines; the gap stays zero and has no gradient.
-        self.used += math.ceil(math.prod(shape) / _ALIGNMENT) * _ALIGNMENT
+        self.used += math.ceil(math.prod(shape) / ALIGNMENT) * ALIGNMENT
 
     @property
     def parameters(self) -> int:

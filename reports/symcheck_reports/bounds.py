@@ -19,7 +19,7 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
-        'at most 0.03% of cases could violate it (99% confidence; region: rollouts)'
+        'at most 0.03% of cases could violate the claim (99% confidence; region: rollouts)'
     """
     if not bound or bound.get("value") is None:
         return ""
@@ -47,7 +47,7 @@ def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     value = bound["value"]
     if not isinstance(value, int | float):
         return _other_bound(bound)
-    return f"at most {percent(float(value))} of cases could violate it", _confidence(bound)
+    return f"at most {percent(float(value))} of cases could violate the claim", _confidence(bound)
 
 
 def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
@@ -56,7 +56,7 @@ def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
     size, shift = _format_size(bound["value"]), bound.get("shift")
-    if shift is None:  # from a report that states it for shifts only
+    if shift is None:  # stated for shifts only
         return f"a shift of every outcome by {size}{unit} would be detected{by_power}", []
     # Rare outcomes and heavy tails: other changes of the mean are harder to find than a shift.
     alike = f" ({_format_size(shift)} if all outcomes shift equally)" if bound["value"] > _APART * shift else ""

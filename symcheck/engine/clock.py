@@ -24,6 +24,8 @@ class TimeUp(KeyboardInterrupt):
 def not_after(end: float) -> Iterator[None]:
     """Make every run that begins in this block end by a given time, even if its own limit is later.
 
+    Inside it, `raise_if_late` raises after that time. Blocks may be nested; the innermost one decides.
+
     Args:
         end: the time, in terms of `time.monotonic`.
     """
@@ -40,6 +42,16 @@ def seconds_from(started: float, budget_s: float | None) -> float | None:
     if budget_s is None or _latest is None:
         return budget_s
     return min(budget_s, max(_latest - started, 0.0))
+
+
+def raise_if_late() -> None:
+    """Raise `TimeUp` after the common deadline of `not_after`; called at every step of a long computation.
+
+    Raises:
+        TimeUp: the deadline has passed.
+    """
+    if _latest is not None and time.monotonic() > _latest:
+        raise TimeUp
 
 
 class Clock:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +113,60 @@ def test_a_step_takes_the_gradient_that_torch_takes(
     torch.testing.assert_close(
         by_kernel.parameters.values[clear], by_torch.parameters.values[clear], atol=1e-6, rtol=1e-5
     )
+
+
+_PROCESSORS = {"x86-64": {"sse2"}, "x86-64-v2": {"sse4_2"}, "x86-64-v3": {"avx2", "fma"}, "x86-64-v4": {"avx512vl"}}
+"""Levels of x86 by the flags that a processor needs; registers have 16, 16, 32 and 64 bytes."""
+
+
+def _processor_flags() -> set[str]:
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text(encoding="utf-8").splitlines() if cpu.exists() else []
+    return set(next((line.split() for line in lines if line.startswith("flags")), []))
+
+
+@pytest.fixture
+def _for_processor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Build for one level of processors, in a cache of its own."""
+    if not _PROCESSORS[request.param] <= _processor_flags():
+        pytest.skip(f"this processor is not an {request.param}")
+    flags = [f"-march={request.param}" if flag == "-march=native" else flag for flag in library._FLAGS]
+    monkeypatch.setattr(library, "_FLAGS", tuple(flags))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library.load_library.cache_clear()
+    yield
+    library.load_library.cache_clear()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("_for_processor", _PROCESSORS, indirect=True)
+@pytest.mark.usefixtures("_for_processor")
+def test_registers_of_every_width_take_the_gradient_that_torch_takes() -> None:
+    for task, name, policy in (
+        ("cartpole", "mlp", Categorical()), ("cartpole", "equivariant", Categorical()),
+        ("pendulum", "nullspace", Gaussian(1)),
+    ):  # fmt: skip
+        test_a_step_takes_the_gradient_that_torch_takes(task, name, policy, {}, {})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("level", _PROCESSORS)
+def test_the_sums_of_a_product_stay_in_registers(level: str, tmp_path: Path) -> None:
+    """A tile that is larger than the registers is stored and loaded at every step of its sums, 10 times as slow."""
+    compiler = shutil.which("gcc")
+    if compiler is None or platform.machine() != "x86_64":
+        pytest.skip("gcc for x86 is needed")
+    flags = [f"-march={level}" if flag == "-march=native" else flag for flag in library._FLAGS if flag != "-shared"]
+    assembly = tmp_path / "learn.s"
+    built = subprocess.run([compiler, *flags, "-S", str(library._SOURCE), "-o", str(assembly)], check=False)
+    if built.returncode:
+        pytest.skip(f"this gcc does not know {level}")
+    text = assembly.read_text(encoding="utf-8")
+    strips = re.findall(r"^(strip[^\n]*):\n(.*?)^\t\.size\t\1", text, re.MULTILINE | re.DOTALL)
+    assert strips
+    for name, body in strips:
+        assert re.search(r"mulps|fmadd", body), name
+        assert not re.search(r"\tv?mov[au]ps\t%[xyz]mm\d+, [^\n]*\(%r[sb]p", body), name
 
 
 def _job(network: str, seeds: tuple[int, ...], rates: tuple[float, ...], task: str = "cartpole", **changes: Any) -> Job:

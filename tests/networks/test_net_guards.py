@@ -174,7 +174,7 @@ RUNS: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str, str | None]]
                    "stochastic"),
     "memory": (Counter, {}, "undecided", "memory"),
     "interrupted": (lambda: mirror_mlp(16), {"emit": interrupting}, "undecided", "interrupted"),
-    "time up": (lambda: mirror_mlp(16), {"max_time": 1e-6}, "proved", None),
+    "time up": (lambda: mirror_mlp(16), {"max_time": 1e-6}, "passed", None),
     "not judged": (lambda: Lambda(lambda x, net: (net(x), net(x).argmax(-1)), mirror_mlp(16)), {}, "undecided",
                    "not_judged"),
 }  # fmt: skip

@@ -45,6 +45,20 @@ def test_one_wrong_entry_leaves_the_permutation_as_it_is(seed: int, size: float)
     assert (match.permutation.sign == 1).all()
 
 
+@pytest.mark.parametrize("bias", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("size", [1e-4, 0.1, 0.6, 3.0])
+def test_one_wrong_weight_under_a_change_of_all_signs_leaves_its_unit_paired(size: float, bias: float) -> None:
+    """Under x -> -x a unit is close to itself with the sign reversed, as close as its bias is small."""
+    half = np.random.default_rng(0).normal(size=(4, 5)) * np.array([1, 1, 1, 1, bias])
+    table = np.concatenate([half, half * np.array([-1, -1, -1, -1, 1])]) + 0.0
+    table[1, 3] += size
+    match = match_rows(table * np.array([-1, -1, -1, -1, 1]), table)
+    assert match is not None
+    assert match.close.all()
+    assert match.permutation.index.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+    assert (match.permutation.sign == 1).all()
+
+
 def changed(share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Weights, and the same with exactly this share of them moved by at most 3 float32 ulps of the largest."""
     rng = np.random.default_rng(seed)

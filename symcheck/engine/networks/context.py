@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,9 @@ from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import PRODUCT_CLAIM
-from symcheck.engine.clock import seconds_from
+from symcheck.engine.clock import TimeUp, not_after, seconds_from
 from symcheck.engine.events import Emit, Progress
-from symcheck.engine.networks.blame.diagnosis import INPUTS, diagnose, paired_dropout
+from symcheck.engine.networks.blame.diagnosis import INPUTS, causes_from_weights, diagnose, paired_dropout
 from symcheck.engine.networks.blame.proof import Compared, Proof, follow_action, same_numbers
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.capture.gate import answers_in_other_modes, capture_every_call, floating_outputs
@@ -90,6 +91,9 @@ class NetContext:
         self._emit = emit
         self._certificate = certificate or {}
         self._started = time.monotonic()
+        # the time budget is measured from the start of the run
+        seconds = seconds_from(self._started, options.max_time)
+        self._deadline = math.inf if seconds is None else self._started + seconds
 
     def check_fit(self) -> None:
         """Run the network a few times: it must run, the symmetry must fit it, and its outputs must repeat.
@@ -235,7 +239,7 @@ class NetContext:
     @property
     def claimed(self) -> ClaimedNetwork:
         """The network with its claims."""
-        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain)
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements, self.domain, self._deadline)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -243,6 +247,19 @@ class NetContext:
         # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
+        half = self._started + (self._deadline - self._started) / 2
+        try:
+            with not_after(half):
+                return self._prove()
+        except TimeUp:  # the rest of the time is for samples
+            return Proof(None, reason=Opaque(state("SYM163")), box=BOX)
+
+    def _prove(self) -> Proof:
+        """The result from the weights.
+
+        Raises:
+            TimeUp: it took half of the time budget.
+        """
         # (seed, 1) to (seed, 10) are independent streams of a run's steps.
         example = self.draw_inputs(1, RUNS)
         captured = self.capture
@@ -309,7 +326,6 @@ class NetContext:
     @cached_property
     def measured(self) -> Measured:
         """The result from samples."""
-        seconds = seconds_from(self._started, self.options.max_time)
         return gather_evidence(
             self.subject,
             self.inputs,
@@ -319,8 +335,7 @@ class NetContext:
             self.observations,
             self.ruler,
             domain=self.domain,
-            # The time budget is measured from the start of the run.
-            deadline=None if seconds is None else self._started + seconds,
+            deadline=self._deadline,
             progress=lambda done, total: self._emit(Progress(done, total)),
         )
 
@@ -371,7 +386,9 @@ class NetContext:
         """The shrunk failing input; None if nothing failed."""
         if self.assessment.verdict != "failed":
             return None
-        return shrink_worst(self.claimed, self.measured, self.assessment.tolerance, self.ruler.reference)
+        # the last passes describe what was found, also after the deadline
+        with not_after(math.inf):
+            return shrink_worst(self.claimed, self.measured, self.assessment.tolerance, self.ruler.reference)
 
     @cached_property
     def causes(self) -> tuple[Statement, ...]:
@@ -387,17 +404,19 @@ class NetContext:
         if self.subject.training and self.options.noise_seed is not None:
             # With a fixed noise seed, dropout drops the same places of x and of Lx.
             dropout = paired_dropout(self.subject)
-        causes = diagnose(
-            self.subject,
-            self.inputs,
-            self.outputs,
-            self.proof,
-            worst.path,
-            worst.generator,
-            self._diagnosed_inputs(),
-            one_sided=bool(np.isinf(worst.residual)),
-        )
-        return (*dropout, *causes)
+        alternatives: tuple[Statement, ...] = ()
+        with suppress(TimeUp), not_after(self._deadline):
+            alternatives = diagnose(
+                self.subject,
+                self.inputs,
+                self.outputs,
+                self.proof,
+                worst.path,
+                worst.generator,
+                self._diagnosed_inputs(),
+                one_sided=bool(np.isinf(worst.residual)),
+            )
+        return (*dropout, *alternatives, *causes_from_weights(self.proof))
 
     def _diagnosed_inputs(self) -> Floats:
         """Inputs that distinguish causes; for images, uniform numbers like pixels."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import TimeUp, not_after
 from symcheck.engine.networks.blame.proof import Proof, units_at_fault
 from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
 from symcheck.engine.networks.samples.ascent import activate_units, climb_residual
@@ -18,7 +19,7 @@ from symcheck.engine.networks.samples.sampling import Family, families
 from symcheck.engine.networks.samples.search import revealing_inputs
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.domain import Domain
-from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.subject import PRODUCTS, Subject
 from symcheck.engine.networks.verdicts import is_wrong_weight
 
 SMALL_INPUT = 64
@@ -27,8 +28,6 @@ PROVED_INPUT = 320
 """With a proof, an input counts as having this many entries: 2,000 pairs are enough to compare the proof with the
 network."""
 LEAST_SAMPLES = 256
-PRODUCTS = 10_000_000_000
-"""Multiplications, in one precision, that the default number of samples may cost: some seconds on one core."""
 FEWEST_SAMPLES = 48
 CLIMBED = 16
 """Samples per starting point of the ascent: one ascent costs sixteen forward and sixteen backward passes."""
@@ -44,7 +43,7 @@ def gather_evidence(
     ruler: Ruler,
     *,
     domain: Domain | None = None,
-    deadline: float | None,
+    deadline: float = math.inf,
     progress: Callable[[int, int], None],
 ) -> Measured:
     """Residuals on drawn inputs, on inputs from gradient ascent, and on inputs that activate the units at fault.
@@ -58,7 +57,7 @@ def gather_evidence(
         observations: inputs to test in addition to the generated ones, shape (n, *shape).
         ruler: the scales of outputs.
         domain: the domain of inputs; None if no observation space is known.
-        deadline: `time.monotonic()` after which no further block starts.
+        deadline: `time.monotonic()` after which no forward pass starts, except for those of the first block.
         progress: called with the number of pairs examined and the number planned.
 
     Returns:
@@ -76,28 +75,30 @@ def gather_evidence(
         progress(pairs, max(pairs, total))
 
     measured = Measured(left_out=left_out * generators)
-    measure(subject, inputs, outputs, groups, ruler, deadline=deadline, tick=tick, into=measured)
-    if groups and _is_worth_climbing(proof, measured):
-        starts = _starts(measured, groups)
-        # an ascent costs 32 passes per starting point, so with few samples the number of starting points is reduced
-        starts = starts[: max(1, min(len(starts), wanted // CLIMBED))]
-        uphill = climb_residual(subject, inputs, outputs, starts, domain, deadline)
-        uphill, _ = _keep_inside(uphill, inputs, domain)
-        measure(subject, inputs, outputs, uphill, ruler, deadline=deadline, tick=tick, into=measured)
-    if _has_silent_fault(proof, measured):
-        # Activate both: a weight has an effect only if its unit and its input unit are active.
-        for units in units_at_fault(proof):
-            if deadline is not None and time.monotonic() > deadline:
-                break
-            awake, _ = _keep_inside(activate_units(subject, inputs, units, rng, domain), inputs, domain)
-            measure(subject, inputs, outputs, awake, ruler, deadline=deadline, tick=tick, into=measured)
-    # The long search comes last: it costs the most, and is needed only if no violation was found so far.
-    if _has_silent_fault(proof, measured) and (deadline is None or time.monotonic() < deadline):
-        shown, measured.searched = revealing_inputs(
-            subject, inputs, outputs, rng, EXACT, ruler, domain=domain, most=options.samples, deadline=deadline
-        )
-        shown, _ = _keep_inside(shown, inputs, domain)
-        measure(subject, inputs, outputs, shown, ruler, tick=tick, into=measured)
+
+    def test(found: list[Family]) -> None:
+        inside, _ = _keep_inside(found, inputs, domain)
+        measure(subject, inputs, outputs, inside, ruler, deadline=deadline, tick=tick, into=measured)
+
+    try:
+        measure(subject, inputs, outputs, groups, ruler, deadline=deadline, tick=tick, into=measured)
+        with not_after(deadline):
+            if groups and _is_worth_climbing(proof, measured):
+                starts = _starts(measured, groups)
+                # an ascent costs 32 passes per starting point, so with few samples there are fewer of these
+                starts = starts[: max(1, min(len(starts), wanted // CLIMBED))]
+                test(climb_residual(subject, inputs, outputs, starts, domain))
+            # Activate both: a weight has an effect only if its unit and its input unit are active.
+            for units in units_at_fault(proof) if _has_silent_fault(proof, measured) else ():
+                test(activate_units(subject, inputs, units, rng, domain))
+            # The long search comes last: it costs the most, and is needed only if no violation was found so far.
+            if _has_silent_fault(proof, measured):
+                shown, measured.searched = revealing_inputs(
+                    subject, inputs, outputs, rng, EXACT, ruler, domain=domain, most=options.samples
+                )
+                test(shown)
+    except TimeUp:
+        measured.time_up = True
     return measured
 
 
@@ -122,7 +123,7 @@ def number_of_samples(subject: Subject, proof: Proof | None, options: NetOptions
     size = int(np.prod(subject.shape))
     if proof is not None and proof.level == "exact":
         size = max(size, PROVED_INPUT)
-    affordable = PRODUCTS // max(1, subject.products())
+    affordable = PRODUCTS // subject.cost
     least = max(FEWEST_SAMPLES, min(LEAST_SAMPLES, affordable))
     return max(least, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size, affordable))
 

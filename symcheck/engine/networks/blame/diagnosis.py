@@ -34,7 +34,7 @@ def diagnose(
     *,
     one_sided: bool = False,
 ) -> tuple[Statement, ...]:
-    """Likely causes, most likely first.
+    """Alternative claims that hold on all tested inputs, most likely first.
 
     Args:
         subject: the network.
@@ -47,7 +47,10 @@ def diagnose(
         one_sided: whether an output was infinite on exactly one side of the claim.
 
     Returns:
-        Alternatives that hold on all tested inputs, followed by the cause at the first failing layer.
+        The statements.
+
+    Raises:
+        TimeUp: the time budget is spent.
     """
     claim = next(item for item in outputs if item.path == path)
     causes = [state("SYM152", infinite=True, output=path)] if one_sided else []
@@ -57,9 +60,17 @@ def diagnose(
     if (y != y[:1]).any() or failure is None:  # a constant output is compatible with many maps
         causes += _outputs_that_hold(claim, generator, x, y, z)
         causes += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
-    if failure is not None:
-        causes += [of_layer(failure.name, cause) for cause in (failure.cause, failure.pattern) if cause is not None]
-    if proof is not None and proof.reason is not None and proof.reason.record is None:
+    return tuple(causes)
+
+
+def causes_from_weights(proof: Proof | None) -> tuple[Statement, ...]:
+    """The cause at the first failing layer, and why the group action was not traced further."""
+    if proof is None:
+        return ()
+    failure = proof.first_failure
+    named = () if failure is None else (failure.cause, failure.pattern)
+    causes = [of_layer(failure.name, cause) for cause in named if failure is not None and cause is not None]
+    if proof.reason is not None and proof.reason.record is None:
         ties = proof.compared.ties if proof.compared is not None else ()
         causes.append(state("SYM189", ties=list(ties)) if ties else not_followed(proof.reason))
     return tuple(causes)

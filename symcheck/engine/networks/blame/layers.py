@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcheck.array_types import Floats, Ints
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.blame.action import EPS, Action, Constants, Weighed
 from symcheck.engine.networks.blame.bounds import Bounds
 from symcheck.engine.networks.blame.causes import flattened_before, squares_of, why_no_image
@@ -85,6 +86,7 @@ class LayerWalk:
         for entries in outputs:
             self._needed[entries[entries >= 0]] = len(parts)
         for place, part in enumerate(parts):
+            raise_if_late()
             self._pass_part(place, part)
 
     # Layers

@@ -38,6 +38,8 @@ LISTED = 8
 """Maximum number of rows with wrong entries that a judgement lists."""
 LARGEST_ASSIGNMENT = 4096
 """Maximum number of unmatched rows for which an assignment is searched (its cost is cubic)."""
+MOST_ALIKE = 64
+"""Maximum number of unmatched rows that are compared entry by entry."""
 CLOSE = 0.1
 """Relative distance up to which two rows count as images of each other; for unrelated rows it is about 1."""
 
@@ -88,6 +90,10 @@ def match_rows(moved: Floats, rows: Floats, *, signs: bool = True) -> Match | No
     if not left:
         return Match(SignedPermutation(index, sign), index >= 0)
     if len(left) <= n // 2:
+        # a single wrong weight: otherwise its unit may be closer to itself with the sign reversed
+        left = _match_but_one(moved, rows, index, sign, left)
+        if not left:
+            return Match(SignedPermutation(index, sign), index >= 0)
         # most units are permuted without signs, so prefer matches without signs for the others
         unsigned = index.copy()
         close = _assign(moved, rows, unsigned, sign.copy(), np.array(left), signs=False)
@@ -113,6 +119,22 @@ def _match_exactly(
             left.append(place)
         else:
             index[i], sign[i] = place, s
+    return left
+
+
+def _match_but_one(moved: Floats, rows: Floats, index: Ints, sign: Ints, todo: list[int]) -> list[int]:
+    """Match rows that equal exactly one free row in all entries but one, of which at least two are not zero."""
+    if len(todo) > MOST_ALIKE:
+        return todo
+    left = []
+    for place in todo:
+        free = np.flatnonzero(index < 0)
+        equal = rows[free] == moved[place]
+        alike = np.flatnonzero((equal.sum(axis=1) == equal.shape[1] - 1) & ((equal & (moved[place] != 0)).sum(1) >= 2))
+        if len(alike) == 1:
+            index[free[alike[0]]], sign[free[alike[0]]] = place, 1
+        else:
+            left.append(place)
     return left
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from symcheck.array_types import Floats, Ints
 from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.graph.nodes import Graph, Node
 
 MOST_NUMBERS = 40_000_000
@@ -82,6 +83,7 @@ def entries_at(graph: Graph, inputs: Floats) -> Floats:
     values = np.zeros((graph.entries, len(inputs)))
     with np.errstate(all="ignore"):
         for node in graph.nodes:
+            raise_if_late()
             if node.op == "input":
                 values[node.start : node.start + node.size] = inputs.T
                 continue

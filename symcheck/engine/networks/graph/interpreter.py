@@ -18,6 +18,7 @@ import symcheck.engine.networks.graph.pools
 import symcheck.engine.networks.graph.products
 import symcheck.engine.networks.graph.scattering  # noqa: F401
 from symcheck.array_types import Ints
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.graph.chosen_places import equal_to_place, indicators_of, read_at_places
@@ -126,6 +127,7 @@ def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any], fallback: Fall
     values: dict[fx.Node, Any] = {}
     given = iter(inputs)
     for node in module.graph.nodes:
+        raise_if_late()
         if node.op == "placeholder":
             values[node] = next(given)
         elif node.op == "get_attr":

@@ -10,6 +10,7 @@ import torch
 
 from symcheck.array_types import Floats
 from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.capture.capture import Capture
 from symcheck.engine.networks.graph.certificate import write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
@@ -125,6 +126,7 @@ def accepted_certificate(
         tolerances.append(PRODUCT_CLAIM)
     refusals = []
     for tolerance in tolerances:
+        raise_if_late()
         document = write_certificate(followed, inputs, outputs, stored, about, tolerance)
         try:
             check(document)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.samples.sampling import Family
 from symcheck.engine.networks.subject.claims import InputClaim, Motion, OutputClaim
 from symcheck.engine.networks.subject.domain import Domain
@@ -31,7 +31,6 @@ def climb_residual(
     outputs: Sequence[OutputClaim],
     starts: Floats,
     domain: Domain | None = None,
-    deadline: float | None = None,
 ) -> list[Family]:
     """Inputs after ascent on the squared residual, one family per generator; empty if there are no gradients.
 
@@ -41,7 +40,6 @@ def climb_residual(
         outputs: the claimed action on outputs.
         starts: starting points, shape (n, *shape).
         domain: the domain of inputs; None if unknown.
-        deadline: `time.monotonic()` after which no further ascent starts.
 
     Returns:
         Families of inputs whose entries are bounded by the largest entry of the starts.
@@ -51,10 +49,8 @@ def climb_residual(
         return []
     climbed: list[Family] = []
     for generator in range(len(inputs.motions)):
-        if deadline is not None and time.monotonic() > deadline:
-            return climbed
         try:
-            x = _climb(subject, inputs, outputs, starts[:STARTS], generator, deadline)
+            x = _climb(subject, inputs, outputs, starts[:STARTS], generator)
         except Exception:  # a network without usable gradients: only random inputs are used
             return climbed
         if np.isfinite(x).all():
@@ -114,6 +110,7 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
     steps = [starts]
     try:
         for _ in range(2 * STEPS):
+            raise_if_late()
             x = x.detach().requires_grad_(True)
             with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
                 subject.exact(x)
@@ -158,7 +155,6 @@ def _climb(
     outputs: Sequence[OutputClaim],
     starts: Floats,
     generator: int,
-    deadline: float | None,
 ) -> Floats:
     # The ascent stays within the range of its starting points: outside, a residual may be an overflow.
     limit = float(np.abs(starts).max(initial=1.0))
@@ -166,8 +162,7 @@ def _climb(
     maps = {claim.path: _as_tensor_map(claim.motions[generator]) for claim in outputs}
     x = torch.from_numpy(np.array(starts, dtype=np.float64))
     for _ in range(STEPS):
-        if deadline is not None and time.monotonic() > deadline:
-            break
+        raise_if_late()
         x = x.detach().requires_grad_(True)
         with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
             y, z = named_outputs(subject.exact(x)), named_outputs(subject.exact(move(x)))

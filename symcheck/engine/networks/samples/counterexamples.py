@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import TimeUp, not_after
 from symcheck.engine.networks.samples.decisions import staying_behind
 from symcheck.engine.networks.samples.entry_scales import EntryScales, difference, entry_gaps
 from symcheck.engine.networks.samples.measuring import Flip, Measured
@@ -16,9 +18,11 @@ from symcheck.engine.networks.samples.ruler import ROUNDED
 from symcheck.engine.networks.samples.shrinking import Fails, shrink
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.domain import Domain
-from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.subject import PRODUCTS, Subject
 from symcheck.engine.results import Counterexample
 
+FEWEST_TRIED = 48
+"""Minimum number of simpler inputs to try, if time allows."""
 KEEP = 0.01
 """A smaller input must keep at least this fraction of the first input's residual over scale. It then shows the same
 fault, and not rounding."""
@@ -34,6 +38,7 @@ class ClaimedNetwork:
         outputs: the claimed action on outputs.
         elements: a readable name of each generator.
         domain: the domain of inputs and their images; None if no observation space is known.
+        deadline: `time.monotonic()` after which no simpler input is sought.
     """
 
     subject: Subject
@@ -41,21 +46,30 @@ class ClaimedNetwork:
     outputs: tuple[OutputClaim, ...]
     elements: tuple[str, ...]
     domain: Domain | None = None
+    deadline: float = math.inf
 
     def output(self, path: str) -> OutputClaim:
         """The claim on the output with that path."""
         return next(claim for claim in self.outputs if claim.path == path)
 
     def shrink(self, x: Floats, fails: Fails) -> Floats:
-        """A simpler failing input, with its images inside the observation space; x itself if there is none."""
-        if self.domain is None:
-            return shrink(x, fails)
-        keeps = self.domain.keeps
+        """A simpler failing input, with its images inside the observation space; x itself if there is none.
+
+        The search ends at the deadline, or when it has cost some seconds.
+        """
+        left = max(FEWEST_TRIED, PRODUCTS // self.subject.cost)
 
         def fails_inside(batch: Floats) -> npt.NDArray[np.bool_]:
-            inside = keeps(self.inputs, batch)
-            if inside.any():
-                inside[inside] = fails(batch[inside])
+            nonlocal left
+            inside = np.ones(len(batch), dtype=bool) if self.domain is None else self.domain.keeps(self.inputs, batch)
+            inside[left:] = False
+            left -= int(inside.sum())
+            try:
+                with not_after(self.deadline):
+                    inside[inside] = fails(batch[inside]) if inside.any() else False
+            except TimeUp:
+                left = 0
+                return np.zeros(len(batch), dtype=bool)
             return inside
 
         # An ascent may have ended outside the space; then the input is not shrunk.
@@ -97,7 +111,7 @@ def shrink_worst(
         return np.asarray(relative_to_entries(y, z, scales[worst.path]).max(axis=1, initial=0.0) > threshold)
 
     # Rounding of another batch size may hide a residual at the tolerance; then the input stays.
-    x = claimed.shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
+    x = claimed.shrink(worst.x, fails)
     return describe_input(claimed, x, worst.generator, worst.path)
 
 
@@ -109,7 +123,7 @@ def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Countere
         wanted, actual = both_sides(claimed, claim, flip.generator, batch, exact=flip.exact)
         return staying_behind(wanted, actual, spread)[1]
 
-    x = claimed.shrink(flip.x, fails) if bool(fails(flip.x[None])[0]) else flip.x
+    x = claimed.shrink(flip.x, fails)
     return describe_input(claimed, x, flip.generator, flip.path, exact=flip.exact)
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import not_after
 from symcheck.engine.networks.samples.decisions import Decisions, is_decision, margins, staying_behind
 from symcheck.engine.networks.samples.entry_scales import STILL, EntryScales, difference, entry_gaps, output_scale
 from symcheck.engine.networks.samples.rounding import EPSILON
 from symcheck.engine.networks.samples.ruler import ROUNDED, VISIBLE, Block, Ruler, move_sizes
 from symcheck.engine.networks.samples.sampling import Family
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.subject import PASS, Subject
 
 _ALIKE = 0.1  # residual over distance to float64; a code path that breaks the symmetry has both of the same size
+FEWEST = 4
+"""Minimum number of inputs in a block."""
 _CLOSE = 4.0  # a margin below this multiple of the rounding error is decided by rounding
 
 
@@ -165,7 +168,7 @@ def measure(
     groups: Sequence[Family],
     ruler: Ruler,
     *,
-    deadline: float | None = None,
+    deadline: float = math.inf,
     tick: Callable[[int], None] = lambda pairs: None,
     into: Measured | None = None,
 ) -> Measured:
@@ -177,21 +180,22 @@ def measure(
         outputs: the claimed action on outputs.
         groups: inputs to test.
         ruler: the scales of outputs.
-        deadline: `time.monotonic()` after which no further block starts; the first block is always tested.
+        deadline: `time.monotonic()` after which no forward pass starts, except for the first block.
         tick: called with the number of pairs examined so far.
         into: figures to be updated.
 
     Returns:
         The result.
+
+    Raises:
+        TimeUp: the deadline has passed; `into` contains the result until then.
     """
     result = into or Measured()
     for family in groups:
         for rows in _blocks(family, subject):
             # At least one block is measured, so that a deadline in the past does not mean no evidence.
-            if deadline is not None and result.pairs and time.monotonic() > deadline:
-                result.time_up = True
-                return result
-            _measure_block(result, subject, inputs, outputs, rows, ruler)
+            with not_after(deadline if result.pairs else math.inf):
+                _measure_block(result, subject, inputs, outputs, rows, ruler)
             tick(result.pairs)
     return result
 
@@ -199,8 +203,8 @@ def measure(
 def _blocks(family: Family, subject: Subject) -> list[Family]:
     """Blocks of a family, small enough to meet a deadline within a few passes."""
     size = max(1, int(np.prod(subject.shape)))
-    # At most about 4 million entries in a pass, at least 32 inputs.
-    rows = max(32, 4_000_000 // size)
+    # At most about 4 million entries in a pass, at least 32 inputs; fewer if each of them is expensive.
+    rows = min(max(32, 4_000_000 // size), max(FEWEST, PASS // subject.cost))
     return [replace(family, inputs=family.inputs[i : i + rows]) for i in range(0, len(family.inputs), rows)]
 
 
@@ -244,7 +248,6 @@ def _measure_block(
         # If every input is fixed by the group, the test is vacuous.
         result.moved = result.moved or not np.array_equal(moved, x)
         after = {exact: subject.run(moved, exact=exact) for exact in (True, False)}
-        result.pairs += len(x)
         violating, swamped = np.zeros(len(x), dtype=bool), 0
         for claim in outputs:
             wanted = {exact: claim.apply(generator, before[exact][claim.path], x) for exact in (True, False)}
@@ -265,6 +268,7 @@ def _measure_block(
             # If the deployed arithmetic is not torch's, only the first family (ordinary inputs) is compared.
             if not subject.artefact or family.name == result.families[0]:
                 _compare_deployed(result, subject, pair, block, x, before, after)
+        result.pairs += len(x)
         result.violations += int(violating.sum())
         result.swamped += swamped
     result.vanishing |= ruler.vanishing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,7 +31,6 @@ def revealing_inputs(
     *,
     domain: Domain | None = None,
     most: int | None = None,
-    deadline: float | None = None,
 ) -> tuple[list[Family], int]:
     """Inputs whose outputs violate the claim, from a long search over directions and scales in float64.
 
@@ -45,19 +43,18 @@ def revealing_inputs(
         ruler: the scales of outputs.
         domain: the domain of inputs; None if unknown.
         most: maximum number of inputs; None for as many as the budget allows.
-        deadline: `time.monotonic()` after which no further block starts.
 
     Returns:
         The worst inputs of the first block that shows it, or nothing; and the number of inputs tried.
     """
     size = max(1, int(np.prod(inputs.shape)))
-    cost = max(subject.products(), size, 1)
+    cost = max(subject.cost, size)
     # As many as the budget affords, at least a tenth of a block.
     wanted = int(min(MOST_INPUTS, max(BLOCK // 10, PRODUCTS // cost)))
     wanted = wanted if most is None else min(wanted, most)
     rows = max(1, min(BLOCK, 4_000_000 // size))
     tried = 0
-    while tried < wanted and (deadline is None or time.monotonic() < deadline):
+    while tried < wanted:
         # Scales from 0.01 to 100, evenly in the logarithm.
         scale = 10.0 ** rng.uniform(-2, 2)
         x = scale * rng.normal(size=(min(rows, wanted - tried), *inputs.shape))

@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import flop_registry
 
 from symcheck.engine.networks.subject.artefacts import structural
 from symcheck.engine.networks.subject.copies import copied_as_they_are
@@ -47,22 +49,23 @@ class Float64Mode(TorchFunctionMode):
         return run_in_float64(func, args, kwargs or {})
 
 
-class ProductCounter(TorchFunctionMode):
-    """While active, counts the multiplications of linear layers and convolutions, as the cost of a pass."""
+class CostCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While active, counts the multiplications, the computed entries and the operators of a pass."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.products = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.products = self.entries = self.operators = 0
 
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run one torch function; count its multiplications."""
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator, and count it."""
         result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        if name in ("linear", "conv1d", "conv2d", "conv3d") and len(args) > 1 and isinstance(result, torch.Tensor):
-            # Each output is a sum over one row, or one filter, of the weight.
-            self.products += result.numel() * int(args[1][0].numel())
+        self.operators += 1
+        if not getattr(func, "is_view", False):
+            self.entries += sum(item.numel() for item in tree_leaves(result) if isinstance(item, torch.Tensor))
+        count = flop_registry.get(getattr(func, "overloadpacket", None))
+        if count is not None:
+            # torch counts a multiplication and an addition
+            self.products += int(count(*args, **(kwargs or {}), out_val=result)) // 2
         return result
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.subject.artefacts import artefact_of, runtime_problem, without_runtime
 from symcheck.engine.networks.subject.compiled import (
     compiled_alike,
@@ -28,8 +29,8 @@ from symcheck.engine.networks.subject.compiled import (
 )
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import (
+    CostCounter,
     Float64Mode,
-    ProductCounter,
     copy_network,
     float64_default,
     in_float64,
@@ -44,6 +45,14 @@ COMPILED = "_orig_mod."
 CHUNK = 2_000_000
 """Maximum number of input entries in one forward pass: keeps the intermediate values of an image network below a few
 hundred MB."""
+PRODUCTS = 10_000_000_000
+"""Multiplications, in one precision, that the default number of samples may cost: some seconds on one core."""
+PASS = 2_000_000_000
+"""Maximum cost of one forward pass, in multiplications, if its batch can be divided: a fraction of a second."""
+COST_OF_ENTRY = 20
+"""The cost of one computed entry in multiplications: memory is read and written."""
+COST_OF_OPERATOR = 300_000
+"""The cost of calling one operator in multiplications: 20 microseconds."""
 
 
 class Subject:
@@ -102,6 +111,7 @@ class Subject:
         if self._compiled:
             self._run_compiled_if_possible()
         self.one_by_one = self._takes_only_one()
+        self._counted, self._counted_rows = CostCounter(), 1 if self.one_by_one else 2
         self.exact = self._float64_copy(net, training)
 
     def _run_compiled_if_possible(self) -> None:
@@ -145,8 +155,8 @@ class Subject:
         """A float64 copy without gradients of parameters; the deployed copy if none runs."""
         try:
             exact = _without_gradients(in_float64(getattr(net, "_orig_mod", net)).train(training))
-            with torch.no_grad():
-                _in_float64(exact, torch.zeros(1 if self.one_by_one else 2, *self.shape, dtype=torch.float64))
+            with torch.no_grad(), self._counted:
+                _in_float64(exact, torch.zeros(self._counted_rows, *self.shape, dtype=torch.float64))
         except Exception:  # for example quantised layers, or bits reinterpreted as other numbers: use the deployed copy
             self.coarse = True
             return self.deployed
@@ -191,8 +201,9 @@ class Subject:
         # A single sample has no batch statistics: run it twice, and keep one row.
         if self.training and len(inputs) == 1:
             return {path: rows[:1] for path, rows in self.run(np.repeat(inputs, 2, axis=0), exact=exact).items()}
-        # 16,384 samples at most, however small the inputs.
-        per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), 16_384))
+        # 16,384 samples at most, however small the inputs; the statistics of a batch in train mode need all of it
+        affordable = 16_384 if self.training else min(16_384, PASS // self.cost)
+        per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), affordable))
         parts: dict[str, list[Floats]] = {}
         for start in range(0, len(inputs), per_pass):
             chunk = inputs[start : start + per_pass]
@@ -236,12 +247,12 @@ class Subject:
         alone.one_by_one = True
         return alone
 
-    def products(self) -> int:
-        """The number of multiplications in linear layers and convolutions for one input."""
-        counter = ProductCounter()
-        with counter:
-            self.run_uncompiled()
-        return counter.products if self.one_by_one else counter.products // 2
+    @property
+    def cost(self) -> int:
+        """The cost of one input in multiplications; operators are only counted if each input needs its own calls."""
+        counted = self._counted
+        together = counted.products + COST_OF_ENTRY * counted.entries
+        return max(1, together // self._counted_rows + (COST_OF_OPERATOR * counted.operators if self.one_by_one else 0))
 
     def run_uncompiled(self) -> None:
         """Run the deployed copy once by its own Python code, which a mode can observe."""
@@ -284,7 +295,12 @@ class Subject:
         return floating
 
     def _call_network(self, inputs: npt.NDArray[Any], exact: bool) -> Any:
-        """The network's raw output."""
+        """The network's raw output.
+
+        Raises:
+            TimeUp: the time budget is spent.
+        """
+        raise_if_late()
         if self.noise_seed is not None:
             torch.manual_seed(self.noise_seed)
         exact = exact and not self.coarse
