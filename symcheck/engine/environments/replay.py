@@ -130,7 +130,7 @@ def _find_word(chosen: Chosen, label: str) -> Word:
     raise SymcheckError(
         f"the report names the element {label!r}, which the symmetry does not have.",
         where="replay",
-        remedy="Replay with the symmetry that the report was made with.",
+        remedy="Replay the report with its original symmetry.",
     )
 
 
@@ -145,7 +145,7 @@ def _read_input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, 
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {error}.",
             where="replay",
-            remedy="Replay against the environment that the report was made with.",
+            remedy="Replay the report with its original environment.",
         ) from error
     if action is None:
         action = pairs.stepper.env.action_space.sample()
