@@ -34,7 +34,7 @@ from symcheck.engine.episodes import (
 from symcheck.engine.equations import Part
 from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.places import locate
-from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_thresholds, score_cuts
+from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_switches, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import region_of
@@ -282,7 +282,12 @@ class EpisodeColumns:
             known = np.isfinite(outcomes) & ~far[:, bent]
             rest = rest.copy()
             rest[:, bent] = outcomes - self._share_fits(episodes).fine.of(np.where(known, outcomes, 0.0), known)
-        return mark_far_off(rest, tie, [names[j] for j in smooth])
+        marks, events = mark_far_off(rest, tie, [names[j] for j in smooth])
+        if part != "transition":
+            return marks, events
+        following, shown, epsilon = self._targets(part, episodes)
+        switched, switches = mark_switches(following, shown, epsilon == 0)
+        return np.concatenate([marks, switched], axis=1), [*events, *switches]
 
     def design(self, features: EpisodeFeatures) -> Floats:
         """Covariates, their products with the actions and with each other, and the step number."""
