@@ -92,7 +92,7 @@ class _Cones:
 
     def of(self, entry: int) -> frozenset[int]:
         """The sources of an entry."""
-        return self._sets[self._of[entry]]
+        return self._sets[int(self._of[entry])]
 
     def add(self, x: Ints, sources: Ints, size: int) -> None:
         """Append entries that are computed from rows of earlier ones, and some of which are sources themselves."""
