@@ -241,8 +241,8 @@ def _why_first_call_differs(
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
     first = capture_network(uncalled, shape, alone=alone, functions=watched.functions)
     samples = 1 if captured.size is None else SAMPLES
-    steps = [moving_steps(item.module, item.state, item.size, samples) for item in (first, captured)]
-    return None if are_alike(*steps, ALIKE) else Opaque(state("SYM183", what=changed))
+    mine, later = (moving_steps(item.module, item.state, item.size, samples) for item in (first, captured))
+    return None if are_alike(mine, later, ALIKE) else Opaque(state("SYM183", what=changed))
 
 
 def _why_deployed_differs(
@@ -262,5 +262,5 @@ def _why_deployed_differs(
         return Opaque(error.reason, source=error.source)
     samples = 1 if captured.size is None else SAMPLES
     dtype = next((item.dtype for item in used.state.values() if item.is_floating_point()), torch.float32)
-    steps = [moving_steps(item.module, item.state, item.size, samples) for item in (used, captured)]
-    return None if are_alike(*steps, min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)) else Opaque(state("SYM188"))
+    mine, exact = (moving_steps(item.module, item.state, item.size, samples) for item in (used, captured))
+    return None if are_alike(mine, exact, min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)) else Opaque(state("SYM188"))
