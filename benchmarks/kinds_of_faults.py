@@ -396,26 +396,27 @@ def power(runs: int, until: float, items: Sequence[str]) -> None:
             return
 
 
-def twins(runs: int, samples: int, until: float) -> None:
-    """Print the number of false alarms on correct twins, with a lower bound on the rate."""
+def twins(seeds: range, samples: int, until: float) -> None:
+    """Print the number of false alarms on correct twins, in all and for each twin, with intervals of the rates."""
     rows = [row for row in KINDS if row.item in CHEAP and row.samples < 10_000]
     failed = dict.fromkeys(range(len(rows)), 0)
-    for done in range(1, runs + 1):
+    for done, seed in enumerate(seeds, 1):
         for at, row in enumerate(rows):
-            failed[at] += verdict(row, done - 1, samples, bad=False) == "failed"
-        if time.monotonic() > until or done % 50 == 0 or done == runs:
-            _print_accused(rows, failed, done)
-        if time.monotonic() > until:
+            failed[at] += verdict(row, seed, samples, bad=False) == "failed"
+        late = time.monotonic() > until
+        if late or done % 50 == 0 or done == len(seeds):
+            for at, row in enumerate(rows):
+                print(f"  {row.item:20}{row.fault:82}{_rate(failed[at], done)}")
+            print(f"all, to seed {seed}: {_rate(sum(failed.values()), len(rows) * done)}", flush=True)
+        if late:
             return
 
 
-def _print_accused(rows: list[Kind], failed: dict[int, int], done: int) -> None:
-    for at, row in enumerate(rows):
-        print(f"  {row.item:20}{row.fault:82}{failed[at]:>5} of {done}")
-    total, accused = len(rows) * done, sum(failed.values())
-    # The lower bound on the rate of alarms is one minus the upper bound on the rate of runs without.
-    lower = 1 - largest_fraction(total - accused, total, 0.05)
-    print(f"{accused} of {total} accused, 95% lower bound {100 * lower:.2f}%", flush=True)
+def _rate(failed: int, runs: int) -> str:
+    # Two one-sided bounds at 2.5% make one two-sided interval. The lower bound on the rate of alarms is one minus the
+    # upper bound on the rate of runs without.
+    low, high = 1 - largest_fraction(runs - failed, runs, 0.025), largest_fraction(failed, runs, 0.025)
+    return f"{failed:>5} of {runs:<5} (95% interval {100 * low:.2f}% to {100 * high:.2f}%)"
 
 
 def main() -> None:
@@ -424,6 +425,7 @@ def main() -> None:
     parser.add_argument("what", choices=["power", "twins"])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--samples", type=int, default=200, help="of twins")
+    parser.add_argument("--first", type=int, default=0, help="seed of twins")
     parser.add_argument("--items", nargs="+", default=[], help="of `power`; all if none is named")
     parser.add_argument("--minutes", type=float, default=60.0)
     given = parser.parse_args()
@@ -431,7 +433,7 @@ def main() -> None:
     if given.what == "power":
         power(given.runs, until, given.items)
     else:
-        twins(given.runs, given.samples, until)
+        twins(range(given.first, given.first + given.runs), given.samples, until)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
     size, shift = _format_size(bound["value"]), bound.get("shift")
-    if shift is None:  # from a report that states it for shifts only
+    if shift is None:  # stated for shifts only
         return f"a shift of every outcome by {size}{unit} would be detected{by_power}", []
     # Rare outcomes and heavy tails: other changes of the mean are harder to find than a shift.
     alike = f" ({_format_size(shift)} if all outcomes shift equally)" if bound["value"] > _APART * shift else ""

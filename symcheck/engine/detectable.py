@@ -32,10 +32,10 @@ _BEFORE, _AFTER = 12, 60  # tilts simulated around the normal approximation's: h
 
 
 class Detectable(NamedTuple):
-    """The changes of a mean that are detected with 90% power, in standard deviations; 0 if none can be detected.
+    """The changes of a mean that are detected with 90% power, in standard deviations; 0 if the sides never differ.
 
     Attributes:
-        change: for any form of change.
+        change: for any form of change; infinite if some forms are never detected with this power.
         shift: for the same shift of every outcome.
     """
 
@@ -59,8 +59,8 @@ def detectable_change(
         rng: draws the simulated tests.
 
     Returns:
-        The changes; 0 if the two sides never differed. If no change of the odds is detected with this power, the
-        largest possible one.
+        The changes; 0 if the two sides never differed. If no change of the odds is detected with this power, the change
+        is infinite.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -127,8 +127,8 @@ class _Tilted:
         self._growth = _mean_and_variance(tilted, scores)[1] - deviations**2
 
     def size_at(self, index: int) -> float:
-        """The change of the mean at one tilt; beyond the last tilt, the largest possible change."""
-        return float(self._sizes[index]) if index < len(_TILTS) else float(self._sizes.max())
+        """The change of the mean at one tilt; infinite beyond the last tilt, where no change is detected."""
+        return float(self._sizes[index]) if index < len(_TILTS) else math.inf
 
     def approximate(self, critical: float) -> int:
         """The first tilt that is detected with 90% power if sums are normal."""

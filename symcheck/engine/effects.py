@@ -18,6 +18,7 @@ _NAMES = {
     "tails": "kurtosis",
     "product": "correlation",
 }
+_PLURALS = {"skewness": "skewnesses", "kurtosis": "kurtoses"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,16 @@ class Effect:
     region: str
     expected: float
     actual: float
+
+    @property
+    def place(self) -> str:
+        """The coordinate, or both coordinates of a correlation."""
+        return f"{self.coordinate} and {self.other}" if self.other else self.coordinate
+
+    @property
+    def unit(self) -> str:
+        """What the difference of both sides is a difference of, for instance "difference of standard deviations"."""
+        return f"difference of {_PLURALS.get(self.statistic, f'{self.statistic}s')}"
 
     @property
     def digits(self) -> int:

@@ -23,6 +23,7 @@ from symcheck.engine.episodes import (
     rank_outcomes,
     score_outcomes,
     score_unusual,
+    sides_of_earlier_actions,
     step_columns,
     step_numbers,
     step_sides,
@@ -33,7 +34,7 @@ from symcheck.engine.episodes import (
 from symcheck.engine.equations import Part
 from symcheck.engine.features import WIDEST_TIE
 from symcheck.engine.places import locate
-from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_thresholds, score_cuts
+from symcheck.engine.rare_events import find_far_off, mark_far_off, mark_switches, mark_thresholds, score_cuts
 from symcheck.engine.regression import Fit, polynomial, second_order, smooth_terms, standardise, told_apart
 from symcheck.engine.scales import FLOAT32_EPSILON, bulk, coarsest_unit, in_float32
 from symcheck.engine.shared_covariates import region_of
@@ -121,12 +122,14 @@ class EpisodeColumns:
         starts = given.starts
         targets, _, epsilon = self._targets(part, episodes)
         ranked = rank_outcomes(targets, epsilon, given.coarse)
-        scores = totals(ranked.scores, starts)
+        scores, residual = totals(ranked.scores, starts), finite(ranked.residual)
+        # A copy of an earlier value (a stacked frame) leaves a residual of rounding, which is no unit for its changes.
+        explained = ranked.repeating & (np.abs(residual) <= WIDEST_TIE * ranked.tie).all(axis=0)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
             ranked.scores,
             scores[:pairs] - scores[pairs:],
-            totals(finite(ranked.residual), starts),
+            totals(np.where(explained, finite(targets), residual), starts),
         )
 
     def rounding(self, part: Part, group: EpisodePairs) -> float:
@@ -242,10 +245,12 @@ class EpisodeColumns:
             (region_of(name).text, (column > 0).astype(np.float64))
             for name, column in zip(names, covariates.T, strict=True)
         ]
-        numbered = step_sides(step_numbers(given.starts, len(covariates)))
+        numbers = step_numbers(given.starts, len(covariates))
+        earlier = [(columns[j][0], covariates[:, j]) for j in range(drawn)]
         # With the coordinates of a next state there would be too many.
         pairs = joint_sides(names[drawn:], covariates[:, drawn:]) if joint else []
-        return Sides([*numbered, *columns[:drawn]], [*columns[drawn:], *pairs])
+        visited = [*columns[drawn:], *pairs, *sides_of_earlier_actions(earlier, numbers)]
+        return Sides([*step_sides(numbers), *columns[:drawn]], visited)
 
     def _share_fits(self, episodes: list[Transitions]) -> _Given:
         """The data that all parts of the same episodes share."""
@@ -277,7 +282,12 @@ class EpisodeColumns:
             known = np.isfinite(outcomes) & ~far[:, bent]
             rest = rest.copy()
             rest[:, bent] = outcomes - self._share_fits(episodes).fine.of(np.where(known, outcomes, 0.0), known)
-        return mark_far_off(rest, tie, [names[j] for j in smooth])
+        marks, events = mark_far_off(rest, tie, [names[j] for j in smooth])
+        if part != "transition":
+            return marks, events
+        following, shown, epsilon = self._targets(part, episodes)
+        switched, switches = mark_switches(following, shown, epsilon == 0)
+        return np.concatenate([marks, switched], axis=1), [*events, *switches]
 
     def design(self, features: EpisodeFeatures) -> Floats:
         """Covariates, their products with the actions and with each other, and the step number."""

@@ -30,6 +30,8 @@ _USUAL, _FEWEST_OTHERS = 0.5, 40
 # fraction of a repeated value, number of such values, and number of varying others
 _ATOM, _MOST_ATOMS, _VARYING = 0.01, 4, 20
 _ROWS_PER_TERM = 20
+# number of earlier actions that are considered, and the weight of each one relative to the next, from the third on
+_LONGEST_DELAY, _FADING = 10, 0.8
 # number of powers of time, from 0, and maximum number of columns of products with them
 _TIME_POWERS, _MOST_TIMED = 4, 200
 _LEFT_BY_TIME = 0.5  # relative to the standard deviation: a fit with time must reduce the residual below this
@@ -282,6 +284,27 @@ def joint_sides(names: list[str], columns: Floats) -> list[tuple[str, Floats]]:
         )
         for i, j in pairs
     ]
+
+
+def sides_of_earlier_actions(
+    named: list[tuple[str, Floats]], numbers: npt.NDArray[np.intp]
+) -> list[tuple[str, Floats]]:
+    """Named 0/1 indicators of earlier actions, which reveal effects that come after the next observation.
+
+    If velocities are hidden or observations are delayed, no outcome depends on the action of its own step, so any map
+    of actions would pass.
+
+    Args:
+        named: standardised columns of the actions, shape (n,), with the words for where they are high.
+        numbers: the numbers of the steps, shape (n,).
+    """
+    sides = []
+    for text, column in named:
+        ago = [np.where(numbers >= lag, np.roll(column, lag), 0.0) for lag in range(1, _LONGEST_DELAY + 1)]
+        earlier = np.stack(ago[2:], axis=1) @ _FADING ** np.arange(_LONGEST_DELAY - 2)
+        times = (("in the step before", ago[0]), ("two steps before", ago[1]), ("in earlier steps", earlier))
+        sides += [(f"{text}, {when}", (values > 0).astype(np.float64)) for when, values in times]
+    return sides
 
 
 def step_columns(numbers: npt.NDArray[np.intp]) -> Floats:

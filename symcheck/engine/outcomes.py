@@ -52,4 +52,4 @@ def outcomes_of(*sides: Floats) -> Outcomes:
         return Outcomes(False, "NaN" if np.isnan(first).any() else "infinite", None)
     if not fixed.all():
         return Outcomes(True, "", None)
-    return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else short_text(first))
+    return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else short_text(first + 0.0))

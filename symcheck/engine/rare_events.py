@@ -21,6 +21,7 @@ FEWEST_EVENTS, _LARGEST_SHARE = 12, 0.05
 _CUT = 0.5  # value of `Transitions.ended` if the environment itself truncated the episode
 _MOST_COORDINATES = 16  # number of coordinates in which thresholds are searched for
 _MOST_COMPARED = 8  # the same for differences of two coordinates
+_MOST_SWITCHES = 4  # number of coordinates that switch
 
 
 def find_far_off(residual: Floats, tie: Floats) -> Bools:
@@ -66,15 +67,19 @@ def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Float
     return signs[:, kept], [f"{names[j]} far from its fit" for j in kept]
 
 
-def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+def mark_thresholds(
+    ended: Floats, following: Floats, names: list[str], event: str = "terminations"
+) -> tuple[Floats, list[str]]:
     """Termination at coordinate values at which steps both end and continue, minus its frequency there; 0 elsewhere.
 
-    If episodes end below -1.97 on one side and below -2 on the other, the steps in between distinguish the sides.
+    If episodes end below -1.97 on one side and below -2 on the other, the steps in between distinguish the sides. The
+    same holds for any other event that occurs beyond a threshold.
 
     Args:
         ended: 1 where an episode ended, shape (steps,).
         following: observations after the steps, shape (steps, dim); only the first coordinates are used.
         names: the names of the coordinates.
+        event: the name of the event, as a plural.
 
     Returns:
         Shape (steps, some), and their names; no column if no threshold is narrow.
@@ -100,8 +105,37 @@ def mark_thresholds(ended: Floats, following: Floats, names: list[str]) -> tuple
             share = ended[beside].mean() if beside.any() else 0.0
             if _is_rare(beside) and 0 < share < 1:
                 columns.append(np.where(beside, over - share, 0.0))
-                described.append(f"terminations next to a threshold of {name}")
+                described.append(f"{event} next to a threshold of {name}")
     return np.stack(columns, axis=1) if columns else np.zeros((len(ended), 0)), described
+
+
+def mark_switches(following: Floats, names: list[str], whole: Bools) -> tuple[Floats, list[str]]:
+    """The same for values of observations that switch at a threshold of another coordinate: NaN, contacts, flags.
+
+    Args:
+        following: observations after the steps, shape (steps, dim).
+        names: the names of the coordinates.
+        whole: the coordinates with whole numbers, shape (dim,).
+
+    Returns:
+        As `mark_thresholds`, for the first coordinates that take two values or are not always numbers.
+
+    Example:
+        >>> x = np.linspace(-3, 3, 6001)
+        >>> shown = np.where((x > 2) | (x < -2) | (x < -1.97) & (np.arange(6001) % 2 == 0), np.nan, x)
+        >>> mark_switches(np.stack([x, shown], axis=1), ["x", "y"], np.zeros(2, bool))[1]
+        ['values of y that are no numbers next to a threshold of x']
+    """
+    switches: list[tuple[str, Floats]] = []
+    for name, column, has_levels in zip(names, following.T, whole, strict=True):
+        unknown = ~np.isfinite(column)
+        if unknown.any():
+            switches.append((f"values of {name} that are no numbers", unknown.astype(np.float64)))
+        elif has_levels and len(levels := np.unique(column)) == 2:
+            switches.append((f"values {levels[1]:g} of {name}", (column == levels[1]).astype(np.float64)))
+    marked = [mark_thresholds(column, following, names, event) for event, column in switches[:_MOST_SWITCHES]]
+    columns = [np.zeros((len(following), 0)), *(columns for columns, _ in marked)]
+    return np.concatenate(columns, axis=1), [name for _, described in marked for name in described]
 
 
 def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, list[str]]:

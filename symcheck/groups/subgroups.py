@@ -8,6 +8,19 @@ from collections.abc import Callable, Sequence
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 
+_LARGEST = 48  # maximum number of elements that are tested one by one
+
+
+def may_be_partial(group: Group) -> bool:
+    """Whether the group has a proper non-trivial subgroup, and few enough elements to test each.
+
+    Example:
+        >>> from symcheck.groups import catalog
+        >>> may_be_partial(catalog.cyclic(3)), may_be_partial(catalog.cyclic(4))
+        (False, True)
+    """
+    return group.order <= _LARGEST and any(group.order % k == 0 for k in range(2, int(group.order**0.5) + 1))
+
 
 def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ...] | None:
     """The subgroup of elements that satisfy a condition.

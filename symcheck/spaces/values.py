@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,3 +80,40 @@ def short_text(value: Any) -> str:
         text = f"<{type(value).__name__} that cannot be printed>"
     text = " ".join(text.split())
     return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def same_value(value: Any, image: Any) -> bool:
+    """Whether two observations, actions or states are the same; NaN is NaN, and 1 is 1.0.
+
+    Args:
+        value: numbers, strings and arrays, in arbitrarily nested mappings and sequences.
+        image: the same.
+
+    Returns:
+        False if any part differs. Values that cannot be compared count as equal, because they show no change.
+
+    Example:
+        >>> same_value({"x": np.zeros(2)}, {"x": [0.0, -0.0]}), same_value((1, "a"), (1, "b"))
+        (True, False)
+    """
+    if isinstance(value, Mapping) and isinstance(image, Mapping):
+        return value.keys() == image.keys() and all(same_value(value[key], image[key]) for key in value)
+    if isinstance(value, str) or isinstance(image, str):
+        return bool(value == image)
+    if hasattr(value, "tolist") and not isinstance(value, np.ndarray | np.generic):
+        return same_value(value.tolist(), image.tolist() if hasattr(image, "tolist") else image)
+    # Numbers by value, not by type: maps may return another dtype.
+    number, other = _as_numbers(value), _as_numbers(image)
+    if number is not None and other is not None:
+        return number.size == other.size and bool(np.array_equal(number.reshape(-1), other.reshape(-1), equal_nan=True))
+    if isinstance(value, Sequence) and isinstance(image, Sequence):
+        return len(value) == len(image) and all(map(same_value, value, image))
+    return True
+
+
+def _as_numbers(value: Any) -> Floats | None:
+    try:
+        array = np.asarray(value)
+        return array.astype(np.float64) if array.dtype.kind in "iufb" else None
+    except (ValueError, TypeError):  # ragged, or not made of numbers
+        return None

@@ -7,7 +7,8 @@ may share one map, or a mapping gives each agent its own, as in multi-agent MDP 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,10 +60,7 @@ def joint_symmetry(
                     where=f"agents[{i}]",
                 )
     bound = {
-        agent: _claim_of_one(symmetry, agent, agents, observation_spaces[agent], action_spaces[agent]).bind(
-            observation_spaces[agent], action_spaces[agent]
-        )
-        for agent in agents
+        agent: _bind_one(symmetry, agent, agents, observation_spaces[agent], action_spaces[agent]) for agent in agents
     }
     generators = list(enumerate(places))
     return Symmetry(
@@ -75,10 +73,10 @@ def joint_symmetry(
     )
 
 
-def _claim_of_one(
+def _bind_one(
     symmetry: Symmetry, agent: str, agents: Sequence[str], observed: gym.Space[Any], acted: gym.Space[Any]
-) -> Symmetry:
-    """The claim for one agent, with its own entries if entries are given by agent.
+) -> BoundSymmetry:
+    """The claim for one agent, on its spaces, with its own entries if entries are given by agent.
 
     The group's relations hold for all agents together; they need not hold for one agent's maps along a permutation.
     """
@@ -89,7 +87,19 @@ def _claim_of_one(
     claim.action = tuple(
         _own_entry(entry, agent, agents, acted, f"action[{i}]") for i, entry in enumerate(symmetry.action)
     )
-    return claim
+    with _naming(agent):
+        return claim.bind(observed, acted)
+
+
+@contextmanager
+def _naming(agent: str) -> Iterator[None]:
+    """Name the agent in errors: without `agents`, you may not know that entries map the values of one agent."""
+    try:
+        yield
+    except SpecError as error:
+        several = "With several agents, an entry maps the observation or action of one agent, not of all together."
+        remedy = f"{error.remedy} {several}" if error.remedy else several
+        raise SpecError(error.problem, where=f"{error.where} of agent {agent!r}", remedy=remedy) from error
 
 
 def _own_entry(entry: Entry, agent: str, agents: Sequence[str], space: gym.Space[Any], where: str) -> Entry:
@@ -116,7 +126,11 @@ def _read_places(mapping: Mapping[str, str], agents: Sequence[str], where: str) 
 
 def _move_observation(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any], Any]:
     def moved(observation: Any) -> Any:
-        return {image: _move_view(bound[agent], observation[agent], i) for agent, image in places.items()}
+        views = {}
+        for agent, image in places.items():
+            with _naming(agent):
+                views[image] = _move_view(bound[agent], observation[agent], i)
+        return views
 
     return moved
 
@@ -129,10 +143,11 @@ def _move_view(bound: BoundSymmetry, view: Any, i: int) -> dict[str, Any]:
 
 def _move_action(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any, Any], Any]:
     def moved(action: Any, observation: Any) -> Any:
-        return {
-            image: bound[agent].action((i,), action[agent], observation[agent]["observation"])
-            for agent, image in places.items()
-        }
+        actions = {}
+        for agent, image in places.items():
+            with _naming(agent):
+                actions[image] = bound[agent].action((i,), action[agent], observation[agent]["observation"])
+        return actions
 
     return moved
 

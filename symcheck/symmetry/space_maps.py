@@ -156,6 +156,8 @@ class _Function:
         arguments = (_copy_value(value),) if context is None else (_copy_value(value), _copy_value(context))
         try:
             image = self._function(*arguments)
+        except SpecError:
+            raise  # from the entry of a part, which names itself
         except Exception as error:
             raise SpecError(
                 f"the callable raised {type(error).__name__}: {error} (given {_shorten(value)}).",

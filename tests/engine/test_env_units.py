@@ -13,19 +13,19 @@ from symcheck.engine.environments.cases import minimise as shrinking
 from symcheck.engine.environments.cases.columns import compared_columns, indicators, on_columns
 from symcheck.engine.environments.cases.edges import one_sided_tie
 from symcheck.engine.environments.cases.exploring import explore_together
-from symcheck.engine.environments.cases.movement import same_value
 from symcheck.engine.environments.cases.own_cuts import own_cuts
 from symcheck.engine.environments.cases.pairs import Comparison
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
 from symcheck.engine.environments.cases.tolerance import Tolerance
-from symcheck.engine.environments.causes.subgroups import in_words, may_be_partial
+from symcheck.engine.environments.causes.subgroups import in_words
 from symcheck.engine.environments.methods import distribution_gap, first_violation
 from symcheck.engine.environments.methods.value_gap import TOTAL_VARIATION, WASSERSTEIN
 from symcheck.engine.statistics import largest_fraction
 from symcheck.entries.forms import IdentityEntry
 from symcheck.groups import catalog
-from symcheck.groups.subgroups import holding
+from symcheck.groups.subgroups import holding, may_be_partial
 from symcheck.spaces.coordinates import Coordinates
+from symcheck.spaces.values import same_value
 
 
 def coordinates(dim: int, *, epsilon: float = 2.0**-24, period: float = 0.0) -> Coordinates:

@@ -336,6 +336,24 @@ def test_the_fewest_episodes_are_enough_to_reject(samples: int, sides: tuple[int
     assert (result.method, result.verdict) == ("trajectory", verdict), result.detail
 
 
+class Crossed(OneSided):
+    """Fresh noise, plus the state times the action: no mean differs under one action or on one side alone."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.state = self.np_random.uniform(-1, 1, 2) + len(self.sides) * self.state * (2 * action - 1)
+        return self.state.copy(), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(("sides", "verdict"), [((1,), "failed"), ((), "passed")])
+def test_the_fewest_episodes_are_enough_for_the_learned_feature(sides: tuple[int, ...], verdict: str) -> None:
+    mirror = Symmetry("mirror", C2, observation=[[-1, -1]], action=[[1, 0]])
+    (result,) = named(lambda: gym.wrappers.TimeLimit(Crossed(*sides), 10), mirror, "transition_invariance", samples=100)
+    assert result.verdict == verdict
+    if sides:
+        assert result.counterexample is not None
+        assert "as learned on half of the episodes" in result.counterexample.where
+
+
 class Throttle(Unset):
     """Actions from 0 to 5 have no effect; their mirror image is no action, but 5 - a is."""
 

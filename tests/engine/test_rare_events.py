@@ -11,6 +11,7 @@ import pytest
 import symcheck as sc
 from symcheck.engine.episodes import score_unusual
 from symcheck.engine.places import locate
+from symcheck.engine.rare_events import mark_switches
 from symcheck.engine.regression import Fit, polynomial
 
 MIRROR = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1, -1]], action=[[1, 0]])
@@ -81,6 +82,24 @@ class Half(Cart):
         return observation.astype(np.float16), info
 
 
+class Ranging(Cart):
+    """With a sensor that has no reading beyond 0.95, or beyond 0.9 on its right side."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float64)
+
+    def reading(self) -> Any:
+        x = float(self.s[0])
+        return np.array([*self.s, np.nan if abs(x) > 0.95 - 0.05 * (self.bad and x > 0) else x])
+
+    def reset(self, **given: Any) -> Any:
+        super().reset(**given)
+        self.s *= 0.5  # every start has a reading
+        return self.reading(), {}
+
+    def step(self, action: Any) -> Any:
+        return self.reading(), *super().step(action)[1:]
+
+
 KINDS = [
     ("cell", "reward"),
     ("wall", "termination"),
@@ -112,6 +131,25 @@ def test_what_happens_in_few_steps_is_seen_and_its_twin_passes(kind: str, name: 
             for coordinate, ends in PLACES[kind].items():
                 # Where -1.18 ends an episode, 1.18 does not.
                 assert sorted(map(abs, sides[coordinate])) == pytest.approx(ends, abs=0.05)
+
+
+def test_a_sensor_without_reading_beyond_a_threshold_is_compared_beside_it() -> None:
+    claim = sc.Symmetry("mirror", MIRROR.group, observation=[[-1, -1, -1]], action=[[1, 0]])
+    for bad, verdict in ((True, "failed"), (False, "passed")):
+        world = Ranging(kind="plain", bad=bad)
+        report = sc.verify_env(lambda world=world: gym.wrappers.TimeLimit(world, 60), claim, samples=4000)
+        assert report["transition_invariance"].verdict == verdict
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_flag_is_compared_beside_its_threshold_and_no_other_number_is(whole: bool) -> None:
+    x = np.linspace(-1, 1, 4001)
+    flag = ((x > 0.5) | (x > 0.48) & (np.arange(4001) % 2 == 0)).astype(float)
+    marked, names = mark_switches(np.stack([x, flag], axis=1), ["x", "contact"], np.array([False, whole]))
+    assert set(names) == {"values 1 of contact next to a threshold of x"} if whole else not names
+    assert (x[marked.any(axis=1)].min(initial=0.48), x[marked.any(axis=1)].max(initial=0.5)) == pytest.approx(
+        (0.48, 0.5), abs=2e-3
+    )
 
 
 def test_the_place_of_a_difference_in_noisy_outcomes_is_named_with_its_size() -> None:
@@ -163,8 +201,12 @@ def test_what_happens_after_the_last_step_compared_is_not_promised() -> None:
     assert "last_step" not in report["reward_invariance"].bound["region"].fields
 
 
-def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_the_claim_undecided() -> None:
+def test_a_counter_that_matters_in_one_step_and_is_not_restored_leaves_a_true_claim_undecided() -> None:
     world = gym.wrappers.TimeLimit(Settable(kind="one step", bad=True), 120)
+    result = sc.verify_env(lambda: world, MIRROR, samples=1500)["transition_invariance"]
+    assert (result.verdict, result.method) == ("failed", "trajectory")
+    assert [(side["low"], side["high"]) for side in result.causes[0].fields["place"]] == [(61, 61)]
+    world = gym.wrappers.TimeLimit(Settable(kind="one step", bad=False), 120)
     result = sc.verify_env(lambda: world, MIRROR, samples=1500)["transition_invariance"]
     assert result.reason is not None
     assert (result.verdict, result.reason.code) == ("undecided", "hidden_step")

@@ -17,9 +17,9 @@ from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.own_cuts import OwnCuts
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.methods.axioms import judge_one_relation
-from symcheck.engine.environments.methods.ends import EndsOfEpisodes
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.selection import Chosen, choose
+from symcheck.engine.environments.methods.whole_episodes import WholeEpisodes
 from symcheck.engine.environments.runner import EnvContext
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, Part
@@ -86,7 +86,7 @@ def _evaluate(
     # Few samples, because only the tolerances for one pair are needed.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
-    evidence = chosen.evidence.of_steps if isinstance(chosen.evidence, EndsOfEpisodes) else chosen.evidence
+    evidence = chosen.evidence.of_steps if isinstance(chosen.evidence, WholeEpisodes) else chosen.evidence
     if not isinstance(evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
         # Enumerated, or compared as distributions: the whole comparison is the evidence.
         return entry.check(EnvContext(chosen.bench, chosen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,10 +14,9 @@ from symcheck.array_types import Floats
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
 from symcheck.engine.detectable import Detectable
-from symcheck.engine.environments.cases.movement import moves_something
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool
-from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
@@ -24,6 +24,7 @@ from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.stepping.step_differences import Loss
+from symcheck.spaces.values import same_value
 from symcheck.statements.statement import Statement
 
 
@@ -72,8 +73,25 @@ class Workbench:
 
     @functools.cached_property
     def moved(self) -> bool:
-        """Whether the claim changes a gathered state, or an action taken there."""
-        return moves_something(self.pairs, self.pool, self.words)
+        """Whether the claim changes a gathered state, or an action taken there; if not, both sides are the same step.
+
+        In that case a pass would carry no information, so `decide` leaves every equation undecided. The whole pool is
+        examined only for a claim that changes nothing; nothing is stepped and no random number is drawn.
+        """
+        bound, pool = self.pairs.bound, self.pool
+        # Visits are cheap, and actions may change even if states do not (identity on observations).
+        return any(
+            any(not same_value(v.action, bound.action(word, v.action, v.situation.obs)) for v in pool.visits)
+            or any(self._moves(word, situation) for situation in pool.situations)
+            for word in self.words
+        )
+
+    def _moves(self, word: Word, situation: Situation) -> bool:
+        placement = self.pairs.placement
+        if not same_value(situation.obs, self.pairs.bound.observation(word, situation.obs)):
+            return True
+        # A black box has no state apart from its observation.
+        return placement.kind is not None and not same_value(situation.state, placement.image(word, situation).state)
 
     def silent(self, part: str) -> tuple[str, ...]:
         """Names of the coordinates compared by a property that were never finite in rollouts."""
@@ -138,10 +156,13 @@ def shift_bound(
         region: the sampled region.
 
     Returns:
-        A bound on the change; if nothing ever differed, a bound on the fraction of pairs that differ.
+        A bound on the change, or only on shifts of all outcomes if some other changes are never detected; if nothing
+        ever differed, a bound on the fraction of pairs that differ.
     """
     if detectable.change > 0:
         sizes = {"value": detectable.change, "shift": detectable.shift}
+        if not math.isfinite(detectable.change):
+            sizes = {"value": detectable.shift}
         return {"kind": "mean_shift", **sizes, "unit": unit, "confidence": 0.9, "region": region}
     value = largest_fraction(0, checked, alpha)
     return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}

@@ -15,10 +15,10 @@ from symcheck.engine.environments.cases.pairs import Case
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
-from symcheck.groups.subgroups import generators_of, holding
+from symcheck.groups.subgroups import generators_of, holding, may_be_partial
 from symcheck.statements.statement import Statement, state
 
-_LARGEST = 48  # maximum number of elements that are tested one by one
+_MOST_ACTIONS = 48
 _CASES = 40  # pairs per element; half of them are pairs that violated the equation under a generator
 _NUDGED = 12  # number of suspicious cases per element that are compared with the effect of a nudge
 _SECONDS_SHARE = 0.9  # fraction of the time budget, if any
@@ -81,17 +81,6 @@ def what_holds(violations: Violations) -> Statement | None:
     return None if late else in_words(group, members, bound.label)
 
 
-def may_be_partial(group: Group) -> bool:
-    """Whether the group has a proper non-trivial subgroup, and few enough elements to test each.
-
-    Example:
-        >>> from symcheck.groups import catalog
-        >>> may_be_partial(catalog.cyclic(3)), may_be_partial(catalog.cyclic(4))
-        (False, True)
-    """
-    return group.order <= _LARGEST and any(group.order % k == 0 for k in range(2, int(group.order**0.5) + 1))
-
-
 def _holds(violations: Violations, word: tuple[int, ...], cases: Sequence[Case], rng: np.random.Generator) -> bool:
     pairs, part = violations.pairs, violations.part
     suspects = [pairs.case(word, case.situation, case.action) for case in cases]
@@ -116,7 +105,7 @@ def breaking_actions(violations: Violations) -> Statement | None:
         SYM029; None if it breaks for all actions, or actions are not discrete.
     """
     space = violations.pairs.bound.action_space
-    if not isinstance(space, spaces.Discrete) or space.n > _LARGEST:
+    if not isinstance(space, spaces.Discrete) or space.n > _MOST_ACTIONS:
         return None
     over = violations.exceeding(violations.comparison)
     taken = np.array([int(case.action) for case in violations.measured.cases])

@@ -82,6 +82,11 @@ class DistributionEvidence:
         pairwise = self._judge_pairwise(part)
         return self._compare(name, part) if pairwise is None else dataclasses.replace(pairwise, name=name)
 
+    def refutes(self, parts: Sequence[Part]) -> bool:
+        """Whether any pair violates one of these properties; the tests of distributions are not consulted."""
+        judged = [self._judge_pairwise(part) for part in parts]
+        return any(result is not None and result.verdict == "failed" for result in judged)
+
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
         """The value gap of the violations; see `symcheck.engine.environments.methods.distribution_gap`."""
         return distribution_gap(self.bench, self.paired.pairs_for_gap(discount), self._repeating, failed)
@@ -260,11 +265,18 @@ def _explain(
         **place,
     )
     others = [state("SYM047", coordinates=[names[i] for i in test.coordinates])] if len(test.coordinates) > 1 else []
-    rejected = state("swap_test_rejected", feature=test.feature, p_value=test.p_value)
+    rejected = state(
+        "swap_test_rejected",
+        feature=test.feature,
+        p_value=test.p_value,
+        statistic=effect.statistic,
+        region=effect.region,
+    )
     return dataclasses.replace(
         result,
-        counterexample=Counterexample(label, None, None, None, effect.expected, effect.actual, size, effect.coordinate),
+        counterexample=Counterexample(label, None, None, None, effect.expected, effect.actual, size, effect.place),
         max_residual=size,
+        unit=effect.unit,
         causes=(difference, *others, state("SYM048")),
         notes=(rejected, *result.notes),
     )

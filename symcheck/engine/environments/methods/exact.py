@@ -30,7 +30,7 @@ from symcheck.envs.stepping.stepper import Step
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.element import Element
-from symcheck.groups.subgroups import holding
+from symcheck.groups.subgroups import holding, may_be_partial
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement
 from symcheck.verdict import Facts, ReasonCode, decide
@@ -128,7 +128,10 @@ class TabularEvidence:
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
         """The value gap of the violations; None if rewards are not numbers, so that no values exist."""
         rewards = [outcome[2] for actions in self._table.values() for known in actions.values() for outcome in known]
-        return table_gap(self, discount) if np.isfinite(np.array(rewards, dtype=np.float64)).all() else None
+        if not np.isfinite(np.array(rewards, dtype=np.float64)).all():
+            return None
+        cases = [case[1:] for case in self.iterate_cases()]
+        return table_gap(self.bench.pairs.stepper.env, self.epsilons(), cases, discount)
 
     def epsilons(self) -> tuple[float, float]:
         """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state distributions."""
@@ -232,7 +235,7 @@ class TabularEvidence:
             pairs = ((state, action) for state in self._visited for action in self._table[state])
             return all(self._gap(part, word, state, action, None) <= _TOLERANCE for state, action in pairs)
 
-        if not subgroups.may_be_partial(bound.group):
+        if not may_be_partial(bound.group):
             return None
         return subgroups.in_words(bound.group, holding(bound.group, holds), bound.label)
 

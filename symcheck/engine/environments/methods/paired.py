@@ -1,8 +1,7 @@
 """The paired method, for deterministic environments: set s and g s, step a and g a, compare.
 
 Every pair that exceeds its tolerance is examined again before a violation is reported. The simplest violation is shown,
-with its likely causes. If setting a state may lose some of it, whole episodes are tested as well: they can refute the
-claim but cannot support it.
+with its likely causes.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from symcheck.engine.environments.methods.counterexamples import SinglePairs, vi
 from symcheck.engine.environments.methods.pair_sample import BY_HAND as BY_HAND
 from symcheck.engine.environments.methods.pair_sample import Enough, PairSample
 from symcheck.engine.environments.methods.second_look import SecondLook, Suspects
-from symcheck.engine.environments.methods.start import StartEvidence
-from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
@@ -77,8 +74,6 @@ class PairedEvidence:
         bench: the environment, the pool and the options.
         random: whether the dynamics are random in pairs that do not repeat; see `SecondLook`.
         model: the environment's batched form; see `PairSample`.
-        start: evidence about the start distribution, for a second opinion from whole episodes if set states may be
-            incomplete; None for no second opinion.
         enough: called after each batch; True stops there; see `PairSample`.
         drawn: pairs already stepped, to be judged as they are; None to draw pairs.
         diagnose: whether to search for likely causes.
@@ -94,7 +89,6 @@ class PairedEvidence:
         *,
         random: bool = False,
         model: BatchModel | None = None,
-        start: StartEvidence | None = None,
         enough: Enough | None = None,
         drawn: Measurement | None = None,
         diagnose: bool = True,
@@ -105,9 +99,6 @@ class PairedEvidence:
         self._random, self._diagnose, self._compare_distributions = random, diagnose, compare_distributions
         self._judged_by_distributions = False
         self._examined: dict[Part, _Examined] = {}
-        # If setting a state may lose some of it, also test whole episodes.
-        second = start is not None and bench.caution is not None
-        self._episodes = TrajectoryEvidence(bench, start, needed=self._is_unrefuted) if second and start else None
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
@@ -121,17 +112,7 @@ class PairedEvidence:
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
             judged: PropertyResult = self._distribution_evidence.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
-        if self._episodes is not None and self._is_cautioned(result) and not self._hides_violations:
-            episodes = self._episodes.judge(name, part)
-            if episodes.verdict == "failed":
-                cause = state("SYM051", caution=self.bench.caution)
-                return dataclasses.replace(episodes, causes=(*episodes.causes, cause))
         return result
-
-    def _is_cautioned(self, result: PropertyResult) -> bool:
-        """Whether a result is undecided because setting a state may lose some of it."""
-        caution, reason = self.bench.caution, result.reason
-        return caution is not None and reason is not None and reason.code == caution.code
 
     def refutes(self, parts: Sequence[Part]) -> bool:
         """Whether any pair violates one of these properties."""
@@ -184,9 +165,6 @@ class PairedEvidence:
     @property
     def _second_look(self) -> SecondLook:
         return SecondLook(self.pairs, self.sample.tolerance, self._random)
-
-    def _is_unrefuted(self, part: Part) -> bool:
-        return not self._examine(part).refuted
 
     def _examine(self, part: Part) -> _Examined:
         if part not in self._examined:
@@ -255,11 +233,6 @@ class PairedEvidence:
         if caution is None or not examined.hidden:
             return caution
         return dataclasses.replace(caution, fields={**caution.fields, "hidden": examined.hidden, "times": FAR_ABOVE})
-
-    @functools.cached_property
-    def _hides_violations(self) -> bool:
-        """Whether a property's violations are all within the loss of setting, so that their origin is unknown."""
-        return any(self._examine(part).hidden for part in STEP_PARTS)
 
     def _count_hidden(self, comparison: Comparison, residual: Floats, limits: Floats, suspects: Suspects) -> int:
         """The number of violations if all are within the loss of setting a state, otherwise 0."""

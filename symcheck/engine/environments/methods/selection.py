@@ -24,7 +24,6 @@ from symcheck.engine.environments.controls.determinism import DeterminismCheck, 
 from symcheck.engine.environments.controls.set_vs_reached import compare_in_distribution
 from symcheck.engine.environments.controls.slot_isolation import find_slot_leak
 from symcheck.engine.environments.methods.distribution import DistributionEvidence
-from symcheck.engine.environments.methods.ends import EndsOfEpisodes
 from symcheck.engine.environments.methods.exact import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import BY_HAND, PairedEvidence
@@ -32,6 +31,7 @@ from symcheck.engine.environments.methods.replay_access import replay_episodes
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
+from symcheck.engine.environments.methods.whole_episodes import WholeEpisodes
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.events import Emit
@@ -269,7 +269,7 @@ def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvi
     again.pairs.own_cuts = own_cuts(again.pairs.stepper, again.pool, LONGEST, bench.rng("cuts"))
     access = again.pairs.placement.access.source
     reason = state("method_replayed", missing=missing, access=access, control=check.finding)
-    return Chosen(again, PairedEvidence(again, start=start, enough=_stop_early(again)), reason, start)
+    return Chosen(again, PairedEvidence(again, enough=_stop_early(again)), reason, start)
 
 
 def _stop_early(bench: Workbench) -> FirstViolation | None:
@@ -289,15 +289,13 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         return DistributionEvidence(bench.comparing(), repeating)
 
     going_on = compare_distributions if bench.options.method == "auto" and not bench.options.fail_fast else None
-    evidence = PairedEvidence(
-        bench, model=bench.model, start=start, enough=_stop_early(bench), compare_distributions=going_on
-    )
+    evidence = PairedEvidence(bench, model=bench.model, enough=_stop_early(bench), compare_distributions=going_on)
     if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
         # Outcomes decided by rounding are treated as random; the rest is still compared pair by pair.
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))
         reason = _say_method("method_distribution_swamped", bench, check, share=max(swamped.values()))
         return Chosen(bench, compared, reason, start)
-    return _with_episodes(Chosen(bench, evidence, _say_method("method_paired", bench, check), start))
+    return _with_episodes(evidence, _say_method("method_paired", bench, check), start)
 
 
 def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
@@ -305,15 +303,15 @@ def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: Start
     repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
     bench = replace(bench, caution=check.caution).comparing()
     evidence = DistributionEvidence(bench, repeating, check.mostly)
-    return _with_episodes(Chosen(bench, evidence, _say_method("method_distribution", bench, check), start))
+    return _with_episodes(evidence, _say_method("method_distribution", bench, check), start)
 
 
-def _with_episodes(chosen: Chosen) -> Chosen:
-    """The method, with whole episodes if something other than the state may end them."""
-    bench = chosen.bench
-    if bench.pairs.own_cuts is None and not bench.touches_ends_only:
-        return chosen
-    return replace(chosen, evidence=EndsOfEpisodes(chosen.evidence, bench, chosen.start))
+def _with_episodes(evidence: PairedEvidence | DistributionEvidence, reason: Statement, start: StartEvidence) -> Chosen:
+    """The method, with whole episodes if set states may not determine all outcomes."""
+    bench = evidence.bench
+    if bench.caution is None and bench.pairs.own_cuts is None:
+        return Chosen(bench, evidence, reason, start)
+    return Chosen(bench, WholeEpisodes(evidence, start), reason, start)
 
 
 def _say_method(code: str, bench: Workbench, check: DeterminismCheck, **more: object) -> Statement:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
+from symcheck.engine.effects import measure_effect
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
@@ -278,10 +279,10 @@ def _test(
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
     chosen = [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
+    sides, names = (sample.expected[:, chosen], sample.actual[:, chosen]), [coordinates.names[j] for j in chosen]
     test = swap_test(
-        sample.expected[:, chosen],
-        sample.actual[:, chosen],
-        [coordinates.names[j] for j in chosen],
+        *sides,
+        names,
         level=level,
         rng=rng,
         tie=tie[:, chosen],
@@ -289,7 +290,8 @@ def _test(
         widest=_WIDEST_PRODUCTS,
     )
     places = tuple(chosen[j] for j in test.coordinates)
-    return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places)
+    effect = None if test.named is None else measure_effect(test.named, names, sides, sides, ())
+    return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places, effect=effect)
 
 
 def _describe_rejection(
@@ -300,10 +302,13 @@ def _describe_rejection(
     coordinates: Coordinates,
     stopped: tuple[Statement, ...],
 ) -> PropertyResult:
-    j = test.coordinate
-    expected, actual = float(np.mean(finite(sample.expected[:, j]))), float(np.mean(finite(sample.actual[:, j])))
-    label = pairs.bound.label(sample.word)
-    causes = [*_explain_centre(pairs, sample, j, coordinates), *_explain_exchanges(pairs, sample, coordinates)]
+    effect, label = test.effect, pairs.bound.label(sample.word)
+    if effect is None:
+        raise ValueError("a test that rejects has a feature")
+    causes = [
+        *_explain_centre(pairs, sample, test.coordinate, coordinates),
+        *_explain_exchanges(pairs, sample, coordinates),
+    ]
     if order := flattened_order(pairs):
         causes.append(order)
     differing = [coordinates.names[i] for i in test.coordinates[:8]] or [test.feature]
@@ -313,19 +318,27 @@ def _describe_rejection(
         observation=None,
         state=None,
         action=None,
-        expected=expected,
-        actual=actual,
-        residual=abs(actual - expected),
-        where=coordinates.names[j],
+        expected=effect.expected,
+        actual=effect.actual,
+        residual=abs(effect.actual - effect.expected),
+        where=effect.place,
     )
-    means = {"actual": actual, "expected": expected} if test.moment == "mean" else {}
-    difference = state("start_differs", feature=test.feature, element=label, p_value=test.p_value, **means)
+    difference = state(
+        "start_differs",
+        feature=test.feature,
+        element=label,
+        p_value=test.p_value,
+        actual=effect.actual,
+        expected=effect.expected,
+    )
     return dataclasses.replace(
         result,
         violations=1,
+        max_residual=example.residual,
+        unit=effect.unit,
         counterexample=example,
         causes=tuple(causes),
-        notes=(difference, *result.notes, *stopped, state("means_over_resets")),
+        notes=(difference, *result.notes, *stopped, state("compared_over_resets", statistic=effect.statistic)),
     )
 
 

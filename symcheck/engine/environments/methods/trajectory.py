@@ -57,7 +57,7 @@ _WHOLE_PAIRS = 40  # number of pairs of that length; with more requested steps, 
 _PLAYING = 0.9  # fraction of the time budget; the rest is for starts, which are needed to test episodes
 _FEWEST_PAIRS = 8  # minimum number of pairs for a fit
 _FEWEST_LOOKED_AT = 50  # pairs of episodes below which interim analyses cannot reject
-_OF_MEANS, _OF_OTHERS = 0.4, 0.2  # fraction of the level; the rest is for the learned feature
+_OF_MEANS, _OF_OTHERS, _OF_LEARNED = 0.4, 0.2, 0.4  # fractions of the level
 _LOOKS = looks(2**31)  # the number of episodes is unknown, so no interim analysis is omitted in advance
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on each side
 _LEAST_SHARE = 0.5  # fraction of the requested steps, as for the samples of the distribution method
@@ -101,7 +101,7 @@ class TrajectoryEvidence:
         parts: Sequence[Part] = STEP_PARTS,
     ) -> None:
         self.bench = bench = bench.comparing()
-        self._needed = needed
+        self._needed, self._parts = needed, parts
         # Number of requested steps under every element.
         self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
@@ -140,9 +140,13 @@ class TrajectoryEvidence:
 
     @property
     def _telling_pairs(self) -> int:
-        """The number of pairs from which a test of means can reject, with room for a few patterns as extreme."""
+        """The number of pairs from which every test can reject, with room for a few patterns as extreme.
+
+        The learned feature is tested on half of the pairs: with fewer, its share of the level finds nothing, and a
+        difference that only appears in some states under some actions passes.
+        """
         # the most extreme patterns of swaps of n pairs have probability 2^(1-n)
-        return max(_FEWEST_PAIRS, 3 + math.ceil(-math.log2(_OF_MEANS * self.bench.level)))
+        return 2 * max(_FEWEST_PAIRS, 3 + math.ceil(-math.log2(_OF_LEARNED * self.bench.level)))
 
     def _test_all(self, part: Part) -> dict[Word, _Tested]:
         groups = self.groups  # may stop early, with the tests of the last interim analysis
@@ -175,7 +179,7 @@ class TrajectoryEvidence:
         fast = self.bench.options.fail_fast
         early: dict[Part, dict[Word, _Tested]] = {}
         refuted = False
-        for part in filter(self._needed, STEP_PARTS):
+        for part in filter(self._needed, self._parts):
             early[part] = {word: self._test(part, word, group, look) for word, group in groups.items()}
             this = any(self._looks_so_far.rejects((part, word)) for word in groups)
             # If one part is not refuted, it needs all episodes, and the others use them too.
@@ -343,7 +347,8 @@ class TrajectoryEvidence:
         """Why a rejection is not attributed to the dynamics: the starts of the two groups may differ."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
-            return state(ReasonCode.START_ASYMMETRIC.value, start=self._start.verdict if claimed else "unclaimed")
+            start = self._start.verdict if claimed else "unclaimed"
+            return state(ReasonCode.START_ASYMMETRIC.value, start=start, why=self._why_episodes())
         return state(ReasonCode.START_FOLLOWS_PAST.value) if self._start_evidence.surviving.any() else None
 
     def _describe_rejection(self, result: PropertyResult, part: Part, tested: _Tested, word: Word) -> PropertyResult:
@@ -389,14 +394,12 @@ class TrajectoryEvidence:
             flipped = sign_flip_test(differences[:, some], level=level * share, rng=rng, sampled=sampled)
             tested.append((share, flipped, features.described[some]))
         named = tested[0][1]
-        # Half of the pairs are for fitting: the other half must be sufficient by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
             design = self._columns.design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)
-            share = 1 - _OF_MEANS - _OF_OTHERS
-            other = sign_flip_test(learned, level=level * share, rng=rng, sampled=sampled)
+            other = sign_flip_test(learned, level=level * _OF_LEARNED, rng=rng, sampled=sampled)
             name = f"the distribution of the outcome given (s, a), as learned on half of the episodes ({part})"
-            tested.append((share, other, [name]))
+            tested.append((_OF_LEARNED, other, [name]))
         # Bonferroni with unequal shares.
         share, best, described = min(tested, key=lambda each: each[1].p_value / each[0])
         live = any(each.live for _, each, _ in tested)

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from symcheck.array_types import Floats
 from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.accumulated import accumulated_difference
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
-from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
@@ -90,18 +88,6 @@ class ValueGap:
         fields = {name: getattr(self, name) for name in ("value", "discount", "epsilon_reward", "epsilon_transition")}
         noise = {} if self.noise is None else {"noise": list(self.noise)}
         return state("value_gap", **fields, **noise, distance=self.distance, sampled=self.exceeding > 0)
-
-
-class EnumeratedPairs(Protocol):
-    """The pairs (s, a) of a finite MDP and their images."""
-
-    bench: Workbench
-
-    def epsilons(self) -> tuple[float, float]:
-        """(epsilon_R, epsilon_T)."""
-
-    def iterate_cases(self) -> Iterator[tuple[Word, int, int, int, int]]:
-        """(g, s, a, g s, g a) of every case."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,11 +162,13 @@ def _with_gap(result: PropertyResult, gap: ValueGap | None, accept: float | None
     return accept_violation(result, Acceptance("accept_gap", gap.value, accept), accepted, refused)
 
 
-def table_gap(evidence: EnumeratedPairs, discount: float) -> ValueGap:
+def table_gap(env: Any, epsilons: tuple[float, float], cases: Sequence[Sequence[int]], discount: float) -> ValueGap:
     """The gap itself, for an enumerated MDP, whose optimal values can be computed.
 
     Args:
-        evidence: the table and the symmetry.
+        env: the environment, with its table.
+        epsilons: (epsilon_R, epsilon_T).
+        cases: (s, a, g s, g a) of every case.
         discount: in [0, 1).
 
     Returns:
@@ -189,11 +177,10 @@ def table_gap(evidence: EnumeratedPairs, discount: float) -> ValueGap:
     from symcheck.mdp.solving import value_iteration  # loads scipy
     from symcheck.mdp.tabular import TabularMDP
 
-    reward, transition = evidence.epsilons()
-    optimal = value_iteration(TabularMDP.from_gymnasium(evidence.bench.pairs.stepper.env, discount=discount)).q_values
-    rows = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.iterate_cases()])
-    value = float(np.abs(optimal[rows[:, 0], rows[:, 1]] - optimal[rows[:, 2], rows[:, 3]]).max())
-    return ValueGap(value, reward, transition, TOTAL_VARIATION, discount, 1.0, 0.0)
+    optimal = value_iteration(TabularMDP.from_gymnasium(env, discount=discount)).q_values
+    states, actions, images, moved = np.array(cases).T
+    value = float(np.abs(optimal[states, actions] - optimal[images, moved]).max())
+    return ValueGap(value, *epsilons, TOTAL_VARIATION, discount, 1.0, 0.0)
 
 
 def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
