@@ -325,7 +325,7 @@ def _split(a: dict[str, Any], x: torch.Tensor, sizes: Any = None) -> Sequence[to
 
 
 def _expand(a: dict[str, Any], x: torch.Tensor, shape: Any) -> torch.Tensor:
-    return x.expand(torch.broadcast_shapes(tuple(x.shape), tuple(int(n) for n in shape.tolist())))
+    return x.expand(np.broadcast_shapes(tuple(x.shape), tuple(int(n) for n in shape.tolist())))
 
 
 def _unary(function: Operation) -> Operation:
