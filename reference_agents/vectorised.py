@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -63,6 +64,27 @@ def episode_limit(task: Task, limit: int) -> int | None:
     if limit or task.name in _ENVIRONMENTS:
         return limit or None
     return EPISODE_LIMIT if encoding_of(task).time_limit is None else None
+
+
+def offers_action_masks(task: Task) -> bool:
+    """Whether an environment says which actions are possible: in `info`, in its observation, or by a method.
+
+    The names are those of Gymnasium, PettingZoo and sb3-contrib.
+    """
+    if task.name in _ENVIRONMENTS or task.continuous:
+        return False
+    environment = encoding_of(task).make()
+    try:
+        observation, info = environment.reset(seed=0)
+    except Exception:  # the training resets it too, and reports what it raises
+        return False
+    finally:
+        with contextlib.suppress(Exception):
+            environment.close()
+    named = [place.keys() for place in (info, observation) if isinstance(place, dict)]
+    return any("action_mask" in names for names in named) or callable(
+        getattr(environment.unwrapped, "action_masks", None)
+    )
 
 
 def encoding_of(task: Task) -> EncodedEnvironment:

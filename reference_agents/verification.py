@@ -41,7 +41,8 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
     Returns:
         The verdict and its evidence.
     """
-    if network.claims_equivariance or network.basis == "user":
+    # A user's own network may be equivariant under the task's symmetry, if there is one.
+    if network.claims_equivariance or (network.basis == "user" and task.symmetry):
         verdict, decisive = _run_verify_net(module, network.name, task, ("action", "invariant"))
         return Verification(verdict, f"{decisive.name}: {decisive.detail}")
     if network.basis == "equivariant" and network.free_layers and isinstance(module, PolicyValueNetwork):

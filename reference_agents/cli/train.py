@@ -34,7 +34,7 @@ from reference_agents.settings import preset_name
 from reference_agents.shards import Report, split, train_in_processes
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, Training, train
-from reference_agents.vectorised import episode_limit
+from reference_agents.vectorised import episode_limit, offers_action_masks
 from symcheck.errors import OptionError, TargetError
 
 # Exit codes; 130 is 128 + SIGINT, as shells report it.
@@ -134,6 +134,11 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
             say(
                 f"{job.task.environment} has no time limit; episodes are truncated after {limit:,} steps "
                 "(--max-episode-steps)"
+            )
+        if offers_action_masks(job.task):
+            say(
+                f"{short_label(job.task.environment)} gives action masks, which the training does not use: the policy "
+                "may choose any action"
             )
         if note:
             say(note)

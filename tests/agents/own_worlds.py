@@ -47,6 +47,20 @@ class Grid(Point):
         return np.asarray(action) - 2.0
 
 
+class Masked(Point):
+    """Says in `info` that the last move is not possible."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed=seed)[0], {"action_mask": np.array([1, 1, 1, 0], np.int8)}
+
+
+class MaskedByMethod(Point):
+    """Has the method by which sb3-contrib asks for masks."""
+
+    def action_masks(self) -> Any:
+        return np.array([True, True, True, False])
+
+
 class Thrust(Point):
     """Real numbers whose bounds are far from -1 and 1."""
 

@@ -167,6 +167,35 @@ def test_an_endless_environment_is_cut_and_the_cut_is_said_once(tmp_path: Path) 
     assert output.count("has no time limit; episodes are truncated after 1,000 steps") == 1
 
 
+@pytest.mark.parametrize(("world", "offers"), [("Masked", True), ("MaskedByMethod", True), ("Point", False)])
+def test_masks_of_actions_are_said_to_be_unused(world: str, offers: bool, tmp_path: Path) -> None:
+    target = ["--env", f"{FILE}:{world}", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
+    code, output = _run("train", *target)
+    assert code == 0, output
+    said = (
+        f"own_worlds.py:{world} gives action masks, which the training does not use: the policy may choose any action"
+    )
+    assert (said in output.replace("\n", " ")) == offers
+
+
+@pytest.mark.long
+def test_a_network_of_ones_own_trains_without_a_symmetry(tmp_path: Path) -> None:
+    network = tmp_path / "network.py"
+    network.write_text(
+        "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.policy, self.value = nn.Linear(2, 4), nn.Linear(2, 1)\n\n"
+        "    def forward(self, x):\n        return self.policy(x), self.value(x)\n"
+    )
+    target = ["--env", f"{FILE}:Point", "--network", f"{network}:Net", "--out", str(tmp_path / "runs"), *SMALL, *FAST]
+    code, output = _run("train", *target)
+    assert code == 0, output
+    assert output.count("no claim") == 2
+    # With a symmetry, the same network is checked.
+    code, output = _run("train", *target, "--symmetry", f"{FILE}:flips", "--out", str(tmp_path / "checked"))
+    assert code == 0, output
+    assert output.count("failed") == 2
+
+
 @pytest.mark.parametrize(
     ("world", "problem"),
     [

@@ -98,7 +98,7 @@ def test_a_network_whose_answer_depends_on_the_calls_before_is_undecided_and_its
         assert found.reason.code == "memory"
         assert "noise" not in found.detail
         assert found.causes[0].code == "SYM153"
-        assert "keeps state between calls" in str(found.causes[0])
+        assert "stores state between calls" in str(found.causes[0])
 
 
 def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval_mode_is_named() -> None:

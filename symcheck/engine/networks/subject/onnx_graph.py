@@ -47,7 +47,7 @@ def load_onnx(path: Path) -> nn.Module:
         onnx.checker.check_model(model)
     except Exception as error:
         raise TargetError(
-            f"cannot be read as ONNX: {described(error)[:200]}.",
+            f"the file cannot be read as ONNX: {described(error)[:200]}.",
             where=str(path),
             remedy="Export it again.",
         ) from error
@@ -55,7 +55,7 @@ def load_onnx(path: Path) -> nn.Module:
     unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
-            f"has unsupported nodes: {', '.join(unknown)}.",
+            f"the file has unsupported nodes: {', '.join(unknown)}.",
             where=str(path),
             remedy="Give the PyTorch module, or a torch.export file of it.",
         )
