@@ -3,6 +3,7 @@
     python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
     python benchmarks/discover_table.py --write NAME ...    # renew some rows
     python benchmarks/discover_table.py NAME ...            # look, and write nothing
+    python benchmarks/discover_table.py --seed 1            # another seed, which is never written
     python benchmarks/discover_table.py --page              # the page from the rows, without a search
 
 Of a world, "known" is the order of the largest group of the searched forms, by brute force over all maps or by
@@ -57,14 +58,15 @@ def order_in_atlas(name: str) -> float:
     return max((each.symmetry().group.order for each in claims), default=1)
 
 
-def row_of(name: str) -> dict[str, Any]:
+def row_of(name: str, seed: int = 0) -> dict[str, Any]:
     """One search, as plain data; `found` is null if the environment cannot be built here."""
     world = known_groups.WORLDS.get(name)
     known = order_in_atlas(name) if world is None else known_groups.known_order(world())
     row: dict[str, Any] = {"name": name, "world": world is not None, "known": _written(known)}
     started = time.process_time()
     try:
-        result = sc.discover(name if world is None else world, samples=_SAMPLES, max_time=_MOST_SECONDS).result
+        target = name if world is None else world
+        result = sc.discover(target, samples=_SAMPLES, max_time=_MOST_SECONDS, seed=seed).result
     except sc.errors.SymcheckError as error:
         return {**row, "found": None, "why": error.problem}
     return {
@@ -139,11 +141,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="environments; all when left out")
     parser.add_argument("--write", action="store_true", help="write the rows and the page")
     parser.add_argument("--page", action="store_true", help="write the page from the rows")
+    parser.add_argument("--seed", type=int, default=0, help="of every search; the page has the rows of seed 0")
+    parser.add_argument("--worlds", action="store_true", help="only the small worlds")
     given = parser.parse_args()
+    if given.seed and given.write:
+        parser.error("--write expects --seed 0: the page has the rows of seed 0")
     order = [name for part in names() for name in part]
     rows = {row["name"]: row for row in (json.loads(ROWS.read_text()) if ROWS.exists() else [])}
-    for name in [] if given.page else given.names or order:
-        rows[name] = row_of(name)
+    for name in [] if given.page else given.names or (names()[0] if given.worlds else order):
+        rows[name] = row_of(name, given.seed)
         print(_line(rows[name]), flush=True)
         if given.write:  # row by row: a stopped run keeps its finished rows
             kept = [rows[each] for each in order if each in rows]

@@ -22,8 +22,10 @@ from symcheck.discovery.moments import with_moments
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
+    is_image,
     look_around,
     matching_observation_map,
+    matching_picture_map,
 )
 from symcheck.discovery.pairs import keeps_pairs, with_pairs
 from symcheck.discovery.result import Sensitivities, Trial
@@ -38,7 +40,7 @@ _MOST_REMARKED = 8
 _MOST_LISTED = 4  # up to this number of state coordinates, all (at most 384) signed permutations are tried
 _MOST_RANDOM = 48  # maximum number of maps per centre if steps are random: each costs some two thousand steps
 _UNSEEN = "it changes neither observations nor actions"
-_REFUSES = "the environment refuses images"
+_REFUSES = "the environment rejects images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
 _BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
@@ -250,15 +252,30 @@ class _Search:
         if mirror.remark:
             self.found.remarks.append(mirror.remark)
 
+    def _product_of_fitting(self, state_map: SignedMap, form: str) -> Candidate | None:
+        """A map of random steps as a product of two maps that fit, which saves the thousands of steps of its own."""
+        if self.lab.kind != "stochastic":
+            return None
+        fitting = [each for each in self.found.candidates if each.reward_agrees]
+        for first, second in itertools.product(fitting, repeat=2):
+            product = second * first
+            if self._moving(product.state) == self._moving(state_map) and not product.is_identity:
+                label = self.labels.get(self._moving(state_map), "")
+                return replace(product, form=form, label=label, **self._others(product.state, product.action))
+        return None
+
     def _try(self, state_map: SignedMap, form: str) -> None:
         self.found.tried += 1
+        if (product := self._product_of_fitting(state_map, form)) is not None:
+            self.found.candidates.append(product)
+            return
         identity = SignedMap.identity(1)
         try:
             action_map = matching_action_map(self.lab, state_map, self.probes)
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
             # No action map is known yet, so the trial lists the state map only.
-            why = f"the environment refuses images: {error.problem}"
+            why = f"the environment rejects images: {error.problem}"
             self._refuse(Candidate(state_map, identity, state_map, form=form), why, _REFUSES)
             return
         candidate = Candidate(
@@ -280,7 +297,7 @@ class _Search:
             self._refuse(candidate, screened.refuted, "rewards or terminations differ")
             return
         try:
-            complete = self._with_observation(candidate)
+            complete = self._with_observation(candidate, screened)
             if complete.action.is_identity and _unseen(complete):
                 self._refuse(complete, _UNSEEN, _UNSEEN)
             else:
@@ -288,7 +305,7 @@ class _Search:
         except NoObservationMapError as error:
             self._refuse(candidate, error.problem, "no matching map of the observation was found")
         except TargetError as error:
-            self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
+            self._refuse(candidate, f"the environment rejects images: {error.problem}", _REFUSES)
 
     def _others(self, state_map: SignedMap, action_map: SignedMap) -> dict[str, Any]:
         """Further action maps, in case noise hid the correct one.
@@ -301,9 +318,12 @@ class _Search:
         fitting = [each for each in list_few(self.lab) if state_map.order % max(1, each.order) == 0]
         return {"guessed": True, "others": tuple(each for each in fitting if each != action_map)}
 
-    def _with_observation(self, candidate: Candidate) -> Candidate:
+    def _with_observation(self, candidate: Candidate, screened: Screened) -> Candidate:
         if self.lab.shows_state:
             return candidate
+        if is_image(self.lab):  # eight maps at most: the steps of the screening distinguish them
+            before, after = self.cases.outcomes.observations, screened.images.observations
+            return replace(candidate, observation=matching_picture_map(self.lab, before, after))
         if self.sightings is None:
             self.sightings = look_around(self.lab)
         observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)

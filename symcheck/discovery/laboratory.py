@@ -156,7 +156,19 @@ class Laboratory:
         """The standard deviation of outcomes due to noise: of each state coordinate, and of the reward."""
         if self.kind != "stochastic":
             return np.zeros(self.dim), 0.0
-        states, actions = self.states[self.rng.integers(len(self.states), size=_MEASURED)], self.draw_actions(_MEASURED)
+        return self._repeat_steps(self.states[self.rng.integers(len(self.states), size=_MEASURED)])
+
+    def noise_at(self, state: Floats) -> Floats:
+        """The standard deviation of each state coordinate after steps from one state, which may differ from others.
+
+        A goal that is drawn again when it is reached is random only there.
+        """
+        if self.kind != "stochastic":
+            return np.zeros(self.dim)
+        return self._repeat_steps(np.repeat(state[None], _MEASURED, axis=0))[0]
+
+    def _repeat_steps(self, states: Floats) -> tuple[Floats, float]:
+        actions = self.draw_actions(len(states))
         first, second = self.outcomes(states, actions), self.outcomes(states, actions)
         # A difference of two outcomes has twice the variance of one.
         moved = np.sqrt((self.difference(first.states, second.states) ** 2).mean(axis=0) / 2)

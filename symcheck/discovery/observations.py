@@ -21,7 +21,6 @@ from symcheck.discovery.screening import map_actions
 from symcheck.errors import TargetError
 
 _PAIRS = 160  # number of states with images whose observations are matched, besides those with rare components
-_PICTURES = 48  # the same for image observations, where only eight symmetries are distinguished
 _BATCHES = 16  # batches of widened states that are searched for rare components
 _ENOUGH = 12  # required number of states at which a component differs from its usual value
 _WIDENED = 2.0  # half of the states are drawn with this multiple of the spread, to include rare contacts
@@ -57,7 +56,7 @@ def is_image(lab: Laboratory) -> bool:
 
 
 def look_around(lab: Laboratory) -> Sightings:
-    """Observe after a step from states of the pool and, unless states are integers, from a wider range of states.
+    """Observe vectors after a step from states of the pool and, unless states are integers, of a wider range.
 
     For components that rarely change (contacts), the search continues until each has changed a dozen times.
 
@@ -67,8 +66,6 @@ def look_around(lab: Laboratory) -> Sightings:
     Returns:
         The observations; states that the environment rejects are left out.
     """
-    if is_image(lab):
-        return _observe_steps(lab, _pool_states(lab, _PICTURES))
     sightings = _observe_steps(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
     if lab.is_whole:
         return sightings
@@ -134,7 +131,7 @@ def matching_observation_map(
         sightings: observations at the original states.
 
     Returns:
-        A signed permutation; for images, an element of the symmetry group of the square.
+        A signed permutation of the components of a vector.
 
     Raises:
         NoObservationMapError: no map fits.
@@ -142,8 +139,6 @@ def matching_observation_map(
     """
     images = lab.outcomes(state_map.apply(sightings.states), map_actions(lab, action_map, sightings.actions))
     expected, actual = sightings.observations, images.observations
-    if is_image(lab):
-        return _matching_operator(lab, expected, actual)
     if expected.shape[1] > _MOST_MATCHED:
         raise NoObservationMapError(
             f"expected at most {_MOST_MATCHED} observation components, got {expected.shape[1]}."
@@ -190,7 +185,20 @@ def _misfits(expected: Floats, actual: Floats, scale: Floats) -> tuple[Floats, F
     return kept, turned
 
 
-def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> SignedMap:
+def matching_picture_map(lab: Laboratory, expected: Floats, actual: Floats) -> SignedMap:
+    """The rotation or reflection of an image that maps observations to those of the image steps.
+
+    Args:
+        lab: the environment.
+        expected: flat images after some steps, shape (n, dim of observations).
+        actual: flat images after the image steps, same shape.
+
+    Returns:
+        An element of the symmetry group of the square.
+
+    Raises:
+        NoObservationMapError: no element fits.
+    """
     space = lab.observation_space
     layout = layout_of(space) or "first"
     left, right = (upright(side.reshape(-1, *(space.shape or (1, 1))), layout) for side in (expected, actual))

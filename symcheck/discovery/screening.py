@@ -63,6 +63,7 @@ class Screened:
         reward_agrees: whether rewards agree on nearly all cases that fit.
         reward_gap: median difference of rewards.
         refuted: counterexamples among steps that repeat exactly, in words; "" if there are none.
+        images: the outcomes at the images of the cases.
     """
 
     passes: bool
@@ -71,7 +72,8 @@ class Screened:
     coordinate: int
     reward_agrees: bool
     reward_gap: float
-    refuted: str = ""
+    refuted: str
+    images: Outcomes
 
 
 def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
@@ -194,6 +196,7 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
         reward_agrees=not refuted and bool(len(agreeing) and agreeing.mean() >= 0.9),
         reward_gap=max(float(np.median(rewards)), rare_gap),
         refuted=refuted,
+        images=images,
     )
 
 

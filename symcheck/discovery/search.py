@@ -10,7 +10,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from symcheck.discovery import black_box, by_states
+from symcheck.discovery import by_states
 from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
@@ -82,7 +82,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     if is_numbered(env.observation_space, env.action_space):
         return search_numbered(lab, _court(target, lab, options, emit, tried=1))
     by_rollouts = lab.kind == "black box"
-    proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
+    proposals = _propose_by_rollouts(lab) if by_rollouts else by_states.propose(lab)
     try:
         generators = [] if by_rollouts or proposals.interrupted else find_generators(lab)
     except KeyboardInterrupt:
@@ -95,6 +95,12 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
     result = replace(result, tried=tried, rotations=rotations)
     return _with_family(result, families[0], judged.group, court) if families else result
+
+
+def _propose_by_rollouts(lab: Laboratory) -> Proposals:
+    from symcheck.discovery import black_box  # loads scipy
+
+    return black_box.propose(lab)
 
 
 def _court(

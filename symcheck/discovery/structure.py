@@ -154,6 +154,8 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     actions = _action_effects(lab, centre, base)
     table = np.concatenate([states, actions], axis=0)
     by_chance, _ = lab.noise
+    if not len(halves_of(lab, centre)):
+        by_chance = np.maximum(by_chance, lab.noise_at(centre))
     floor = np.maximum(np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12), CHANCE * by_chance)
     literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(lab.dim)]
     first = 2 * lab.dim

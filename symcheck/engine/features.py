@@ -26,7 +26,7 @@ class Feature(NamedTuple):
     """The description of one feature column.
 
     Attributes:
-        name: its name in reports.
+        name: the name in reports.
         coordinate: index of its (first) coordinate.
         moment: "mean", "spread", "skew", "tails" or "product".
         region: index of the weight used in its average; -1 if all pairs have equal weight.
@@ -38,6 +38,30 @@ class Feature(NamedTuple):
     moment: str
     region: int = -1
     other: int = -1
+
+
+def distinct_columns(pooled: Floats, columns: Sequence[int]) -> list[int]:
+    """The columns that vary and do not repeat an earlier one, such as one of the pixels of a larger cell.
+
+    A swap of the members of pairs changes none of these relations, so tests on a selection stay exact.
+
+    Args:
+        pooled: both members of every pair, shape (n, dim).
+        columns: indices of columns, in order.
+
+    Returns:
+        Some of the indices; the first one if no column varies.
+
+    Example:
+        >>> distinct_columns(np.array([[0.0, 5.0, 0.0, 1.0], [1.0, 5.0, 1.0, 0.0]]), [0, 1, 2, 3])
+        [0, 3]
+    """
+    first: dict[bytes, int] = {}
+    for j in columns:
+        column = np.nan_to_num(pooled[:, j], nan=0.0, posinf=0.0, neginf=0.0)
+        if (column != column[0]).any():
+            first.setdefault(pooled[:, j].tobytes(), j)
+    return list(first.values()) or list(columns[:1])
 
 
 def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:

@@ -15,6 +15,7 @@ Source: van der Pol et al., "MDP Homomorphic Networks", 2020, section 5 and appe
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gymnasium as gym
@@ -34,6 +35,7 @@ STEP_REWARD = -0.1
 EPISODE_LIMIT = 100
 # Stay, down, right, up, left: (row, column).
 MOVES: npt.NDArray[np.int64] = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
+_STEPS: list[list[int]] = MOVES.tolist()
 # Shapes of prey and predator: each is invariant under D4, so that rotating an image gives the image of the rotated
 # state.
 _PLUS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
@@ -53,17 +55,22 @@ def wrap(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def draw(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """The image of one displacement, shape (1, 21, 21), zeros and ones."""
-    image = np.zeros((1, PIXELS, PIXELS), dtype=np.uint8)
-    # The predator is drawn last, in the centre; it covers a caught prey.
-    for (row, column), shape in ((displacement + REACH, _PLUS), ((REACH, REACH), _CROSS)):
-        image[0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = shape
+    row, column = displacement.tolist()
+    image: npt.NDArray[np.uint8] = images()[row + REACH, column + REACH].copy()
     return image
 
 
+@functools.cache
 def images() -> npt.NDArray[np.uint8]:
-    """The image of every displacement, shape (7, 7, 1, 21, 21), indexed by displacement + 3."""
-    offsets = np.arange(-REACH, REACH + 1)
-    return np.stack([np.stack([draw(np.array([row, column])) for column in offsets]) for row in offsets])
+    """The image of every displacement, shape (7, 7, 1, 21, 21), indexed by displacement + 3; read-only."""
+    drawn = np.zeros((SIZE, SIZE, 1, PIXELS, PIXELS), dtype=np.uint8)
+    centre = slice(REACH * CELL, (REACH + 1) * CELL)
+    for row, column in np.ndindex(SIZE, SIZE):
+        drawn[row, column, 0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = _PLUS
+        # The predator is drawn last, in the centre; it covers a caught prey.
+        drawn[row, column, 0, centre, centre] = _CROSS
+    drawn.flags.writeable = False
+    return drawn
 
 
 class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
@@ -85,38 +92,49 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0, 1, (1, PIXELS, PIXELS), np.uint8)
         self.action_space = gym.spaces.Discrete(len(MOVES))
-        self._displacement: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+        # Two Python integers: NumPy takes ten times as long for arithmetic on two numbers.
+        self._row = self._column = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
         """Put agent and prey on cells drawn uniformly and independently."""
         super().reset(seed=seed, options=options)
-        agent, prey = self.np_random.integers(0, SIZE, (2, 2))
-        self._displacement = wrap(agent - prey)
-        return draw(self._displacement), {}
+        (row, column), (prey_row, prey_column) = self.np_random.integers(0, SIZE, (2, 2)).tolist()
+        self._place(row - prey_row, column - prey_column)
+        return self._image(), {}
 
     def step(self, action: np.int64) -> tuple[npt.NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Move the agent, then possibly the prey."""
-        moved = self._displacement + MOVES[int(action)]
+        down, right = _STEPS[int(action)]
+        row, column = self._row + down, self._column + right
         if self.np_random.random() < PREY_MOVES:
             # One of the four moves other than staying. The displacement is agent minus prey, hence the minus sign.
-            moved = moved - MOVES[1 + int(self.np_random.integers(4))]
-        self._displacement = wrap(moved)
+            down, right = _STEPS[1 + int(self.np_random.integers(4))]
+            row, column = row - down, column - right
+        self._place(row, column)
         # Displacement zero: both are on the same cell.
-        caught = not self._displacement.any()
-        return draw(self._displacement), CATCH_REWARD if caught else STEP_REWARD, caught, False, {}
+        caught = not (self._row or self._column)
+        return self._image(), CATCH_REWARD if caught else STEP_REWARD, caught, False, {}
 
     def get_state(self) -> npt.NDArray[np.int64]:
         """The displacement agent - prey, shape (2,)."""
-        return self._displacement.copy()
+        return np.array([self._row, self._column], dtype=np.int64)
 
     def set_state(self, state: npt.ArrayLike) -> None:
         """Put the agent at this displacement from the prey; shape (2,), wrapped onto the torus."""
-        self._displacement = wrap(np.rint(np.asarray(state)).astype(np.int64))
+        row, column = np.asarray(state).tolist()
+        self._place(round(row), round(column))
+
+    def _place(self, row: int, column: int) -> None:
+        self._row, self._column = (row + REACH) % SIZE - REACH, (column + REACH) % SIZE - REACH
+
+    def _image(self) -> npt.NDArray[np.uint8]:
+        image: npt.NDArray[np.uint8] = images()[self._row + REACH, self._column + REACH].copy()
+        return image
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The image in grey, with eight screen pixels per image pixel, shape (168, 168, 3)."""
         # `kron` with ones repeats every pixel in both directions.
-        grey = np.kron(draw(self._displacement)[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
+        grey = np.kron(self._image()[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
         return np.repeat(grey[..., None], 3, axis=-1)

@@ -25,7 +25,6 @@ from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.rollouts import roll
-from symcheck.discovery.screening import Screened
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import SpecError, SymcheckError
@@ -247,9 +246,24 @@ def test_members_of_a_group_follow_from_its_generators(monkeypatch):
 
 
 def test_a_refusal_counts_the_states_that_do_not_fit():
-    screened = Screened(passes=False, residual=0.5, share=0.75, coordinate=2, reward_agrees=True, reward_gap=0.0)
+    screened = SimpleNamespace(residual=0.5, share=0.75, coordinate=2)
     said = by_states._Search._misfit(SimpleNamespace(cases=SimpleNamespace(states=range(8))), screened)
     assert said.startswith("the next state differs on 25% of 8 states, most strongly in state[2]")
+
+
+def test_a_product_of_maps_that_fit_is_not_stepped_again_and_one_of_maps_that_do_not_is():
+    turn, mirror = SignedMap.of([1, 0], [1, -1]), SignedMap.of([0, 1], [1, -1])
+    actions = SignedMap.of([1, 2, 3, 0]), SignedMap.of([0, 3, 2, 1])
+    fitting = [Candidate(state, action, state) for state, action in zip((turn, mirror), actions, strict=True)]
+    search = by_states._Search.__new__(by_states._Search)
+    search.labels, search.found = {}, by_states.Proposals(candidates=fitting)
+    search.lab = SimpleNamespace(kind="stochastic", spread=np.ones(2), is_whole=True, values=None)
+    deduced = search._product_of_fitting(turn * mirror, "a form")
+    assert (deduced.state, deduced.action, deduced.form) == (turn * mirror, actions[0] * actions[1], "a form")
+    search.found.candidates = [dataclasses.replace(each, reward_agrees=False) for each in fitting]
+    assert search._product_of_fitting(turn * mirror, "") is None
+    search.found.candidates, search.lab.kind = fitting, "deterministic"
+    assert search._product_of_fitting(turn * mirror, "") is None
 
 
 @pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])

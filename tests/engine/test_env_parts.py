@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,7 @@ from symcheck.engine.environments.subject.placement import Placement, _inspect_a
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
+from symcheck.envs.models import Transitions, find_model
 from symcheck.envs.state_access import find_state_access, register_state_access
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.envs.targets import resolve_environment
@@ -204,6 +206,30 @@ def test_thresholds_are_found_to_the_last_bit() -> None:
     limits = np.array([2.4, np.inf, 12 * 2 * np.pi / 360, np.inf])
     distance = np.abs(np.abs(just_not) - limits).min(axis=1)
     assert np.median(distance) < 1e-12
+
+
+@pytest.mark.parametrize("moved", [0.0, 1e-9])
+def test_thresholds_of_the_environment_are_found_whatever_its_batched_form_says(moved: float) -> None:
+    ready = bench()
+    exact = find_model(ready.pairs.stepper.env)
+    assert exact is not None
+
+    def step(states: Any, actions: Any) -> Transitions:
+        stepped = exact.step(states, actions)
+        return stepped._replace(terminated=stepped.terminated | (np.abs(stepped.states[:, 0]) > 2.4 - moved))
+
+    pool = gather(ready.pairs.stepper, ready.pairs.placement, 400, rng())
+    cases = [ready.pairs.case((0,), s, np.int64(i % 2)) for i, s in enumerate(pool.situations)]
+    measured = ready.pairs.measure(cases)
+
+    def search(model: Any) -> tuple[list[Any], int]:
+        before = ready.pairs.stepper.steps
+        edges = threshold_cases(ready.pairs, measured, rng(), model=model)
+        return [case.situation.state.tolist() for case in edges], ready.pairs.stepper.steps - before
+
+    (states, taken), (same, saved) = search(None), search(dataclasses.replace(exact, step=step))
+    assert same == states
+    assert moved or saved < taken / 3
 
 
 def test_a_counterexample_shrinks_to_the_numbers_that_matter() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from symcheck.engine import statistics
 from symcheck.engine.detectable import NORMAL_90
-from symcheck.engine.features import Region, normal_quantile, normal_scores
+from symcheck.engine.features import Region, distinct_columns, normal_quantile, normal_scores
 from symcheck.engine.statistics import (
     largest_fraction,
     sign_flip_test,
@@ -195,3 +195,16 @@ def test_learning_keeps_the_level() -> None:
         rejected += swap_test(x, y, ["x"], level=0.05, rng=rng, design=design).p_value <= 0.05
     # Binomial(200, 0.05) exceeds 20 with probability 1e-3.
     assert rejected <= 20
+
+
+def test_a_selection_of_distinct_columns_is_the_same_after_every_swap() -> None:
+    rng = np.random.default_rng(0)
+    members = rng.integers(0, 2, size=(2, 40, 6)).astype(float)
+    members[:, :, 3], members[:, :, 5] = members[:, :, 1], 7.0  # a repeated column, and one that never varies
+    kept = distinct_columns(np.concatenate(members), range(6))
+    assert kept == [0, 1, 2, 4]
+    swapped = rng.integers(0, 2, size=40).astype(bool)[:, None]
+    after = [np.where(swapped, members[1 - side], members[side]) for side in (0, 1)]
+    assert distinct_columns(np.concatenate(after), range(6)) == kept
+    members[1, 3, 3] += 1.0  # columns that differ in one value are both kept
+    assert distinct_columns(np.concatenate(members), range(6)) == [0, 1, 2, 3, 4]

@@ -346,7 +346,7 @@ NUMBERS = [
     Row("an integer threshold off by one", lambda: Seen(
         lambda s, a, rng: (s + (1 if a else -1), -1.0, not -5 < s[0] + (1 if a else -1) < 6),
         lambda rng: rng.integers(-2, 3, 1), observation_space=spaces.Box(-9, 9, (1,), np.int64)),
-        mirror(observation=[[-1]]), END, cause="terminates, next state"),
+        mirror(observation=[[-1]]), END, cause="terminates, but its image"),
     Row("a tie between targets goes to the first", lambda: Seen(
         nearest, lambda rng: rng.integers(-2, 3, 1).astype(float), observation_space=box(1)),
         mirror(observation=[[-1]]), REWARD),

@@ -9,10 +9,11 @@ import numpy as np
 
 from symcheck.engine.environments.cases.pairs import Comparison
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.features import WIDEST_PRODUCTS, distinct_columns
 from symcheck.engine.regression import told_apart
-from symcheck.spaces.coordinates import finite, scalar_coordinate
+from symcheck.spaces.coordinates import scalar_coordinate
 
-_WIDEST = 512  # maximum number of tested coordinates; for more (images), varying ones are selected
+_WIDEST = 512  # maximum number of tested coordinates; of more (images), every second one, third one, ... is tested
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
@@ -21,14 +22,14 @@ def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
 
 
 def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
-    """The coordinates that are compared; for wide observations, a selection of those that vary."""
+    """The coordinates that are compared; for wide observations, those that vary and differ, or a selection of them."""
     total = comparison.coordinates.dim
     shown_dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else total
     columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
+    if len(columns) > WIDEST_PRODUCTS:
+        columns = distinct_columns(np.concatenate([comparison.expected, comparison.actual]), columns)
     if len(columns) > _WIDEST:
-        pooled = np.concatenate([comparison.expected, comparison.actual])
-        varying = [j for j in columns if np.ptp(finite(pooled[:, j])) > 0]
-        columns = varying[:: max(1, -(-len(varying) // _WIDEST))] or [0]
+        columns = columns[:: -(-len(columns) // _WIDEST)]
     elif (within := bench.pairs.placement.inner) is not None and (
         bench.pairs.placement.kind == "observation" or within.shown is not None
     ):

@@ -18,6 +18,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.entries.forms import AffineEntry, IdentityEntry
+from symcheck.envs.models.model import BatchModel
 from symcheck.spaces.probing import linear_map
 
 _SEARCHES, _AT_ONCE = 14, 7  # number of thresholds searched for along each coordinate, and number per batch
@@ -36,6 +37,7 @@ def threshold_cases(
     in_time: Callable[[], bool] = lambda: True,
     *,
     between: bool = False,
+    model: BatchModel | None = None,
 ) -> list[Case]:
     """Cases on both sides of termination thresholds, as close as floats allow.
 
@@ -45,6 +47,8 @@ def threshold_cases(
         rng: selects among them.
         in_time: whether the time budget allows another search.
         between: whether to search at numbers between those of visited states, although no box of states is known.
+        model: the environment's batched form, for a faster search; the environment steps both ends of every threshold
+            that it finds, and if one of them behaves otherwise, the environment itself is searched.
 
     Returns:
         Two cases per threshold, with the action and generator of the step that revealed it. Empty if no box of states
@@ -64,7 +68,7 @@ def threshold_cases(
         goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
         made, enough = pairs.placement.between if between else pairs.placement.at, len(edges) + 2 * _SEARCHES
         # From half of the states, the threshold is reached only where the episode has already ended.
-        for case, state in _bisect(pairs, inside, int(j), goals, _SEARCHES if between else 2 * _SEARCHES):
+        for case, state in _bisect(pairs, inside, int(j), goals, _SEARCHES if between else 2 * _SEARCHES, model):
             situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:
                 edges.append((case, situation))
@@ -88,7 +92,12 @@ def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
     return not (pairs.placement.access.box or whole)
 
 
-def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int) -> Iterator[tuple[Case, Floats]]:
+Ends = Callable[[npt.NDArray[np.intp], Floats], npt.NDArray[np.bool_]]
+
+
+def _bisect(
+    pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int, model: BatchModel | None
+) -> Iterator[tuple[Case, Floats]]:
     """Pairs of neighbouring states between which steps begin to terminate along coordinate j, with their cases.
 
     The pairs are found a few at a time, so a caller can stop early.
@@ -101,20 +110,36 @@ def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats, most: int) 
         changed[:, j] = values
         return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated
 
+    def ends_in_model(rows: npt.NDArray[np.intp], values: Floats) -> npt.NDArray[np.bool_]:
+        if model is None:
+            return ends(rows, values)
+        changed = states[rows]
+        changed[:, j] = values
+        return model.step(changed, np.stack([actions[row] for row in rows])).terminated
+
     every = np.flatnonzero(ends(np.arange(len(inside)), goals))[:most]
     for ending in (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE)):
-        low, high = states[ending, j], goals[ending]
-        for _ in range(_HALVINGS):
-            middle = low + (high - low) / 2
-            between = np.flatnonzero((middle != low) & (middle != high))
-            if not len(between):
-                break
-            over = ends(ending[between], middle[between])
-            low[between] = np.where(over, low[between], middle[between])
-            high[between] = np.where(over, middle[between], high[between])
+        low, high = _thresholds(ends_in_model, ending, states[ending, j], goals[ending])
+        # A threshold of the environment may be elsewhere: the batched form agrees on sampled steps only.
+        if model is not None and (ends(ending, low).any() or not ends(ending, high).all()):
+            low, high = _thresholds(ends, ending, states[ending, j], goals[ending])
         at = np.repeat(states[ending], 2, axis=0)
         at[:, j] = np.stack([low, high], axis=1).reshape(-1)
         yield from zip((inside[row] for row in np.repeat(ending, 2)), at, strict=True)
+
+
+def _thresholds(ends: Ends, rows: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Neighbouring values between which steps begin to terminate, by bisection from `low` (going on) to `high`."""
+    low, high = low.copy(), high.copy()
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2
+        between = np.flatnonzero((middle != low) & (middle != high))
+        if not len(between):
+            break
+        over = ends(rows[between], middle[between])
+        low[between] = np.where(over, low[between], middle[between])
+        high[between] = np.where(over, middle[between], high[between])
+    return low, high
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,10 @@ class PairSample:
             parts.append(self.screened.suspects)
         if not self._not_sought:
             rng = self._bench.rng("edges")
-            edges = threshold_cases(self._pairs, self.drawn, rng, lambda: self._bench.in_time(_SEARCHING))
+            # Screening has validated the batched form on all of its own suspects.
+            model = None if self.screened is None else self._model
+            searching = functools.partial(self._bench.in_time, _SEARCHING)
+            edges = threshold_cases(self._pairs, self.drawn, rng, searching, model=model)
             parts += [self._pairs.measure(edges)] if edges else []
         return join_measurements(parts) or self.drawn
 

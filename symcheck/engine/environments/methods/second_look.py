@@ -148,7 +148,7 @@ class SecondLook:
                 break
         stable = explained | np.isin(np.arange(len(rows)), going)
         limits = np.maximum(local, _TIMES * drift)
-        if self.random:
+        if self.random and stable.any():
             # a sum that nearly vanishes has the rounding error of its terms, which have typical size
             typical = typical_sizes(comparison.expected, comparison.coordinates.epsilon)
             sizes = np.maximum(np.abs(before.expected), np.abs(before.actual))

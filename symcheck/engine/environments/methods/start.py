@@ -24,6 +24,7 @@ from symcheck.engine.environments.causes.diagnosis import flattened_order
 from symcheck.engine.environments.controls.start_memory import survives_reset
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import START
+from symcheck.engine.features import distinct_columns
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
@@ -279,6 +280,7 @@ def _test(
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
     chosen = [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
+    chosen = distinct_columns(pooled, chosen) if len(chosen) > _WIDEST_PRODUCTS else chosen
     sides, names = (sample.expected[:, chosen], sample.actual[:, chosen]), [coordinates.names[j] for j in chosen]
     test = swap_test(
         *sides,
