@@ -134,7 +134,7 @@ def train(
         env: a task of `reference-agents list`, a Gymnasium id, `module:factory`, `file.py:factory`, a zero-argument
             factory, or an environment that can be copied.
         symmetry: a `Symmetry` or a SPEC; if None, the task's own or the atlas's claim.
-        network: a name, or `file.py:factory` of your own module. Plain ones (`mlp`, `cnn`) need no symmetry.
+        network: a name, or `file.py:factory` of your own module. The plain networks (`mlp`, `cnn`) need no symmetry.
         seeds: the number of seeds (0, 1, ...), or a list of seeds.
         learning_rate: one or several; the network's default if None.
         steps: environment steps of each run; the preset's number if None.

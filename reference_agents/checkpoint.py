@@ -278,7 +278,7 @@ def read_state(path: Path) -> State | None:
     try:
         state = deserialise(path.read_bytes())
         if "updates" not in state:
-            raise ValueError("it holds no state")
+            raise ValueError("it contains no state")
     except Exception as error:
         raise TargetError(
             f"expected a readable checkpoint, got {str(path)!r} ({_first_sentence(error)}).",
@@ -370,5 +370,5 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
         raise OptionError(
             f"expected the same {what} as when the training run was started: {'; '.join(different)}.",
             where="--resume",
-            remedy="Resume it with those, or start a new training run.",
+            remedy="Resume with the original ones, or start a new training run.",
         )

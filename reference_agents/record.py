@@ -61,12 +61,12 @@ class RunRecord:
     """One run: one seed at one learning rate.
 
     Attributes:
-        seed: its seed.
-        learning_rate: its learning rate.
-        weights: its file below the folder; None if the run diverged.
+        seed: the seed of the run.
+        learning_rate: the learning rate of the run.
+        weights: the file of the weights below the folder; None if the run diverged.
         stopped_at: environment steps at which its gradient was no longer finite; None if it never did.
         steps_to_threshold: environment steps of its first evaluation at or above the task's threshold; None if never.
-        final_return: its last evaluation; None if the run diverged.
+        final_return: the result of the last evaluation; None if the run diverged.
         before: verification of the network before training.
         after: verification of the network after training.
     """
@@ -87,7 +87,7 @@ class Curve:
 
     Attributes:
         seed: the run's seed.
-        learning_rate: its learning rate.
+        learning_rate: the learning rate of the run.
         env_steps: steps taken when each evaluation was made.
         returns: the mean return of each evaluation; NaN after the run stopped.
     """
@@ -104,7 +104,7 @@ class Record:
 
     Attributes:
         task: the task's name.
-        environment: its Gymnasium id.
+        environment: the Gymnasium id of the environment.
         symmetry: the name of its symmetry.
         network: the network's name.
         basis: the kind of basis of its layers; "dense" for none.
@@ -172,7 +172,9 @@ def prepare_folder(parent: Path, name: str) -> Path:
             where="--out",
             remedy="Name another folder.",
         ) from error
-    raise OptionError(f"{str(parent)!r} holds 9,999 runs named {name!r}.", where="--out", remedy="Name another folder.")
+    raise OptionError(
+        f"{str(parent)!r} contains 9,999 runs named {name!r}.", where="--out", remedy="Name another folder."
+    )
 
 
 def write_output(target: Path, content: bytes, *, where: str) -> None:
@@ -242,7 +244,7 @@ def load(folder: Path) -> Record:
         document["runs"] = tuple(_run(run) for run in document["runs"])
         return _whole(Record(**document, curves=_read_curves(folder / CURVES_FILE)))
     except (KeyError, TypeError, ValueError, OSError) as error:
-        raise TargetError(f"{str(folder)!r} holds a damaged run: {error}.", remedy="Train it again.") from error
+        raise TargetError(f"{str(folder)!r} contains a damaged run: {error}.", remedy="Train it again.") from error
 
 
 def _whole(record: Record) -> Record:
@@ -296,7 +298,7 @@ def is_finished(folder: Path) -> bool:
     """Whether a folder contains a finished training.
 
     Raises:
-        TargetError: its record cannot be read.
+        TargetError: the record of the run cannot be read.
     """
     return (folder / RECORD_FILE).exists() and not load(folder).interrupted
 
@@ -306,9 +308,9 @@ class Unfinished:
     """A training that has begun but has no record yet.
 
     Attributes:
-        folder: its run folder.
-        task: its task.
-        network: its network.
+        folder: the run folder.
+        task: the task of the run.
+        network: the network of the run.
         runs: the number of runs: seeds times learning rates.
     """
 

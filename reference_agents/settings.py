@@ -1,9 +1,9 @@
 """Training hyperparameters and presets.
 
-`paper` has the hyperparameters of the paper "MDP Homomorphic Networks", and two details of its code without which its
-figures would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's
-networks start with biases. `paper-code` also has the other details of the published code, each of which is a field
-here. `tuned` is the same algorithm without these details. `control` is for continuous actions.
+`paper` has the hyperparameters of the paper "MDP Homomorphic Networks", and two details of the published code, without
+which figures would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and the
+networks for CartPole start with biases. `paper-code` also has the other details of the published code, each of which is
+a field here. `tuned` is the same algorithm without these details. `control` is for continuous actions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The errors for invalid user input, and helpers for their messages.
 
-Every message answers four questions: what was expected, what was given, where, and what to do about it.
-`SymcheckError` is the base of them all; the command line turns any of them into exit code 2 and one message.
+Every message answers four questions: what was expected, what was given, where, and what to do about it. `SymcheckError`
+is their base class. For each of these errors, the command line prints one message and exits with code 2.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MissingExtraError(SymcheckError):
 
 
 class SkippedCheckWarning(UserWarning):
-    """A check that could not be made; the message names the argument that decides it."""
+    """A check that could not be run; the message names the argument with which it can be run."""
 
 
 _LONGEST = 1_000  # maximum length of one part of a message; ours have some 300 characters

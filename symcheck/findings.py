@@ -51,7 +51,7 @@ def findings(kind: str = "causes") -> Mapping[str, Finding]:
 
     Example:
         >>> findings()["SYM014"].title
-        'An observation component carries the wrong sign'
+        'An observation component has the wrong sign'
         >>> findings("reasons")["nan_only"].sentence
         'every <quantity> was <value> on both sides: nothing could be compared'
     """

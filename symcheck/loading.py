@@ -35,7 +35,7 @@ def load_attribute(reference: str, *, where: str) -> Any:
 
     Args:
         reference: "pkg.mod:attr" or "path/file.py:attr"; dotted attributes are followed.
-        where: names the argument in messages.
+        where: the name of the argument in messages.
 
     Returns:
         The attribute.
@@ -76,7 +76,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
-        raise TargetError(f"cannot be imported as Python: {path}.", where=where)
+        raise TargetError(f"the file cannot be imported as Python: {path}.", where=where)
     module = importlib.util.module_from_spec(spec)
     look_in(str(resolved.parent))
     # Registered before execution, as in imports, because classes of the module look it up by name.

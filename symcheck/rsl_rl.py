@@ -1,8 +1,8 @@
 """A hook for training with rsl_rl that logs the policy's symmetry residual next to the trainer's own scalars.
 
-The trainer's symmetry loss uses the same mirror function as the training, so it cannot reveal a mistake in it. The
-hook compares the policy with a symmetry derived from the robot's model. It works with rsl_rl 2 and later, because it
-needs only `runner.alg.update`, the storage and the policy.
+The trainer's symmetry loss uses the same mirror function as the training, so the loss cannot reveal a mistake in this
+function. The hook compares the policy with a symmetry derived from the robot's model. The hook works with rsl_rl 2 and
+later, because it needs only `runner.alg.update`, the storage and the policy.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def log_residual(
 ) -> None:
     """Log |pi(g s) - g pi(s)| of a policy in training, on the states of each rollout.
 
-    Scalars are `<prefix>/residual_max`, `<prefix>/residual_mean` and `<prefix>/residual_relative` (the mean over the
-    actions' deviation). They are written by the runner's own writer (TensorBoard, or whatever rsl_rl logs to), and
-    to an active Weights & Biases run unless the writer already forwards them.
+    Scalars are `<prefix>/residual_max`, `<prefix>/residual_mean` and `<prefix>/residual_relative` (the mean divided by
+    the standard deviation of the actions). They are written by the runner's own writer (such as TensorBoard), and to an
+    active Weights & Biases run unless the writer already forwards them.
 
     Args:
         runner: an `OnPolicyRunner` of rsl_rl, before `learn`.
-        symmetry: the robot's symmetry, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is that of
+        symmetry: the robot's symmetry, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is the group
             `group`.
         every: the number of updates between two measurements, at least 1.
         group: the observation group of the policy, if observations come in groups.

@@ -27,7 +27,7 @@ from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Case
 from symcheck.engine.environments.methods.axioms import judge_one_relation
 from symcheck.engine.environments.methods.paired import PairedEvidence
-from symcheck.engine.environments.methods.selection import Chosen, choose
+from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
 from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, OBSERVATION, Part
 from symcheck.engine.events import ignore
@@ -74,8 +74,9 @@ class EnvCases:
 
     @functools.cached_property
     def _chosen(self) -> Chosen:
-        chosen = choose(self._make, self._symmetry, self._options, "environment", ignore, Clock())
-        if not isinstance(chosen.evidence, PairedEvidence):
+        chosen = choose_method(prepare(self._make, self._symmetry, self._options, "environment", ignore, Clock()))
+        # Whole episodes may stand beside the pairs, but single cases are compared as pairs.
+        if not isinstance(getattr(chosen.evidence, "of_steps", chosen.evidence), PairedEvidence):
             raise SymcheckError(
                 f"single cases are compared where states can be set and steps are reproducible; here: {chosen.reason}.",
                 where="EnvCases",

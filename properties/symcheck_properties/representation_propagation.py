@@ -1,7 +1,7 @@
 """The group action can be followed through every operation, including those that only move or pool entries.
 
-This depends on strides, paddings and window sizes, not on weights: a stride of 2 commutes with a rotation of the image
-only at some sizes, for any weights.
+Whether this is possible depends on strides, paddings and window sizes, not on weights: a stride of 2 commutes with a
+rotation of the image only at some sizes, for any weights.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _applies(context: NetContext) -> bool:
     applies=_applies,
 )
 def check_representation_propagation(context: NetContext) -> PropertyResult:
-    """Check that the action follows through every operation; the first operation that breaks it is named."""
+    """Check that the group action can be traced through every operation; the first one that breaks it is named."""
     # A network without recorded operations counts as one operation: 0 would mean that nothing was checked.
     operations = max(1, 0 if context.proof is None else len(context.proof.records))
     failure = _geometric_failure(context)

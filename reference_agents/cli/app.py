@@ -45,7 +45,7 @@ app = typer.Typer(
     resume=typer.Option("--resume", metavar="RUN", help="Resume a training run that was stopped.", show_default=False),
 )
 def train(**given: Any) -> None:
-    """Train all seeds of one network (5 by default) at all learning rates, as one program.
+    """Train one network with several seeds (5 by default) and learning rates, all in one program.
 
     Example: reference-agents train cartpole --network equivariant --seeds 5
     """
@@ -111,9 +111,9 @@ def export(
     run: options.RunFolder,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: policy.pt2, .onnx or .pt.")],
     learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", help="Which run. Default: the first.")
+        float | None, typer.Option("--learning-rate", help="Learning rate of the run to export. Default: the first.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Which run. Default: the first.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run to export. Default: the first.")] = None,
 ) -> None:
     """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt).
 

@@ -45,7 +45,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Any setting of the preset; repeatable.",
+        help="Change a setting of the preset; repeatable.",
         show_default=False,
         autocompletion=completion.changes,
     ),
@@ -53,7 +53,9 @@ Changes = Annotated[
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run (extra logs).")]
 Wandb = Annotated[bool, typer.Option("--wandb", help="Send evaluations to Weights & Biases (extra wandb).")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds: 0, 1, ...", show_default=False)]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", help="Number of seeds; the seeds are 0, 1, ...", show_default=False)
+]
 LearningRates = Annotated[
     str | None,
     typer.Option(

@@ -52,7 +52,7 @@ def choose_engine(
         raise OptionError(
             "expected PPO on the CPU, with a plain or equivariant network on vectors, for the compiled engine.",
             where=ENGINE_OPTION,
-            remedy="Leave it out, or use --engine torch.",
+            remedy="Omit --engine, or use --engine torch.",
         )
     try:
         load_library()

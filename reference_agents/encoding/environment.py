@@ -35,7 +35,7 @@ class EncodedEnvironment:
     """The factory of an environment, and the encoding of its values.
 
     Attributes:
-        label: its name in messages.
+        label: the name in messages.
         make: builds the environment.
         observation: the encoding of its observations.
         action: the encoding of its actions.

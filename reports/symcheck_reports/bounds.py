@@ -19,7 +19,7 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
-        'at most 0.03% of cases could violate it (99% confidence; region: rollouts)'
+        'at most 0.03% of cases could violate the claim (99% confidence; region: rollouts)'
     """
     if not bound or bound.get("value") is None:
         return ""
@@ -47,7 +47,7 @@ def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     value = bound["value"]
     if not isinstance(value, int | float):
         return _other_bound(bound)
-    return f"at most {percent(float(value))} of cases could violate it", _confidence(bound)
+    return f"at most {percent(float(value))} of cases could violate the claim", _confidence(bound)
 
 
 def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

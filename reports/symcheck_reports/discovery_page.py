@@ -54,7 +54,7 @@ def render_discovery(model: DiscoveryModel) -> str:
 
 def _refused_sentence(model: DiscoveryModel) -> str:
     refused = sum(candidate.verdict in words.REFUSALS for candidate in model.candidates)
-    said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
+    said = f"{plural(refused, 'candidate was', 'candidates were')} rejected. " if refused else ""
     if model.exhaustive and model.order == 1:
         return "The table was searched completely: no permutation of its states is a symmetry."
     if model.exhaustive:

@@ -121,5 +121,5 @@ def left_out(rest: Sequence[tuple[DiscoveryCandidate, int]]) -> str:
     missing = sum(1 + more for _, more in rest)
     if not missing:
         return ""
-    fate = " refused" if all(candidate.verdict in REFUSALS for candidate, _ in rest) else ""
+    fate = " rejected" if all(candidate.verdict in REFUSALS for candidate, _ in rest) else ""
     return f"{plural(missing, 'more candidate')}{fate}; --json has them all"

@@ -82,7 +82,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
 
     Args:
         entry: a claim, or a symmetry known to be broken.
-        env_id: one of its environments.
+        env_id: an environment of the entry.
         seed: the seed of the run.
         emit: receives the run's events.
 

@@ -1,4 +1,4 @@
-"""`audit_policy`: how far a trained policy is from being symmetric on the states that it visits, and why."""
+"""`audit_policy`: measure how far a trained policy is from equivariance on given states, and find the cause."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def audit_policy(
     emit: Emit | None = None,
     **options: Unpack[AuditPolicyKeywords],
 ) -> Report:
-    """Check on given states that a policy is equivariant: in a transformed state it takes the transformed action.
+    """Check on given states that a policy is equivariant: its action in a transformed state is the transformed action.
 
-    The residual |pi(g s) - g pi(s)| is reported per action, in its unit, and split into the contributions of the
-    observation normaliser, the network and the post-processing. Stochastic policies are compared by mean and
-    standard deviation.
+    The residual |pi(g s) - g pi(s)| is reported for each action, in the unit of the action. It is the sum of the
+    contributions of the observation normaliser, the network and the post-processing. Stochastic policies are compared
+    by mean and standard deviation.
 
     Args:
         net: a module, a zero-argument factory, "module:name", "file.py:name" or a saved network.
         symmetry: a `Symmetry` or a SPEC.
-        observations: observations that the policy visits, shape (N, ...); for Dict spaces a mapping of such arrays;
-            or the path of an .npz file with either.
+        observations: observations that the policy visits, shape (N, ...); for Dict spaces a mapping from keys to such
+            arrays; or the path of an .npz file that contains them.
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.AuditPolicyOptions`: `units` (of actions), `tolerance` (in these
             units; 1e-5 of each action's spread when left out), `checkpoint`, `trust`, `samples`, `max_time`, `alpha`,

@@ -7,9 +7,9 @@
     max_residual = 1e-3
     reason = "the track leans by a degree"
 
-A failed property within its accepted size becomes `passed` and approximate; it keeps its counterexample, and a note
-gives both sizes and the reason. A larger violation stays failed, and a note says by how much it is too large. Nothing
-is accepted silently, and the report mentions entries that are no longer needed.
+If the violation of a failed property is within the accepted size, the property becomes `passed` and approximate. It
+keeps its counterexample, and a note gives both sizes and the reason. A property with a larger violation stays failed,
+and a note gives the excess. Nothing is accepted silently, and the report names entries that are no longer needed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Accepted:
         symmetry: the symmetry's name, or the SPEC that names it.
         property: the name of the property.
         max_residual: the accepted size, in the property's own unit; finite, 0 or more.
-        reason: why it is acceptable.
+        reason: why the violation is acceptable.
     """
 
     target: str
@@ -115,7 +115,7 @@ def _parsed(file: Path, where: str) -> Any:
     try:
         return read_toml(file) if file.suffix == ".toml" else read_json(file)
     except OSError as error:
-        raise _malformed(f"cannot be read: {error.strerror or error}", where) from error
+        raise _malformed(f"the file cannot be read: {error.strerror or error}", where) from error
     except UnreadableError as error:
         raise _malformed(f"expected {file.suffix[1:].upper()}, got: {error}", where) from error
 

@@ -82,7 +82,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
 
     Args:
         line: a command line of `symcheck`.
-        where: names the report in messages.
+        where: the name of the report in messages.
 
     Returns:
         Its parts.
@@ -96,7 +96,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
         words = []
     if len(words) < 3 or words[0] != "symcheck":
         raise SymcheckError(
-            f"expected a report that names the command it came from, got {line!r}.",
+            f"expected a report that names the command that wrote it, got {line!r}.",
             where=where,
             remedy="Reports of objects built in Python cannot be replayed from a file: call verify_env or verify_net "
             "again with the same objects and seed.",

@@ -50,12 +50,12 @@ class Discovered:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the symmetry found; failed if every candidate was rejected, undecided if any is open."""
+        """The verdict; failed if every candidate was rejected, undecided if a candidate is undecided."""
         return self.result.verdict
 
     @property
     def spec(self) -> str:
-        """The SPEC file, TOML; "" if nothing was found, or the symmetry is not data (action maps by state)."""
+        """The SPEC file as TOML; "" if nothing was found, or if data cannot express the symmetry."""
         if not self.result.fields:
             return ""
         remarks = [

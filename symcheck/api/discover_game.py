@@ -32,7 +32,7 @@ class TriedImage:
     Attributes:
         name: in words.
         verdict: the verdict of `verify_game` on this image alone; "refused" if no moves fit it.
-        why: the reason for a refusal, or the properties that fail.
+        why: the reason why it was rejected, or the properties that fail.
     """
 
     name: str
@@ -46,9 +46,9 @@ class DiscoveredGame:
 
     Attributes:
         target: the name of the game in reports.
-        images: the images that hold, without the identity.
+        images: the verified images, without the identity.
         tried: all images that were tried.
-        report: the report of `verify_game` on all images together; None if none holds.
+        report: the report of `verify_game` on all images together; None if no image was verified.
     """
 
     target: str
@@ -58,7 +58,7 @@ class DiscoveredGame:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of all images together; failed if all were rejected, undecided if any is open."""
+        """The verdict of all images together; failed if all were rejected, undecided if an image is undecided."""
         if self.report is not None:
             return self.report.verdict
         return "undecided" if any(item.verdict == "undecided" for item in self.tried) else "failed"
@@ -133,9 +133,9 @@ class DiscoveredGame:
 def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[VerifyGameKeywords]) -> DiscoveredGame:
     """Search a board game for symmetries of its rules among the rotations and flips of the board.
 
-    The permutation of the policy vector is not guessed: legal moves and next boards determine it. Every remaining
-    image is verified separately, then all of them together on other games. An image is claimed only if `verify_game`
-    accepts it.
+    The permutation of the policy vector follows from the legal moves and the next boards. Every image with such a
+    permutation is verified separately, then all of these together on new games. An image is claimed only if
+    `verify_game` accepts it.
 
     Args:
         game: as for `verify_game`; the symmetries that it claims are not used.
@@ -143,7 +143,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
         **options: as for `verify_game`.
 
     Returns:
-        The images that hold, as a function and as a Python module.
+        The verified images, as a function and as a Python module.
 
     Raises:
         SymcheckError: the game cannot be played, or an option cannot be used.

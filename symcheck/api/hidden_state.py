@@ -24,9 +24,9 @@ def hidden_representation(net: nn.Module, result: RunResult, group: Group) -> Re
         group: the group of the claim.
 
     Returns:
-        A representation on the concatenated states of all recurrent modules, each as torch returns it: layers in order,
-        and for each layer the forward, then the backward direction. LSTM cell states transform in the same way. None if
-        there is no recurrent module, or if the run did not determine how one transforms.
+        A representation on the concatenated states of all recurrent modules, each as torch returns it: layer by layer,
+        the forward direction before the backward direction. LSTM cell states transform in the same way. None if there
+        is no recurrent module, or if the run did not determine how one transforms.
     """
     if result.verdict not in ("proved", "passed"):
         return None

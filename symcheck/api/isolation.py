@@ -73,7 +73,7 @@ def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_
         time_limit: the time limit for each, in seconds.
 
     Raises:
-        SymcheckError: it fails under all of them; the message gives the outcome of each and the setting to change.
+        SymcheckError: the work fails under every back end; the message gives each outcome and the setting to change.
 
     Example:
         >>> import os
@@ -109,7 +109,7 @@ def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: floa
         The return value of `work`.
 
     Raises:
-        SymcheckError: it raised, was killed by a signal, took too long, or processes cannot be forked safely here.
+        SymcheckError: the work raised, was killed by a signal or took too long, or forking is not safe here.
 
     Example:
         >>> in_child(lambda: 6 * 7, {})

@@ -21,7 +21,7 @@ from symcheck.engine.policies.options import PolicyKeywords, PolicyOptions
 if TYPE_CHECKING:
     from symcheck.api.baseline import Baseline
 
-_BASELINE = "Accepted approximate symmetries and their sizes, TOML or JSON."
+_BASELINE = "A file that lists the violations that you accept and their largest sizes, TOML or JSON."
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class VerifyEnvOptions(EnvOptions):
     )
     layout: Any = option(
         None,
-        "Instead of a symmetry: a layout file (TOML) with the terms of a robot's observation; its model gives "
-        "the mirror.",
+        "A layout file (TOML) that lists the terms of a robot's observation. Use it instead of a symmetry: the mirror "
+        "is derived from the robot's model.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
@@ -44,13 +44,13 @@ class VerifyNetOptions(NetOptions):
     """The options of `verify_net` and `symcheck verify-net`."""
 
     env: Any = option(
-        None, "Take inputs from this environment's observations.", panel=NETWORK, completion="environments"
+        None, "The environment whose observations are used as inputs.", panel=NETWORK, completion="environments"
     )
     checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path, panel=NETWORK)
     trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool, panel=NETWORK)
     pytest_file: str | Path | None = option(
         None,
-        "Write the counterexample, if there is one, as a plain test.",
+        "If there is a counterexample, write it to this file as a pytest test.",
         kind=Path,
         panel=REPORTS,
         flag="--pytest",

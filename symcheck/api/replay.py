@@ -27,7 +27,7 @@ _FIELDS: dict[str, Any] = {
 
 
 def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], None] | None = None) -> Report:
-    """Evaluate every counterexample of a report again, and check every certificate of a network without the search.
+    """Evaluate every counterexample of a report again, and check every certificate of a network without a new search.
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
@@ -38,7 +38,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
     Returns:
         A report of the properties that had a counterexample or a certificate, with their current verdict: `failed` if
         the counterexample still violates its property, or the certificate no longer holds. For a mirror function, a
-        robot's model or a policy, the properties that had failed are checked again as a whole.
+        robot's model or a policy, each property that had failed is checked again completely.
 
     Raises:
         SymcheckError: no such file, not a report, no counterexample or certificate in it, header and command disagree,
@@ -67,7 +67,7 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     try:
         data = read_json(path)
     except OSError as error:
-        raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+        raise SymcheckError(f"the file cannot be read: {error.strerror or error}.", where=str(path)) from error
     except UnreadableError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
     if not isinstance(data, dict) or data.get("schema") not in READABLE:
@@ -166,7 +166,7 @@ def _replay_env(
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {described(error)}.",
             where="replay",
-            remedy="Replay the report as it was written, against the environment that it was made with.",
+            remedy="Replay the unchanged report with its original environment.",
         ) from error
 
 

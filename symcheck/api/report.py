@@ -16,7 +16,7 @@ from symcheck.verdict import Verdict
 
 
 class SymmetryFailedError(AssertionError):
-    """A verification whose verdict is not accepted; the message is the terminal report.
+    """An error for a verification that failed; its message is the terminal report.
 
     Attributes:
         report: the whole report.
@@ -62,11 +62,11 @@ class DrawableCounterexample(Counterexample):
     property_name: str = dataclasses.field(default="", compare=False)
 
     def plot(self) -> Page:
-        """The state, its image and both next states side by side, with expected and measured values.
+        """A page with the state, its image and both next states, and with the expected and measured values.
 
         Returns:
-            A page that a notebook displays. It shows drawings if the environment is known or can render itself, and
-            numbers otherwise.
+            A page that a notebook displays. The page contains drawings if the environment is known or can render
+            itself, and numbers otherwise.
 
         Raises:
             SymcheckError: the counterexample was constructed by hand and belongs to no run.

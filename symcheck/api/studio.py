@@ -47,7 +47,7 @@ class Studio:
         seed: the seed of the first reset.
 
     Raises:
-        SymcheckError: its state cannot be set.
+        SymcheckError: the state of the environment cannot be set.
     """
 
     def __init__(self, env: gym.Env[Any, Any], bound: BoundSymmetry, seed: int) -> None:

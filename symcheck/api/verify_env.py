@@ -37,14 +37,14 @@ def verify_env(
 ) -> Report:
     """Check that an environment has a symmetry in its rewards, transitions, terminations, starts and observations.
 
-    The claim is R(s, a) = R(L_g s, K_g^s a) and T(s'|s, a) = T(L_g s'|L_g s, K_g^s a) for the group's generators
-    (elements under which it holds form a subgroup). A symmetric environment is reported as failed with probability at
-    most `alpha` over the whole run.
+    The claim is R(s, a) = R(L_g s, K_g^s a) and T(s'|s, a) = T(L_g s'|L_g s, K_g^s a) for the generators of the group.
+    (The elements for which both equations hold form a subgroup.) A symmetric environment is reported as failed with
+    probability at most `alpha` over the whole run.
 
     Args:
         env: a Gymnasium id, "module:factory", "file.py:factory", an environment (single, or a batch of them:
             a `gymnasium.vector.VectorEnv`) or a zero-argument factory.
-        symmetry: a `Symmetry`, a SPEC, or None for every symmetry that the atlas claims for that id.
+        symmetry: a `Symmetry`, a SPEC, or None for every symmetry that the atlas claims for the environment.
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.VerifyEnvOptions`: `samples`, `max_time` (seconds), `alpha` (in
             (0, 1)), `seed`, `method`, `fail_fast`, `accept_gap` (units of return), `discount`, `env_kwargs`,

@@ -1,4 +1,4 @@
-"""`verify_game`: check the symmetries claimed for a board game, as AlphaZero-style training uses them."""
+"""`verify_game`: check the board symmetries that AlphaZero-style training uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def verify_game(
 ) -> Report:
     """Check that images of positions are equivalent to them, and that the policy vector is permuted accordingly.
 
-    Positions are reached by legal play from the start; only legal moves are played. A game of few positions is tested
+    Positions are reached by legal play from the start; only legal moves are played. A game with few positions is tested
     completely.
 
     Args:

@@ -30,8 +30,8 @@ def verify_mirror(
 ) -> Report:
     """Compare a batched mirror function, column by column, with the mirror derived from a robot's model.
 
-    The images B_g(s) and B_g(a) that the function returns must be L_g s and K_g a. L and K are derived from the
-    model: the axes of the joints determine the image and the sign of each joint. Nothing is simulated.
+    The images B_g(s) and B_g(a) that the function returns must equal L_g s and K_g a. L and K are derived from the
+    model: the axes of the joints determine the image and the sign of each joint. No simulation is run.
 
     Args:
         function: `fn(env, obs, actions)` as rsl_rl and Isaac Lab expect it, an object with `augment_observations` and
@@ -130,6 +130,6 @@ def mirror_text(model: Any, layout: Any, form: str) -> str:
     """
     if layout is None:
         raise OptionError(
-            "a mirror function can be written only for a layout.", where="--emit", remedy="Give it with --layout."
+            "a mirror function can be written only for a layout.", where="--emit", remedy="Give a layout with --layout."
         )
     return mirror_source(lay_out(load_model(model), read_layout(layout)), form)

@@ -1,4 +1,4 @@
-"""`verify_net`: prove from its weights that a network is equivariant, or test it and name the layer that is not."""
+"""`verify_net`: prove from the weights that a network is equivariant, or test it and name the layer that fails."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def verify_net(
 ) -> Report:
     """Check that a network is equivariant: K f(x) = f(L x) for every generator, with L on inputs and K on outputs.
 
-    If the network can be traced, hidden units are matched layer by layer and the weights give the proof (`proved`);
-    the rest is tested on a float64 copy of the same weights. The network itself stays unchanged, bit for bit.
+    If the network can be traced, hidden units are matched layer by layer, and the proof follows from the weights
+    (`proved`). Otherwise, a float64 copy with the same weights is tested on samples. The network itself stays
+    unchanged, bit for bit.
 
     Args:
         net: a module, a zero-argument factory, "module:name", "file.py:name", a saved network, or a run folder of
@@ -156,7 +157,7 @@ def replay_net(
 
     Args:
         command: the command in the report.
-        items: its properties that have a counterexample, as JSON objects.
+        items: the properties of the report that have a counterexample, as JSON objects.
         layers: the chain of layers of a certificate to check again, without the search; None for none.
 
     Returns:

@@ -20,6 +20,6 @@ Environment = Annotated[
 Symmetry = Annotated[str, typer.Option(help=f"{_SYMMETRY}.", show_default=False, autocompletion=completion.symmetries)]
 SymmetryOrAtlas = Annotated[
     str | None,
-    typer.Option(help=f"{_SYMMETRY}. Default: the atlas's claims.", autocompletion=completion.symmetries),
+    typer.Option(help=f"{_SYMMETRY}. Default: the claims of the atlas.", autocompletion=completion.symmetries),
 ]
 SymmetryArgument = Annotated[str, typer.Argument(help=f"{_SYMMETRY}.", autocompletion=completion.symmetries)]

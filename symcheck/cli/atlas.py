@@ -30,12 +30,12 @@ def command(
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with each seed.")] = False,
-    seeds: Annotated[int, typer.Option(help="Number of seeds that --check uses: 0, 1, ...")] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of seeds for --check; the seeds are 0, 1, ...")] = 3,
     write: Annotated[Path | None, typer.Option(help="Write the atlas to this file as a Markdown page.")] = None,
 ) -> None:
     """Print the recorded symmetries of known environments, or verify them again.
 
-    Exit codes of --check: 0 everything is as recorded, 1 some entry is not, 2 unusable input or nothing could be
+    Exit codes of --check: 0 all entries are as recorded, 1 an entry is not, 2 unusable input or nothing could be
     checked, 3 some entries need an extra that is not installed.
 
     Example: symcheck atlas CartPole-v1 --check

@@ -25,7 +25,7 @@ def command(
     ],
     **given: Any,
 ) -> None:
-    """Audit a trained policy: the residual of each action, split into normaliser, network and post-processing.
+    """Audit a trained policy: measure the residual of each action, and of normaliser, network and post-processing.
 
     Example: symcheck audit-policy policy.py:load --symmetry robot.toml --data rollout.npz --units rad --tolerance 0.02
     """

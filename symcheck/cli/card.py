@@ -29,7 +29,7 @@ def command(
     try:
         runs = card.read_runs(read_json(file))
     except OSError as error:
-        raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(file)) from error
+        raise SymcheckError(f"the file cannot be read: {error.strerror or error}.", where=str(file)) from error
     except (UnreadableError, ValueError) as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(file)) from error
     if badge is not None and badge.suffix not in (".svg", ".json"):

@@ -35,7 +35,7 @@ def command(
         check(document, given)
     except UNREADABLE as error:
         raise TargetError(
-            f"cannot be read: {error}.",
+            f"the file cannot be read: {error}.",
             where=f"{file}" if weights is None else f"{file}, --weights {weights}",
             remedy="Write a certificate with symcheck verify-net --certificate FILE, and weights with numpy.savez.",
         ) from error

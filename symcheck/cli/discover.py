@@ -35,7 +35,7 @@ def command(
     ] = None,
     **given: Any,
 ) -> None:
-    """Search an environment or a board game for symmetries, verify each candidate, and write the symmetry.
+    """Search an environment or a board game for symmetries, verify each candidate, and write the result to a file.
 
     Exit codes: 0 found and verified, 1 every candidate was rejected, 2 unusable input, 3 something is undecided.
 

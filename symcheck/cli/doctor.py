@@ -30,7 +30,7 @@ _EXTRAS = {
 
 
 def command() -> None:
-    """Print versions, which optional parts are installed and work, and how to install the others.
+    """Print versions, list the optional packages that work, and print how to install the others.
 
     Example: symcheck doctor
     """

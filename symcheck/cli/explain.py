@@ -28,7 +28,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Explain a code of a report: its meaning, usual causes and remedies. Or find codes by words.
+    """Explain the meaning, usual causes and remedies of a code in a report, or search for codes by words.
 
     Example: symcheck explain SYM014
     """

@@ -52,7 +52,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="symcheck",
     cls=_Commands,
-    help="Check symmetries of reinforcement-learning problems on the real environment, and prove networks equivariant.",
+    help="Check symmetries of reinforcement-learning problems, and prove that networks are equivariant.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,  # rich's tracebacks show local variables, including those of a user's environment

@@ -13,7 +13,7 @@ from symcheck.errors import TargetError
 
 @reports_mistakes
 def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with JSON reports.")]) -> None:
-    """Write DIR/index.html: every verdict found below DIR in one table, each linked to its page.
+    """Write DIR/index.html, a table of all verdicts found below DIR, with links to their pages.
 
     Example: symcheck report reports
     """

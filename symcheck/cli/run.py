@@ -31,7 +31,10 @@ _NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("sy
 @dataclass(frozen=True)
 class _RunOptions:
     baseline: Path | None = option(
-        None, "Accepted approximate symmetries and their sizes, TOML or JSON.", kind=Path, panel=REPORTS
+        None,
+        "A file that lists the violations that you accept and their largest sizes, TOML or JSON.",
+        kind=Path,
+        panel=REPORTS,
     )
 
 
@@ -40,8 +43,8 @@ class _RunOptions:
 def command(**given: Any) -> None:
     """Run all checks of a project: tool.symcheck.checks in pyproject.toml, or checks in symcheck.toml.
 
-    The nearest such file in this folder or its parents is used, and paths in it are relative to it. The run has one
-    summary and one exit code, the worst of all checks.
+    The nearest such file in this folder or a parent folder is used. Paths in the file are relative to its folder. The
+    run prints one summary and returns one exit code, that of the worst check.
 
     Example: symcheck run --junit junit.xml --html report.html
     """

@@ -148,7 +148,7 @@ def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> Non
     Args:
         given: names as written, with dashes.
         known: names of options.
-        where: names the file or check in messages.
+        where: the name of the file or check in messages.
 
     Raises:
         OptionError: one is unknown; the message names the first and the nearest known one.

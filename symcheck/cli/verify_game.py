@@ -27,7 +27,7 @@ def command(
     ] = None,
     **given: Any,
 ) -> None:
-    """Check that legal moves, next states, outcomes and policies transform like the board in a game's getSymmetries.
+    """Check a game's getSymmetries: legal moves, next states, outcomes and policies must transform like the board.
 
     Example: symcheck verify-game examples/games.py:TicTacToe
     """

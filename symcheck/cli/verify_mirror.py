@@ -22,7 +22,7 @@ def command(
     ],
     target: Annotated[
         str | None,
-        typer.Argument(help="A batched mirror function, module:attr or file.py:attr. Default: only the model."),
+        typer.Argument(help="A batched mirror function, module:attr or file.py:attr. Default: check the model alone."),
     ] = None,
     emit: Annotated[
         str | None,

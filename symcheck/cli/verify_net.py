@@ -25,7 +25,7 @@ def command(
     symmetry: arguments.Symmetry,
     **given: Any,
 ) -> None:
-    """Prove from its weights that a network is equivariant, or test it and name the layer that fails.
+    """Prove from the weights that a network is equivariant, or test the network and name the layer that fails.
 
     Example: symcheck verify-net examples/cartpole_networks.py:equivariant --symmetry cartpole/mirror
     """

@@ -40,7 +40,7 @@ _MOST_REMARKED = 8
 _MOST_LISTED = 4  # up to this number of state coordinates, all (at most 384) signed permutations are tried
 _MOST_RANDOM = 48  # maximum number of maps per centre if steps are random: each costs some two thousand steps
 _UNSEEN = "it changes neither observations nor actions"
-_REFUSES = "the environment refuses images"
+_REFUSES = "the environment rejects images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
 _BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
@@ -275,7 +275,7 @@ class _Search:
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
             # No action map is known yet, so the trial lists the state map only.
-            why = f"the environment refuses images: {error.problem}"
+            why = f"the environment rejects images: {error.problem}"
             self._refuse(Candidate(state_map, identity, state_map, form=form), why, _REFUSES)
             return
         candidate = Candidate(
@@ -305,7 +305,7 @@ class _Search:
         except NoObservationMapError as error:
             self._refuse(candidate, error.problem, "no matching map of the observation was found")
         except TargetError as error:
-            self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
+            self._refuse(candidate, f"the environment rejects images: {error.problem}", _REFUSES)
 
     def _others(self, state_map: SignedMap, action_map: SignedMap) -> dict[str, Any]:
         """Further action maps, in case noise hid the correct one.

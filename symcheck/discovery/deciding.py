@@ -277,7 +277,7 @@ class _Bench:
             )
             return
         except SymcheckError as error:
-            self._set(candidate, "refused", error.problem, "verification refuses the claim")
+            self._set(candidate, "refused", error.problem, "verification rejects the claim")
             return
         except KeyboardInterrupt:
             self.judgement.interrupted = True

@@ -31,7 +31,7 @@ class DiscoverOptions(RunOptions):
 
     samples: int | None = option(
         None,
-        "Pairs (state, action) on which the whole group is verified, as by verify-env. "
+        "Number of pairs (state, action) with which the whole group is verified, as in verify-env. "
         f"Default {DEFAULT_SAMPLES:,}. Single candidates are screened on at most {_SCREENED:,}.",
         kind=int,
         panel=BUDGET,

@@ -22,7 +22,7 @@ class NamedMirror:
     """A mirror derived from a model.
 
     Attributes:
-        label: its name in reports, "mirror in the plane xz".
+        label: the name in reports, "mirror in the plane xz".
         state: the map of (qpos, qvel).
         differences: parameters of the model that break it, in words.
     """

@@ -60,7 +60,7 @@ def search_table(
 
     Args:
         make_env: builds an environment with a table `P`.
-        label: its name in messages.
+        label: the name in messages.
         options: the options of the verification.
         emit: receives its events.
 

@@ -26,7 +26,7 @@ class Feature(NamedTuple):
     """The description of one feature column.
 
     Attributes:
-        name: its name in reports.
+        name: the name in reports.
         coordinate: index of its (first) coordinate.
         moment: "mean", "spread", "skew", "tails" or "product".
         region: index of the weight used in its average; -1 if all pairs have equal weight.

@@ -31,7 +31,7 @@ class RunOptions:
         is_shared=True,
     )
     alpha: float = option(
-        0.01, "Probability of a false alarm over the whole run.", kind=float, panel=BUDGET, is_shared=True
+        0.01, "Largest probability of a false alarm in the whole run.", kind=float, panel=BUDGET, is_shared=True
     )
     seed: int = option(0, "Random seed; the same seed gives the same verdict.", kind=int, panel=BUDGET, is_shared=True)
 
@@ -55,7 +55,7 @@ class EnvOptions(RunOptions):
 
     samples: int = option(
         DEFAULT_SAMPLES,
-        "Pairs (state and action, group element) to test per property, at least 1.",
+        "Number of cases (state, action, group element) to test for each property, at least 1.",
         kind=int,
         panel=BUDGET,
         is_shared=True,
@@ -70,7 +70,7 @@ class EnvOptions(RunOptions):
     )
     accept_gap: float | None = option(
         None,
-        "Accept a violation as approximate if it costs at most this much optimal value, in units of return.",
+        "Accept violations that cost at most this much in optimal value, in units of return, as approximate.",
         kind=float,
         panel=REPORTS,
     )
@@ -90,7 +90,7 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 f"expected a value gap of 0 or more, in units of return, got {self.accept_gap!r}.",
                 where="--accept-gap",
-                remedy="Leave it out to accept none.",
+                remedy="Omit the option to accept no violation.",
             )
         if not isinstance(self.fail_fast, bool):
             raise OptionError(f"expected true or false, got {self.fail_fast!r}.", where="--fail-fast")
@@ -146,7 +146,7 @@ def check_limits(max_time: object, alpha: object) -> None:
         raise OptionError(
             f"expected a time in seconds above 0, got {max_time!r}.",
             where="--max-time",
-            remedy="Leave it out for no limit.",
+            remedy="Omit the option for no limit.",
         )
     if not (is_number(alpha) and 0 < alpha < 1):
         raise OptionError(
@@ -205,5 +205,5 @@ def check_samples(samples: object, least: int = 1) -> None:
         raise OptionError(
             f"expected at most {MOST_SAMPLES:,} samples, got {given}.",
             where="--samples",
-            remedy="All samples are held in memory; --max-time limits a long run.",
+            remedy="All samples are kept in memory; --max-time limits a long run.",
         )

@@ -22,7 +22,7 @@ def run_started(
 
     Args:
         kind: the kind of subject.
-        target: its name in reports.
+        target: the name in reports.
         symmetry: the claim's name.
         group: the group of the claim; a mapping of "name" and "order" if it is not known yet.
         properties: the properties, in the order of the report.

@@ -219,7 +219,7 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
 
     Args:
         written: any of the forms listed in the module's docstring.
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         The entry.
@@ -273,10 +273,10 @@ def _from_mapping(written: Mapping[Any, Any], where: str) -> ContinuousEntry:
         raise SpecError(f"expected {expected}, got shape {shift.shape}.", where=f"{where}.shift")
     planes = _planes(written, where) if "rotate" in written else ()
     if planes and shift is not None and max(max(i, j) for i, j, _ in planes) >= len(shift):
-        raise SpecError(f"rotates components beyond the {len(shift)} of its shift.", where=where)
+        raise SpecError(f"the entry rotates components beyond the {len(shift)} of its shift.", where=where)
     for given in (matrix, shift):
         if given is not None and len(given) > _LARGEST:
-            raise SpecError(f"acts on {len(given):,} components, at most {_LARGEST:,}.", where=where)
+            raise SpecError(f"the entry acts on {len(given):,} components, at most {_LARGEST:,}.", where=where)
     return LieEntry(planes, matrix, shift)
 
 

@@ -25,7 +25,7 @@ def number(written: Any, where: str) -> float:
 
     Args:
         written: a number or a string.
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         Its value as a float.

@@ -106,7 +106,7 @@ class AtlasEntry:
         # A reference names a factory, so that every call returns a new symmetry.
         made = load_attribute(self.reference, where=f"atlas entry {self.name}")()
         if not isinstance(made, Symmetry):
-            raise SpecError(f"{self.reference} made no Symmetry.", where=f"atlas entry {self.name}")
+            raise SpecError(f"{self.reference} returned no Symmetry.", where=f"atlas entry {self.name}")
         return made
 
     @property
@@ -220,7 +220,7 @@ def read_entry(path: Path) -> AtlasEntry:
     # `name` is a SPEC field as well, so it is checked here and kept in `data`.
     missing = [key for key in ("name", *_REQUIRED) if key not in data]
     if missing:
-        raise SpecError(f"is missing {', '.join(missing)}.", where=where)
+        raise SpecError(f"the file is missing {', '.join(missing)}.", where=where)
     # Remove the atlas's own fields: the remaining fields must form a SPEC file.
     own = {key: data.pop(key) for key in (*_REQUIRED, *_OPTIONAL) if key in data}
     _check(own, where)
@@ -250,18 +250,22 @@ def _check(own: Mapping[str, Any], where: str) -> None:
     if kind not in KINDS:
         raise SpecError(f"expected a kind, one of {', '.join(KINDS)}; got {kind!r}.", where=where)
     if own.get("needs", "") not in ("", *_EXTRAS):
-        raise SpecError(f"needs an extra that does not exist: {own['needs']!r}.", where=where)
+        raise SpecError(f"the file needs an extra that does not exist: {own['needs']!r}.", where=where)
     # Both verdicts say that no violation was found.
     holds = verdict in ("passed", "proved")
     if own["claim"] and not (holds and kind == "exact"):
-        raise SpecError(f"has a claim that is {kind} and {verdict}; only exact symmetries are claimed.", where=where)
+        raise SpecError(
+            f"the file has a claim that is {kind} and {verdict}; only exact symmetries are claimed.", where=where
+        )
     if holds and own.get("fails"):
-        raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
+        raise SpecError(f"the file has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
     if verdict == "failed" and not own.get("fails"):
-        raise SpecError("has the verdict failed, but names no property that fails.", where=where)
+        raise SpecError("the file has the verdict failed, but names no property that fails.", where=where)
     # An exact symmetry cannot fail for a different seed.
     if holds and own.get("sometimes") and kind != "approximate":
-        raise SpecError(f"is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where)
+        raise SpecError(
+            f"the claim is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where
+        )
     unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]
     if unknown:
-        raise SpecError(f"gives a size for properties that do not fail: {', '.join(unknown)}.", where=where)
+        raise SpecError(f"the file gives a size for properties that do not fail: {', '.join(unknown)}.", where=where)

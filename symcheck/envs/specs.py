@@ -38,7 +38,7 @@ def resolve_symmetry(given: Symmetry | str, *, where: str = "--symmetry") -> Nam
 
     Args:
         given: a SPEC or a `Symmetry`.
-        where: names the option in messages.
+        where: the name of the option in messages.
 
     Returns:
         The symmetry with its SPEC.

@@ -50,7 +50,7 @@ class EnvTarget:
     """An environment to check.
 
     Attributes:
-        label: its name in reports.
+        label: the name in reports.
         make: builds the environment, with the user's wrappers.
         env_id: the Gymnasium id, under which the atlas is searched; None if there is none.
         several: the environment of all agents, if there are several; otherwise None.
@@ -87,7 +87,7 @@ def resolve_environment(
             one, or a reference
             "pkg.mod:factory" or "path/file.py:factory" to one.
         env_kwargs: keyword arguments for ids, factories and classes.
-        where: names the argument in messages.
+        where: the name of the argument in messages.
 
     Returns:
         The target.

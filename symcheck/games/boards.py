@@ -1,8 +1,8 @@
 """Image functions for common boards, for use as `--symmetries symcheck.games.boards:square`.
 
-Each takes (board, pi) and returns a list of (board, pi). A board is a grid, or planes of one: (rows, columns),
-(planes, rows, columns) or (rows, columns, planes). `pi` has one entry per cell, with or without a pass as its last
-entry, or one entry per column.
+Each function takes (board, pi) and returns a list of (board, pi). A board is a grid or several planes of a grid, with
+shape (rows, columns), (planes, rows, columns) or (rows, columns, planes). `pi` has one entry per cell, with or without
+a pass as its last entry, or one entry per column.
 """
 
 from __future__ import annotations

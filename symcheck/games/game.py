@@ -27,7 +27,7 @@ class Game(Protocol):
     """A deterministic game of perfect information, with the images of its positions.
 
     Attributes:
-        label: its name in reports.
+        label: the name in reports.
         actions: length of the policy vector.
         is_whole: whether a board determines the rest of the game, so that equal boards are equal states.
         symmetries_label: the name in reports of the function that returns the images.
@@ -180,7 +180,7 @@ def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of a game; an error names the function.
 
     Raises:
-        TargetError: it raised.
+        TargetError: the function raised an error.
     """
     try:
         return function(*arguments)
@@ -198,7 +198,7 @@ def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) 
         policy: passed as a list, or as an array if the function needs one.
 
     Raises:
-        TargetError: it raised, or it returns no pairs.
+        TargetError: the function raised an error, or it returns no pairs.
     """
 
     def ask(pi: Any) -> list[tuple[Any, Floats]]:

@@ -17,7 +17,7 @@ def load(name: str) -> Any:
 
     Raises:
         MissingExtraError: OpenSpiel is not installed.
-        TargetError: it has no such game.
+        TargetError: the library has no such game.
     """
     try:
         import pyspiel

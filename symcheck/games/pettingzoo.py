@@ -23,7 +23,7 @@ def load(name: str) -> Any:
 
     Raises:
         MissingExtraError: PettingZoo, or a package that the game needs, is not installed.
-        TargetError: it has no such game.
+        TargetError: the library has no such game.
     """
     try:
         importlib.import_module("pettingzoo")

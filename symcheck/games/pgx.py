@@ -18,7 +18,7 @@ def load(name: str) -> Any:
 
     Raises:
         MissingExtraError: Pgx is not installed.
-        TargetError: it has no such game.
+        TargetError: the library has no such game.
     """
     try:
         import pgx

@@ -1,6 +1,6 @@
 """Groups constructed from elements of other groups: semidirect products and subgroups.
 
-Unlike the groups of the catalogue, they cannot be written in a SPEC file, because text cannot name elements.
+Unlike the groups of the catalogue, these groups cannot be written in a SPEC file, because text cannot name elements.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class ContinuousGroup(Group):
         """The element of one-parameter group i at t, in radians for rotations and in units of length for translations.
 
         Args:
-            i: number of the Lie generator, as in `algebra`.
+            i: the index of the Lie generator in `algebra`.
             t: the angle in radians, or the length.
 
         Returns:

@@ -1,8 +1,8 @@
 """Finite groups as permutation groups with named generators and a presentation.
 
-Every finite group acts faithfully on some set of points. So an `Element` is a permutation of points, and the product of
-two elements is the composition: `g * h` applies `h` first. A `Group` keeps its given generators in order, identities
-included, because all other data ("one matrix per generator") follows that order.
+Every finite group acts faithfully on some set of points. An `Element` is therefore a permutation of points, and the
+product of two elements is their composition: `g * h` applies `h` first. A `Group` keeps its generators in the given
+order, identities included, because all other data ("one matrix per generator") follows this order.
 
 A list of matrices, one per generator, is a representation if and only if every *relator* maps to the identity matrix.
 Relators are words that equal the identity and together present the group; catalogue groups carry textbook ones, and
@@ -109,7 +109,7 @@ class Group:
 
     @property
     def order(self) -> int:
-        """|G|. Without enumeration for large groups (Schreier-Sims)."""
+        """|G|, computed without enumeration for large groups (Schreier-Sims)."""
         if self._order is None:
             self._order = self._find_order()
         return self._order
@@ -137,7 +137,7 @@ class Group:
         return self.order <= LISTING_LIMIT and self.order * self.degree <= LISTING_ENTRIES
 
     def elements(self) -> tuple[Element, ...]:
-        """All elements, the identity first, then by word length.
+        """All elements in the order of word length, starting with the identity.
 
         Returns:
             A tuple of |G| elements.
@@ -222,7 +222,7 @@ class Group:
 
     @property
     def has_relators(self) -> bool:
-        """Whether `relators` are known or short enough to derive; otherwise signed images are checked without them."""
+        """Whether `relators` are known or short enough to derive; signed images are checked without them if not."""
         return self._presentation is not None or self.order <= presentation.LIMIT
 
     @cached_property
@@ -237,7 +237,7 @@ class Group:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.generators))
 
     def conjugacy_classes(self) -> tuple[tuple[Element, ...], ...]:
-        """The classes {h g h^-1}, in the order of `elements()`, the identity's first. The group must be listable."""
+        """The classes {h g h^-1} in the order of `elements()`, the identity first; the group must be listable."""
         classified: set[Element] = set()
         classes = []
         for g in self.elements():

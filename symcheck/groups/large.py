@@ -44,7 +44,7 @@ def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
 
     Args:
         first: elements g_i.
-        second: their claimed images h_i, the same number.
+        second: the claimed images h_i of these elements.
 
     Returns:
         The exact order.

@@ -32,7 +32,7 @@ class Factor:
     Attributes:
         kind: the family; "t" for translations, "finite" for a finite group.
         n: the dimension of the space that it rotates or translates; 0 for finite groups.
-        finite: the finite group; None for the others.
+        finite: the finite group; None for continuous factors.
 
     Example:
         >>> Factor("so", 3).algebra, Factor("o", 2).discrete_names

@@ -1,8 +1,8 @@
 """The interface that all bases of intertwiners share.
 
-An intertwiner W from rho_in to rho_out satisfies rho_out(g) W = W rho_in(g) for every g: exactly the linear maps that
-an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, the `random` one everything:
-these two are the control conditions in the paper's experiments.
+An intertwiner W from rho_in to rho_out satisfies rho_out(g) W = W rho_in(g) for every g. Intertwiners are exactly the
+linear maps that an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, and the `random`
+basis spans all matrices. These two are the control conditions in the paper's experiments.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class IntertwinerBasis(abc.ABC):
         """The coefficients of the orthogonal projection of a weight: (..., *shape) -> (..., rank)."""
 
     def project(self, weight: Any) -> Any:
-        """The projection of a weight onto the span, (..., *shape) to the same.
+        """The projection of a weight onto the span; the shape (..., *shape) stays the same.
 
         For `equivariant` the Reynolds operator 1/|G| sum over g of rho_out(g)^-1 W rho_in(g); for `nullspace` the
         orthogonal projection onto the complement; for `random` the identity.

@@ -44,7 +44,7 @@ def connected_intertwiners(a: LieRepresentation, b: LieRepresentation) -> Floats
 
     Args:
         a: the representation on the input; its rotation generators are skew-symmetric.
-        b: the representation on the output, likewise.
+        b: the representation on the output; its rotation generators are skew-symmetric too.
 
     Returns:
         Shape (rank, b.dim * a.dim).

@@ -33,7 +33,7 @@ class PairSolutions:
     Attributes:
         rows: orthonormal, (rank, dim_out * dim_in).
         root_in: C with C rho_in C^-1 orthogonal on the compact part; None if rho_in already is.
-        root_out: likewise.
+        root_out: the same for the output.
         straight: orthonormal rows of intertwiners between the orthogonal forms.
         compact: whether the group is compact, so that averaging over it projects onto the rows.
     """

@@ -28,7 +28,7 @@ class Reynolds:
 
     Attributes:
         rho_in: an orthogonal form C_in rho_in(g) C_in^-1 of the representation on the input.
-        rho_out: likewise for the output.
+        rho_out: the same for the output.
         root_in: C_in, or None for the identity.
         root_out: C_out, or None for the identity.
         steps: per transversal rho_out(u)^-1, stacked (n, dim_out, dim_out), and rho_in(u), (n, dim_in, dim_in).

@@ -131,8 +131,8 @@ class AutomorphismGroup:
         """The group-structured homomorphism onto the orbits: the smallest abstract MDP by symmetry alone.
 
         Returns:
-            An exact homomorphism; its abstract MDP has one state per orbit of counted states. There are coarser ones
-            if states are equivalent without a symmetry (`minimal_homomorphism`).
+            An exact homomorphism; its abstract MDP has one state per orbit of counted states. If states are equivalent
+            without a symmetry, `minimal_homomorphism` returns a coarser one.
         """
         onto_orbits = self._onto(self.orbit_map, self.pair_orbit_map)
         # If the maps do not extend to final states, these may not respect the orbits; then uncounted states are kept
@@ -158,7 +158,7 @@ class AutomorphismGroup:
         return block, np.where(self.counted[:, None], self.pair_orbit_map, idle_pairs)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
-        """The group as a claim about an environment that observes state numbers, for `verify_env` and the wrappers.
+        """The group as a claim about an environment that observes state indices, for `verify_env` and the wrappers.
 
         Args:
             name: the claim's name.
@@ -167,8 +167,8 @@ class AutomorphismGroup:
             Permutations of the states and, if K does not depend on the state, permutations of the actions; otherwise a
             function of action and state. The claim includes the start distribution if it is known and preserved.
 
-        If the maps do not extend to final states, an environment would reveal the difference although no value
-        depends on it. The claim is then the possibly smaller group of the symmetries that do extend.
+        If the maps do not extend to final states, observations of final states would violate the claim, although no
+        value depends on them. The claim then uses only the symmetries that extend, which may form a smaller group.
 
         Raises:
             SpecError: the group of that claim is trivial.

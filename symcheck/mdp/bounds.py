@@ -1,7 +1,7 @@
 """Bounds on the loss of value under an approximate symmetry or an approximate homomorphism.
 
-Both bounds are one contraction argument. A map of the MDP to itself may preserve rewards only up to epsilon_R and
-distributions up to epsilon_T. Then it changes optimal values by at most a one-step error divided by 1 - discount,
+Both bounds follow from a contraction argument. A map of the MDP to itself may preserve rewards only up to epsilon_R and
+distributions up to epsilon_T. Such a map changes optimal values by at most a one-step error divided by 1 - discount,
 because errors of later steps are discounted. The bounds are worst-case bounds: on random MDPs about ten times the true
 gap at discount 0.9 and a hundred times at 0.99, so say "at most".
 """
@@ -31,9 +31,9 @@ def value_gap_bound(
 
         epsilon_R = sup |R(s, a) - R(L s, K a)|,    epsilon_T = sup TV(L T(. | s, a), T(. | L s, K a)).
 
-    S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With
-    `lipschitz`, epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz
-    constant of V*; use this form for deterministic dynamics: there, the total variation is 1 for any difference. If
+    S is `value_span`; if it is not known, `reward_range / (1 - discount)` is an upper bound for it. With `lipschitz`,
+    epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz constant of V*; use
+    this form for deterministic dynamics, for which the total variation is 1 for any difference. If
     episodes terminate, the terminal state counts as one more state of value 0: include 0 in the span and in the range
     of rewards.
 
@@ -73,7 +73,7 @@ def value_gap_bound(
 def lifted_policy_loss_bound(
     reward_error: float, transition_error: float, discount: float, *, abstract_value_span: float
 ) -> float:
-    """A bound on the loss of the lifted optimal policy of an approximate abstract MDP.
+    """A bound on the loss of value if the optimal policy of an approximate abstract MDP is lifted.
 
         V*(s) - V^lifted(s) <= 2 (K_R + discount span(V_abstract*) K_T / 2) / (1 - discount)    for every state s,
 

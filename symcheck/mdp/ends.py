@@ -48,7 +48,7 @@ def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Exten
 
     Args:
         mdp: the MDP.
-        structure: its reduced structure.
+        structure: the reduced structure of the MDP.
         images: the images of the counted states, in the numbering of the structure.
 
     Returns:

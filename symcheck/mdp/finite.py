@@ -1,6 +1,6 @@
-"""A finite MDP: states and actions are numbers, distributions are sparse rows, rewards are expectations.
+"""A finite MDP: states and actions are indices, distributions are sparse rows, and rewards are expectations.
 
-    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), for each s' if that is known.
+    R(s, a),    T(s' | s, a),    and the probability that the episode ends after (s, a), for each s' if known.
 
 Row s * actions + a of `transitions` is the distribution of the states in which the episode continues; together with
 `terminations`, the distribution of the states in which it has just ended, it sums to one. The value after termination

@@ -4,8 +4,8 @@
     T_abstract(sigma(s') | sigma(s), alpha_s(a)) = sum over s'' in sigma^-1(sigma(s')) of T(s'' | s, a).
 
 For any two maps, the abstract MDP averages rewards and distributions over the pairs that map to the same abstract pair.
-The largest deviation from these averages measures how far the maps are from a homomorphism; for an exact one it is
-rounding.
+The largest deviation from these averages measures how far the maps are from a homomorphism; for an exact homomorphism,
+this deviation is due to rounding only.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Homomorphism:
-    """h = (sigma, {alpha_s}) from an MDP onto an abstract one.
+    """A homomorphism h = (sigma, {alpha_s}) from an MDP onto an abstract MDP.
 
     Attributes:
         mdp: the original.
-        abstract_mdp: its image; actions that a block does not have are not `available` there.
+        abstract_mdp: the image of `mdp`; actions that a block does not have are not `available` there.
         state_map: sigma, the abstract state of each state, (S,).
         action_map: alpha, the abstract action of each action in each state, (S, A); -1 if the action is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
@@ -122,7 +122,7 @@ class Homomorphism:
             Shape (S,) or (S, A); -inf for actions that are not available.
 
         Raises:
-            SpecError: another shape.
+            SpecError: a wrong shape.
         """
         array = np.asarray(values, dtype=np.float64)
         shape = (self.abstract_mdp.n_states, self.abstract_mdp.n_actions)

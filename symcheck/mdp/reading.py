@@ -161,7 +161,7 @@ def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Fl
     Args:
         value: an array (states, actions), or (states, actions, states) with a reward for each next state.
         distribution: distributions of all outcomes, terminations included, (states * actions, states).
-        states: their number.
+        states: the number of states.
         actions: the number of actions.
 
     Returns:
@@ -199,7 +199,7 @@ def read_initial(value: Any, states: int) -> Floats | None:
 
     Args:
         value: a state, an array of probabilities (states,), or None.
-        states: their number.
+        states: the number of states.
 
     Returns:
         Shape (states,), or None.

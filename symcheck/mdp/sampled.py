@@ -88,7 +88,7 @@ def _read_indices(given: Any, name: str) -> Ints:
 def _read_size(given: int | None, largest: int, name: str) -> int:
     if given is not None and given <= largest:
         raise SpecError(
-            f"expected more than the largest number in the samples, {int(largest)}; got {given}.", where=name
+            f"expected a number above the largest index in the samples, {int(largest)}; got {given}.", where=name
         )
     return int(largest) + 1 if given is None else given
 

@@ -30,7 +30,7 @@ class TabularMDP(FiniteMDP):
         initial: the start distribution (S,), or one state; None if episodes may start in any state.
         terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
             `transitions`; none by default.
-        available: which actions exist in which states, booleans (S, A); all by default.
+        available: whether each action exists in each state, booleans (S, A); all by default.
         layout: row and column of each state, integers (S, 2), for pictures; None if states have no position.
         labels: a name for each state, for reports; numbers by default.
 
@@ -55,7 +55,7 @@ class TabularMDP(FiniteMDP):
         Args:
             env: an environment, a Gymnasium id, or a zero-argument factory.
             discount: in [0, 1]; environments do not define one.
-            **kwargs: passed to `gymnasium.make` with an id.
+            **kwargs: passed to `gymnasium.make` if `env` is an id.
 
         Returns:
             The MDP; outcomes marked as terminated become `terminations`, the start distribution is the environment's.
@@ -215,7 +215,7 @@ class TabularMDP(FiniteMDP):
 
         Args:
             tolerance: rewards, and probabilities of abstract states, that differ by at most this count as equal. The
-                homomorphism is then approximate and not unique, and has a bound on its loss.
+                homomorphism is then approximate and not unique; `value_loss_bound` bounds its loss.
 
         Returns:
             The homomorphism; see `Homomorphism`.
@@ -238,16 +238,17 @@ class TabularMDP(FiniteMDP):
         """The group-structured homomorphism of a symmetry: states and pairs are merged along orbits.
 
         Args:
-            symmetry: acts on state numbers, or on `observations`; its actions are the MDP's.
+            symmetry: acts on state indices, or on `observations`; its actions are those of the MDP.
             observations: the observation of each state, (S, ...), if the symmetry acts on observations.
             approximate: whether to accept a symmetry that does not hold exactly; the homomorphism then averages over
-                orbits and has a bound on its loss.
+                orbits, and `value_loss_bound` bounds its loss.
 
         Returns:
             The homomorphism.
 
         Raises:
-            SpecError: the symmetry does not fit, leaves the states, or does not hold and is not `approximate`.
+            SpecError: the symmetry does not fit, maps a state to no state, or does not hold exactly without
+                `approximate`.
 
         Source: van der Pol et al. 2020, "Group-structured MDP homomorphisms".
         """

@@ -146,7 +146,7 @@ class BatchedFunction:
                 )
             return None
         if answer is None:
-            raise SpecError(f"expected {layout.name}s, as they were given, got None.", where=WHERE)
+            raise SpecError(f"expected {layout.name}s, because {layout.name}s were given, got None.", where=WHERE)
         table = layout.table(answer)
         n = len(given)
         # Report a wrong count in blocks if it is divisible, otherwise in rows.
@@ -156,7 +156,7 @@ class BatchedFunction:
                 f"expected {self.order} blocks of {layout.name}s, one per element of the group, "
                 f"got {whole} for a batch of {n}.",
                 where=WHERE,
-                remedy="Stack the images of the whole batch, the identity's first; or name the group that they form.",
+                remedy="Stack the images of the whole batch, starting with the identity, or name their group.",
             )
         if not np.isfinite(table).all():
             bad = layout.words(columns_where(~np.isfinite(table)))

@@ -187,7 +187,9 @@ class GroupedFunction:
 
     def _observed_blocks(self, answer: Any, rows: int) -> dict[str, Floats | None]:
         if answer is None:
-            raise SpecError(f"expected {self.name} to return observations, as they were given, got None.", where=WHERE)
+            raise SpecError(
+                f"expected {self.name} to return observations, because observations were given, got None.", where=WHERE
+            )
         if self.form in ("tensor", "array"):
             (name,) = self.widths
             if hasattr(answer, "keys"):
@@ -195,7 +197,7 @@ class GroupedFunction:
             return {name: self._blocks(answer, rows, self.widths[name], f"observations of {name!r}")}
         if not hasattr(answer, "keys"):
             raise SpecError(
-                f"expected {self.name} to return observations by group, as they were given, "
+                f"expected {self.name} to return observations by group, because they were given by group, "
                 f"got {type(answer).__name__}.",
                 where=WHERE,
             )
@@ -210,13 +212,13 @@ class GroupedFunction:
             raise SpecError(
                 f"{self.name} returns no observation group with {self.order} blocks, one per element of the group.",
                 where=WHERE,
-                remedy="Stack the images of the whole batch, the identity's first.",
+                remedy="Stack the images of the whole batch, starting with the identity.",
             )
         return blocks
 
     def _blocks(self, value: Any, rows: int, width: int, what: str) -> Floats:
         if value is None:
-            raise SpecError(f"expected {self.name} to return {what}, as they were given, got None.", where=WHERE)
+            raise SpecError(f"expected {self.name} to return {what}, because these were given, got None.", where=WHERE)
         table = to_array(value).astype(np.float64)
         if table.ndim != 2 or table.shape[1] != width:
             raise SpecError(f"expected {what} of shape (rows, {width}), got {table.shape}.", where=WHERE)

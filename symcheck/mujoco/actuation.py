@@ -103,7 +103,7 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
     Args:
         model: a `mujoco.MjModel`.
         pairing: the pairing of bodies.
-        site: its number.
+        site: the index of the site.
 
     Returns:
         The number of the image.

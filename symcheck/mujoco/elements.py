@@ -20,7 +20,7 @@ def name_of(model: Any, section: str, index: int) -> str:
     Args:
         model: a `mujoco.MjModel`.
         section: "body", "joint", "geom", "site", "actuator" or "tendon".
-        index: its number.
+        index: the index.
 
     Returns:
         The name.
@@ -40,7 +40,7 @@ def title(model: Any, section: str, index: int) -> str:
     Args:
         model: a `mujoco.MjModel`.
         section: as in `name_of`.
-        index: its number.
+        index: the index.
 
     Returns:
         The words.

@@ -26,7 +26,7 @@ class Isometry:
     """x -> M (x - c) + c.
 
     Attributes:
-        name: its name in reports.
+        name: the name in reports.
         matrix: M, orthogonal, shape (3, 3).
         through: c, a fixed point, in metres, shape (3,).
         order: the smallest number of applications that gives the identity.

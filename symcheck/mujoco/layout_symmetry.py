@@ -24,7 +24,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
         loaded: the model.
         layout: with at least one observation group.
         initial: whether the start distribution is claimed to be symmetric.
-        name: its name in reports; by default the names of the robot and the isometry.
+        name: the name in reports; by default the names of the robot and the isometry.
 
     Returns:
         The symmetry, with its pairs and the differences of the model under the first generator.
@@ -34,7 +34,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
     """
     laid = lay_out(loaded, layout)
     if not laid.observation:
-        raise SpecError("names no observation group.", where=layout.label, remedy="Write [[observation.policy]].")
+        raise SpecError("no observation group is listed.", where=layout.label, remedy="Write [[observation.policy]].")
     groups = {key: _entries(laid, group) for key, group in laid.observation.items()}
     # A single group is the whole observation; several form a Dict by name.
     observation = next(iter(groups.values())) if len(groups) == 1 else _by_group(groups, len(laid.robot.pairings))

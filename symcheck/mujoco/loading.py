@@ -145,5 +145,5 @@ def _from_environment(mujoco: Any, source: Any) -> LoadedModel:
     # Wrappers hide the model; the environment inside holds it.
     base: Any = env.unwrapped
     if not isinstance(getattr(base, "model", None), mujoco.MjModel):
-        raise TargetError(f"{label} holds no MuJoCo model (its attribute `model` is none).", where="model")
+        raise TargetError(f"{label} has no MuJoCo model (its attribute `model` is None).", where="model")
     return LoadedModel(base.model, label, base)

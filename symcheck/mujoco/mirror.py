@@ -1,7 +1,7 @@
 """Derives the mirror symmetry of a robot from its model: the maps of state, observation and action.
 
 `mirror` and `turn` return a `Symmetry` for `verify_env` that also records its derivation: the image of every element,
-and the parameters that differ. Nothing is simulated: if `differences` is empty, the model itself is symmetric;
+and the parameters that differ. No simulation is run. If `differences` is empty, the model itself is symmetric;
 otherwise `differences` names the elements and both values.
 """
 
@@ -194,7 +194,7 @@ def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
 
 def _refuse_unusable(model: Any) -> None:
     if not model.njnt:
-        raise SpecError("expected a model with joints, got one without: nothing in it moves.", where="model")
+        raise SpecError("expected a model with joints, got a model without joints.", where="model")
     wide = [
         title(model, "actuator", i)
         for i in range(model.nu)
@@ -286,7 +286,7 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
     parts = ", ".join(f"{block.name} ({block.map.dim})" for block in blocks)
     rest = f"columns {covered} to {size - 1} are left over" if covered < size else f"{covered - size} are too many"
     raise SpecError(
-        f"the blocks {parts} make {covered} numbers, but the observation of {loaded.label} has {size}: {rest}.",
+        f"the blocks {parts} have {covered} numbers, but the observation of {loaded.label} has {size}: {rest}.",
         where="observation",
         remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
     )

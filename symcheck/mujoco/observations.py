@@ -230,7 +230,7 @@ def _base(model: Any, where: str) -> int:
     # mjJNT_FREE.
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
     if not free:
-        raise SpecError("asks for the frame of the free body, but no body is free.", where=where)
+        raise SpecError("the block needs the frame of a free body, but no body is free.", where=where)
     return free[0]
 
 
@@ -245,7 +245,7 @@ def _points(model: Any, pairing: Pairing, of: str, where: str) -> tuple[Affine, 
     images = [int(pairing.bodies[body]) for body in bodies]
     outside = [title(model, "body", image) for image in images if image not in bodies]
     if outside:
-        raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where)
+        raise SpecError(f"the block omits the images {', '.join(outside)}.", where=where)
     matrix, size = np.zeros((3 * len(bodies), 3 * len(bodies))), len(bodies)
     # Point i maps to the position of its image's body.
     for i, image in enumerate(images):
@@ -285,7 +285,7 @@ def _of_joints(every: tuple[Affine, tuple[str, ...]], of: str, where: str) -> tu
     rest = [i for i in range(full.dim) if i not in places]
     outside = [labels[i] for i in rest if full.matrix[np.ix_([i], places)].any()]
     if outside:
-        raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where, remedy="Name both sides.")
+        raise SpecError(f"the block omits the images {', '.join(outside)}.", where=where, remedy="Name both sides.")
     return Affine(full.matrix[np.ix_(places, places)], full.offset[places]), tuple(names)
 
 

@@ -98,7 +98,7 @@ def _read_pairs(model: Any, given: Mapping[str, str], isometry: Isometry) -> dic
     known = {name_of(model, "body", i): i for i in range(model.nbody)}
     missing = [name for pair in given.items() for name in pair if name not in known]
     if missing:
-        raise SpecError(f"names bodies that the model does not have: {', '.join(missing)}.", where="pairs")
+        raise SpecError(f"the pairs name bodies that the model does not have: {', '.join(missing)}.", where="pairs")
     images = {known[source]: known[target] for source, target in given.items()}
     # A reflection is an involution, so the other direction follows.
     if isometry.order == 2:

@@ -1,6 +1,6 @@
 """Layers whose weight is a linear combination of basis matrices; the parameters are the coefficients.
 
-The state dict holds the coefficients and a fingerprint of the bases. A checkpoint for other bases is rejected.
+The state dict contains the coefficients and a fingerprint of the bases. A checkpoint for different bases is rejected.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class BasisLayer(EquivariantModule):
     """The base class of `BasisLinear` and `BasisConv2d`: coefficients, the weight, its cache and its checkpoint.
 
     Under `torch.no_grad` the weight is cached until the coefficients change. On the CPU a change is detected by value,
-    so assignments through `.data` are noticed; on other devices the weight is cached only in eval mode, and a change is
-    detected by the version counter.
+    so assignments through `.data` are detected; on other devices the weight is cached only in eval mode, and a change
+    is detected by the version counter.
     """
 
     weight_coefficients: nn.Parameter
@@ -69,7 +69,7 @@ class BasisLayer(EquivariantModule):
 
     @property
     def bias_basis(self) -> IntertwinerBasis | None:
-        """The basis of the bias; None without one."""
+        """The basis of the bias; None if the layer has no bias."""
         return None if self._biases is None else self._biases.basis
 
     def _refresh(self) -> None:
@@ -97,7 +97,7 @@ class BasisLayer(EquivariantModule):
         return self
 
     def reset_parameters(self, *, gain: float = 1.0, generator: torch.Generator | None = None) -> None:
-        """Draws the coefficients so that the materialised weight has the initialiser's variance; biases become 0.
+        """Draws the coefficients so that the resulting weight has the initialiser's variance; biases become 0.
 
         Args:
             gain: a factor on the standard deviation, for instance 0.01 for a policy head.
@@ -133,7 +133,7 @@ class BasisLayer(EquivariantModule):
         return biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
     def keep_weight(self) -> Kept | None:
-        """The plain layer's weight and bias, cached until the coefficients change; None if autograd records.
+        """The plain layer's weight and bias, cached until the coefficients change; None while autograd records.
 
         Returns:
             The weight of `materialize`, or None if it cannot be cached: under autograd, in compiled or traced code, and

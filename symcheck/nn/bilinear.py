@@ -1,8 +1,8 @@
 """Products of two activations, and invariant features.
 
 Equivariant linear maps and gates alone cannot compute the angle between two vectors. A tensor product followed by an
-intertwiner can (the dot product and the cross product of two vectors are examples), and so can inner products between
-channels, which are invariant under every orthogonal representation.
+intertwiner can: the dot product and the cross product of two vectors are examples. Inner products between channels can
+too; they are invariant under every orthogonal representation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class TensorProduct(EquivariantModule):
         channels_out: number of copies of the result.
 
     Raises:
-        SymcheckError: different groups, a number of channels below 1, or no product of the two transforms as `rho_out`,
-            so there is nothing to learn.
+        SymcheckError: different groups, a number of channels below 1, or no product of the two representations
+            transforms as `rho_out`, so there is nothing to learn.
 
     Example:
         >>> from symcheck.groups import so
@@ -99,8 +99,8 @@ class TensorProduct(EquivariantModule):
 class InvariantProducts(EquivariantModule):
     """Inner products between channels, (batch, channels, dim) to (batch, channels (channels + 1) / 2, 1).
 
-    Under O(n) every invariant of vectors is a function of these (first fundamental theorem), so any plain layers on
-    top of them are invariant.
+    Under O(n), every invariant of vectors is a function of these products (first fundamental theorem). Any plain layers
+    that follow are therefore invariant.
 
     Args:
         rho: an orthogonal representation.

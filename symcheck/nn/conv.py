@@ -24,7 +24,7 @@ class BasisConv2d(BasisLayer):
     Shapes: (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width').
 
     The stride must be symmetric on the image: (size + 2 padding - kernel) must be divisible by the stride along each
-    axis that the group moves. This is checked if the size is known (`input_size`, or in `EquivariantSequential`).
+    axis that the group moves. The stride is checked if the size is known (`input_size`, or in `EquivariantSequential`).
 
     Args:
         rho_in: the representation on the input's component axis.

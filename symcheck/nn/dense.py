@@ -20,13 +20,13 @@ from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 def to_dense(net: nn.Module) -> nn.Module:
     """The equivalent plain torch network on channel-major flat activations.
 
-    Networks built of symcheck modules become `torch.nn.Sequential`s of `Linear`, `Conv2d`, activations and pools. They
-    accept flat inputs, `(batch, channels * dim)` or `(batch, channels * dim, height, width)`, and inputs with separate
-    axes; they return flat outputs. Your own module is copied, and the symcheck layers inside it are replaced by plain
-    layers that keep the `(batch, channels, dim)` shapes, so its `forward` still works.
+    Networks built from symcheck modules become `torch.nn.Sequential`s of `Linear`, `Conv2d`, activations and pooling
+    layers. They accept flat inputs, `(batch, channels * dim)` or `(batch, channels * dim, height, width)`, and inputs
+    with separate axes; they return flat outputs. A module of your own is copied, and its symcheck layers are replaced
+    by plain layers with the same `(batch, channels, dim)` shapes, so that `forward` still works.
 
     Args:
-        net: an equivariant module, or any module that contains some.
+        net: an equivariant module, or any module that contains equivariant modules.
 
     Returns:
         A network with its own copy of all weights, in the same mode (train or eval).

@@ -2,7 +2,7 @@
 
 Activations are `(batch, channels, dim)` for vectors and `(batch, channels, dim, height, width)` for images; the group
 acts on the `dim` axis by the representation and on pixels by spatial operators. Flat activations, `(batch, channels *
-dim)` or `(batch, channels * dim, height, width)`, hold the same numbers channel by channel.
+dim)` or `(batch, channels * dim, height, width)`, contain the same numbers channel by channel.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def require_match(given: FieldType, wanted: FieldType, *, where: str) -> None:
         where: the module, for the message.
 
     Raises:
-        SymcheckError: another representation, number of channels, spatial action or layout.
+        SymcheckError: a different representation, number of channels, spatial action or layout.
     """
     fits = (
         same(given.rho, wanted.rho)

@@ -26,14 +26,14 @@ class BasisLinear(BasisLayer):
     """A linear layer f with f(rho_in(g) x) = rho_out(g) f(x) for all values of its coefficients.
 
     Shapes: (..., channels_in, dim_in) to (..., channels_out, dim_out). A head with channels_out = 1 returns
-    (..., 1, dim_out): end a network with `MergeChannels` to get plain (batch, dim_out) logits.
+    (..., 1, dim_out): end a network with `MergeChannels` to obtain plain (batch, dim_out) logits.
 
     Args:
         rho_in: the representation on the input's component axis.
         rho_out: the representation on the output's component axis, of the same group.
         channels_in: number of copies of the input representation.
         channels_out: number of copies of the output representation.
-        bias: whether to add a bias, from the basis of intertwiners from the trivial representation.
+        bias: whether to add a bias, a combination of intertwiners from the trivial representation.
         basis: "equivariant", or the controls "nullspace" and "random".
         init: "xavier" or "he": the variance of the materialised weight.
 

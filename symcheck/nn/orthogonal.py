@@ -1,8 +1,8 @@
 """Orthogonal initial weights that commute with the group.
 
 The polar factor U = W (W^T W)^(-1/2) of an intertwiner W of orthogonal representations is an intertwiner too, because
-functions of W^T W commute with everything that W^T W commutes with. So the nearest matrix with singular values 1 to
-random equivariant weights is equivariant, as `torch.nn.init.orthogonal_` is for plain ones.
+functions of W^T W commute with everything that W^T W commutes with. U is the matrix with singular values 1 that is
+nearest to W. Such initial weights correspond to those of `torch.nn.init.orthogonal_` for plain layers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _REACHED = 1e-9
 def orthogonal_(layer: BasisLinear, gain: float = 1.0, *, generator: torch.Generator | None = None) -> BasisLinear:
     """Initialise an equivariant layer in place with random weights whose singular values are all `gain`.
 
-    The singular values of directions on which every intertwiner is zero stay 0. Between non-orthogonal
-    representations the polar factor is not an intertwiner, so the layer's own initialiser is used, scaled by `gain`.
+    On directions on which every intertwiner is zero, the singular values stay 0. Between non-orthogonal representations
+    the polar factor is not an intertwiner, so the layer's own initialiser is used, scaled by `gain`.
 
     Args:
         layer: the layer; its coefficients are replaced and its bias becomes 0.

@@ -1,4 +1,4 @@
-"""Pooling over all pixels; the result transforms under the action on components alone."""
+"""Pooling over all pixels; the group acts on the components of the result only."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from symcheck.nn.nonlinearity import check_commutes, is_pointwise
 class EquivariantSequential(EquivariantModule):
     """A chain of modules; the output type of each must be the input type of the next.
 
-    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) are allowed in between and are checked too.
+    Plain pointwise torch activations (`torch.nn.ReLU()`, ...) between modules are allowed and are checked too.
 
     Args:
         *modules: equivariant modules and pointwise activations; the first must declare its input type.
@@ -108,7 +108,7 @@ def step_type(layer: nn.Module, given: FieldType, *, where: str) -> FieldType:
 
 
 class EquivariantHeads(EquivariantModule):
-    """One body, several heads: for instance a policy and a value.
+    """A body with several heads, for instance for a policy and a value.
 
     Args:
         body: the shared network.
@@ -170,7 +170,7 @@ def _alone(module: nn.Module) -> nn.Module:
 
 
 class PlainHeads(nn.Module):
-    """One plain body, several plain heads; returns a tuple with one output per head.
+    """A plain body with several plain heads; returns a tuple with one output per head.
 
     Args:
         body: any module.

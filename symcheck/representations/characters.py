@@ -89,7 +89,8 @@ def multiplicity(irrep: Representation, rho: Representation) -> int:
         rho: the representation to decompose.
 
     Returns:
-        The multiplicity: the intertwiners irrep -> rho over those irrep -> irrep (1, 2 or 4: Schur).
+        The multiplicity: the number of independent intertwiners irrep -> rho, divided by that of irrep -> irrep (which
+            is 1, 2 or 4 by Schur's lemma).
 
     Raises:
         RepresentationError: different groups.

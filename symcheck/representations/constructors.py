@@ -197,7 +197,7 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
     raise RepresentationError(
         f"expected {wanted} that use each of 1..{len(values)} once, got {list(entry)[:12]}.",
         where=where,
-        remedy="Images are one-based so that every one has a sign; signs alone are written as numbers, [-1, 1].",
+        remedy="Images are one-based, so that each can have a sign; write signs alone as numbers, [-1, 1].",
     )
 
 
@@ -329,7 +329,7 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
 
     Args:
         G: `cyclic(n)` or `dihedral(n)`.
-        frequency: the number of full turns of the plane while the generator r runs through its cycle.
+        frequency: the number of full turns of the plane that r^n makes.
 
     Returns:
         The representation of dimension 2.

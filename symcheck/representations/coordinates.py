@@ -1,4 +1,4 @@
-"""The coordinates that a group mixes with each other; they must share one scale."""
+"""Finds the coordinates that a group mixes with each other; such coordinates must share one scale."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class LieRepresentation(Representation):
         algebra: for each Lie generator, a matrix A (dim, dim) such that exp(t A) is the image of its one-parameter
             group.
         matrices: for each discrete generator, an invertible matrix (dim, dim).
-        name: its name in reports.
+        name: the name in reports.
         check: False only if the construction itself guarantees a representation.
 
     Attributes:

@@ -35,7 +35,7 @@ class Component:
         planes: the Lie generators of its maximal torus, with the sign that makes them rotate e_i towards e_i+1.
         word: a word in the discrete generators for the element h.
         roots: positive roots of the mean over the component, as weights of that torus.
-        share: its share of all components.
+        share: the share of this component in all components.
     """
 
     planes: tuple[tuple[int, float], ...]

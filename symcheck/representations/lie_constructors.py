@@ -42,11 +42,11 @@ def lie_trivial(G: ContinuousGroup, dim: int = 1) -> LieRepresentation:
 
 
 def vector(G: ContinuousGroup, *, factor: int | None = None) -> LieRepresentation:
-    """Vectors that rotate with space and ignore translations: relative positions, velocities, forces.
+    """Vectors that rotate with space and are unchanged by translations: relative positions, velocities, forces.
 
     Args:
         G: a group with a factor of rotations.
-        factor: the number of that factor, if there are several.
+        factor: the index of the factor, if there are several.
 
     Returns:
         The representation of dimension n.
@@ -231,13 +231,13 @@ def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepre
     Args:
         rho: a representation of the factor, finite or continuous.
         G: the product.
-        factor: the factor's number.
+        factor: the index of the factor.
 
     Returns:
         The representation of G, of the same dimension.
 
     Raises:
-        RepresentationError: no such factor, or rho represents another group.
+        RepresentationError: no such factor, or rho represents a different group.
 
     Example:
         >>> from symcheck.groups import cyclic, product, so
@@ -270,7 +270,7 @@ def _turning_factor(G: Any, factor: int | None, where: str) -> int:
     if isinstance(factor, int) and not isinstance(factor, bool) and factor in turning:
         return factor
     raise RepresentationError(
-        f"expected the number of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
+        f"expected the index of a rotation factor of {group.name}, one of {turning}, got factor = {factor!r}.",
         where=where,
     )
 

@@ -1,14 +1,14 @@
 """Representations of a group by real matrices, given on its generators.
 
-A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover the
+A representation rho maps every element to an invertible matrix, with rho(g h) = rho(g) rho(h). Two classes cover the
 needs of reinforcement learning:
 
 - `SignedPermutationRepresentation`: every basis vector maps to plus or minus a basis vector. Stored as integer arrays,
   so that everything built on it is exact and needs only the generators.
 - `MatrixRepresentation`: any other real matrices, in float64.
 
-(Those of continuous groups are in `symcheck.representations.lie`.) Both are checked when they are built: each relator
-of the group must map to the identity (von Dyck), and the error names the relator that fails and by how much.
+(Representations of continuous groups are in `symcheck.representations.lie`.) The constructors check that each relator
+of the group maps to the identity (von Dyck). The error names the relator that fails, and gives the residual.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Representation(abc.ABC):
     Attributes:
         group: the group G.
         dim: the dimension of the space that it acts on.
-        name: its name in reports, for instance "regular(C4)".
+        name: the name in reports, for instance "regular(C4)".
     """
 
     group: Group
@@ -370,7 +370,7 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Args:
         first: a representation.
         second: another one.
-        names: their names in the message.
+        names: the names of both in the message.
 
     Raises:
         RepresentationError: the groups have different generators.

@@ -21,9 +21,10 @@ from symcheck.symmetry.symmetry import Symmetry
 class SymmetryCallback(BaseCallback):
     """Log |pi(g s) - g pi(s)| of a policy, equivariant or not, on the observations of its rollouts.
 
-    Scalars are `symmetry/residual_max`, `symmetry/residual_mean` and `symmetry/residual_relative` (the mean over the
-    actions' deviation): of probabilities for Discrete actions, of mean actions for a Box, and of the values of DQN.
-    With a `VecNormalize` around the environment, they describe normaliser and policy together.
+    Scalars are `symmetry/residual_max`, `symmetry/residual_mean` and `symmetry/residual_relative` (the mean divided by
+    the standard deviation of the actions). For Discrete actions, the residual is that of probabilities, for a Box that
+    of mean actions, and for DQN that of Q-values. With a `VecNormalize` around the environment, the scalars describe
+    normaliser and policy together.
 
     Args:
         symmetry: a `Symmetry`, a SPEC file or an atlas name.
@@ -62,7 +63,7 @@ class SymmetryCallback(BaseCallback):
             raise OptionError(
                 f"expected Discrete or Box actions, got {model.action_space}.",
                 where="SymmetryCallback",
-                remedy="Leave it out and verify the trained policy: symcheck.verify_net(agent.policy, symmetry).",
+                remedy="Omit the callback and verify the trained policy: symcheck.verify_net(agent.policy, symmetry).",
             )
 
     def _on_step(self) -> bool:

@@ -1,8 +1,8 @@
 """Observations as one vector, normalised by statistics that are invariant under the group.
 
 The statistics are those of the observations and all their images: the mean is an invariant vector, and coordinates that
-the group mixes share one deviation. So the map from x to (x - mean) / deviation commutes with the group, and proofs
-hold.
+the group mixes share one deviation. The map from x to (x - mean) / deviation therefore commutes with the group action,
+and proofs stay valid.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class TwoBodies(nn.Module):
 
     Args:
         actor: the actor's body, which reads the features.
-        critic: the critic's body, likewise.
+        critic: the critic's body, which reads the same features.
     """
 
     def __init__(self, actor: Body | VectorBody, critic: Body | VectorBody) -> None:

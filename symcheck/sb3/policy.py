@@ -35,10 +35,10 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         lr_schedule: maps the remaining progress to the learning rate.
         symmetry: a `Symmetry`, a SPEC file or an atlas name. A file is read again when a saved agent is loaded; a
             `Symmetry` is saved with the agent.
-        normalize: whether observations are normalised by running statistics that are invariant under the group. They
-            change only between rollouts and are saved with the agent.
+        normalize: whether observations are normalised by running statistics that are invariant under the group. The
+            statistics change only between rollouts and are saved with the agent.
         net_arch: units of the layers, as for `ActorCriticPolicy`: a list for both bodies, or one for each,
-            `dict(pi=[...], vf=[...])`. Units come in channels of |G|, rounded up.
+            `dict(pi=[...], vf=[...])`. Each channel has |G| units; the number of units is rounded up.
         activation_fn: any entrywise function; not used for continuous groups, whose layers have gates.
         ortho_init: False for the layers' own initialiser.
         options: further options of `ActorCriticPolicy`.
@@ -154,12 +154,12 @@ def _refuse_options(options: dict[str, Any]) -> None:
         raise OptionError(
             "expected independent exploration noise, got use_sde=True.",
             where="use_sde",
-            remedy="Leave it out: the noise matrix of gSDE is not equivariant.",
+            remedy="Omit use_sde: the noise matrix of gSDE is not equivariant.",
         )
     extractor = options.get("features_extractor_class", FlattenExtractor)
     if extractor is not FlattenExtractor or not options.get("share_features_extractor", True):
         raise OptionError(
             f"expected the policy's own features, got {getattr(extractor, '__name__', extractor)}.",
             where="features_extractor_class",
-            remedy="Leave it out: the symmetry acts on the environment's own observations.",
+            remedy="Omit features_extractor_class: the symmetry acts on the environment's own observations.",
         )

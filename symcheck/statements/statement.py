@@ -55,7 +55,7 @@ class Statement:
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """The published form: `code`, `text`, then the fields; statements among them likewise.
+        """The published form: `code`, `text`, then the fields; nested statements have the same form.
 
         Example:
             >>> Statement("fail_fast").to_dict()["code"]

@@ -25,9 +25,9 @@ def refuse_exits(
 
     Args:
         space: the space of the actions, for the message.
-        coordinates: its coordinates, with their bounds.
+        coordinates: the coordinates of the space, with their bounds.
         actions: the originals, for the message.
-        images: their images, a list or stacked, for the message.
+        images: the images of the actions, a list or stacked, for the message.
         flat: the images as vectors, (n, dim).
         where: the place of the map in messages.
 

@@ -1,7 +1,8 @@
 """Claims about several agents: a permutation of agents, and a map of one agent's observations and actions.
 
-In the image of a joint observation, agent h(i) has the transformed observation of agent i; actions likewise. All agents
-may share one map, or a mapping gives each agent its own, as in multi-agent MDP homomorphisms (van der Pol et al. 2021).
+In the image of a joint observation, agent h(i) has the transformed observation of agent i. The same holds for joint
+actions. All agents may share one map, or a mapping gives each agent its own, as in multi-agent MDP homomorphisms (van
+der Pol et al. 2021).
 """
 
 from __future__ import annotations

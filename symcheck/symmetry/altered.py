@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.groups.element import Word
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -50,3 +52,30 @@ class AlteredSymmetry:
     def state_batch(self, word: Word, states: Any) -> Any:
         """The map of stacked internal states."""
         return np.stack([np.asarray(self.state(word, held)) for held in states])
+
+
+def permuting(table: npt.NDArray[np.int64], start: int) -> Callable[[Any, Any], Any]:
+    """The action map that sends the discrete action `start + i` to `start + table[i]`."""
+    return lambda a, obs: type(a)(table[int(a) - start] + start)
+
+
+def signing(bound: BoundSymmetry, word: Word, sign: Floats) -> Callable[[Any, Any], Any]:
+    """The action map of an element, with other signs of some coordinates."""
+
+    def act(action: Any, obs: Any) -> Any:
+        array = np.asarray(bound.action(word, action, obs))
+        return (array.reshape(-1) * sign).reshape(array.shape).astype(array.dtype)
+
+    return act
+
+
+def affine(matrix: Floats, offset: Floats) -> Callable[[Any], Any]:
+    """The map x -> matrix x + offset of flattened arrays; shape and dtype are kept."""
+
+    def apply(value: Any) -> Any:
+        array = np.asarray(value)
+        with np.errstate(invalid="ignore"):  # values may be infinite
+            image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
+            return image.astype(array.dtype)
+
+    return apply

@@ -43,7 +43,7 @@ class Block:
     """One part of a vector.
 
     Attributes:
-        name: its name in reports.
+        name: the name in reports.
         map: one entry per generator, for one frame of the block; a callable gets all columns of the block.
         size: the number of components of a frame; left out if `names` or `shape` is given.
         names: a name for every component of a frame.
@@ -124,7 +124,7 @@ def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
     items = written["blocks"] if isinstance(written, Mapping) else written
     if isinstance(written, Mapping) and set(written) != {"blocks"}:
         others = ", ".join(sorted(set(written) - {"blocks"}))
-        raise SpecError(f"has fields besides its blocks: {others}.", where=part)
+        raise SpecError(f"the table has fields besides its blocks: {others}.", where=part)
     if not isinstance(items, list | tuple) or not items:
         raise SpecError(f"expected a list of blocks, got {items!r}.", where=f"{part}.blocks")
     blocks = tuple(_parse_block(_block(item, part, i), part, generators) for i, item in enumerate(items))
@@ -147,9 +147,13 @@ def _block(item: Any, part: str, position: int) -> Block:
     unknown = [key for key in item if key not in known]
     missing = [key for key in ("name", "map") if key not in item]
     if unknown:
-        raise SpecError(f"has unknown fields {', '.join(unknown)}.", where=where, remedy=suggestion(unknown[0], known))
+        raise SpecError(
+            f"the block has unknown fields {', '.join(unknown)}.", where=where, remedy=suggestion(unknown[0], known)
+        )
     if missing:
-        raise SpecError(f"is missing {', '.join(missing)}.", where=where, remedy=f"Fields are {', '.join(known)}.")
+        raise SpecError(
+            f"the block is missing {', '.join(missing)}.", where=where, remedy=f"Fields are {', '.join(known)}."
+        )
     return Block(**item)
 
 
@@ -180,11 +184,11 @@ def _check_fields(block: Block, where: str) -> None:
     if block.size is not None and not _is_count(block.size):
         raise SpecError(f"expected a size of 1 or more, got {block.size!r}.", where=where)
     if block.names is None and block.shape is None and block.size is None:
-        raise SpecError("has no size, no names and no shape.", where=where, remedy="Write size = n.")
+        raise SpecError("the block has no size, no names and no shape.", where=where, remedy="Write size = n.")
     if block.size is not None and block.size != block.count:
-        raise SpecError(f"says size {block.size}, but its names or shape give {block.count}.", where=where)
+        raise SpecError(f"the block has size {block.size}, but its names or shape give {block.count}.", where=where)
     if block.names is not None and block.shape is not None:
-        raise SpecError("has names and a shape; expected one of them.", where=where)
+        raise SpecError("the block has names and a shape; expected only one of them.", where=where)
     if not _is_count(block.history):
         raise SpecError(f"expected a history of 1 frame or more, got {block.history!r}.", where=where)
     if block.width > _MOST_COLUMNS:
@@ -221,7 +225,7 @@ def _parse_map(block: Block, written: Any, where: str) -> Entry:
         # Written out at the block's size, so that blocks can be joined.
         return AffineEntry(index=np.arange(block.count), sign=np.ones(block.count, dtype=np.int64))
     if isinstance(entry, AffineEntry) and entry.dim != block.count:
-        raise SpecError(f"acts on {entry.dim} numbers, but the block has {block.count}.", where=where)
+        raise SpecError(f"the map acts on {entry.dim} numbers, but the block has {block.count}.", where=where)
     if not isinstance(entry, AffineEntry | FunctionEntry):
         raise SpecError(f"expected a map of {block.count} numbers, got {written!r}.", where=where)
     return entry
@@ -229,7 +233,7 @@ def _parse_map(block: Block, written: Any, where: str) -> Entry:
 
 def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntry:
     if block.names is None:
-        raise SpecError("maps names, but the block has none.", where=where, remedy="Give names = [...].")
+        raise SpecError("the map uses names, but the block has none.", where=where, remedy="Give names = [...].")
     names = list(block.names)
     index, sign = np.arange(len(names)), np.ones(len(names), dtype=np.int64)
     for source, image in written.items():
@@ -238,7 +242,9 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
         for name in (source, target):
             if name not in names:
                 raise SpecError(
-                    f"names {name!r}, which is not in the block.", where=where, remedy=suggestion(name, names)
+                    f"the map uses the name {name!r}, which is not in the block.",
+                    where=where,
+                    remedy=suggestion(name, names),
                 )
         # index[j] is the position of component j in the image.
         index[names.index(source)] = names.index(target)
@@ -247,7 +253,7 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
     twice = sorted({names[i] for i in index if (index == i).sum() > 1})
     if twice:
         raise SpecError(
-            f"sends several components to {', '.join(twice)}.",
+            f"the map sends several components to {', '.join(twice)}.",
             where=where,
             remedy='An exchange needs both directions: { a = "b", b = "a" }.',
         )
@@ -404,7 +410,7 @@ def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
     else:
         rest = f"the last block ends {total - size} columns beyond the vector"
     raise SpecError(
-        f"the blocks make {total} columns, but the space has {size}: {rest} ({'; '.join(table)}).",
+        f"the blocks have {total} columns, but the space has {size}: {rest} ({'; '.join(table)}).",
         where=f"{part}.blocks",
         remedy="Correct a size or history, or add the block that is missing.",
     )

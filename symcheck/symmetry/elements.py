@@ -94,7 +94,7 @@ def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float])
         raise SpecError(
             f"the report names the element {word!r} with {len(amounts)} parameters; {group.name} has no such element.",
             where="group_element",
-            remedy="Replay with the symmetry that the report was made with.",
+            remedy="Replay the report with its original symmetry.",
         )
     left = iter(amounts)
     return element(

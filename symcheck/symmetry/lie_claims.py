@@ -150,7 +150,9 @@ def common_size(lie: Sequence[ContinuousEntry], discrete: Sequence[Entry], part:
     least = max([entry.least for entry in lie if isinstance(entry, LieEntry)], default=1)
     size = next(iter(sizes), least)
     if least > size:
-        raise SpecError(f"rotates component {least - 1}, but other entries act on {size} components.", where=part)
+        raise SpecError(
+            f"the entry rotates component {least - 1}, but other entries act on {size} components.", where=part
+        )
     return size
 
 

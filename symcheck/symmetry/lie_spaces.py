@@ -66,7 +66,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
     size = int(np.prod(space.shape))
     if (entry.size is not None and entry.size != size) or entry.least > size:
         raise SpecError(
-            f"acts on {entry.size or entry.least} components, but the space has {size}: {space}.",
+            f"the entry acts on {entry.size or entry.least} components, but the space has {size}: {space}.",
             where=where,
             remedy=f"Write it for {size} components, in the order of the space.",
         )
@@ -75,7 +75,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
         moved = np.flatnonzero(bounded & (entry.shift != 0))
         if len(moved):
             raise SpecError(
-                f"shifts component {moved[0]} of a bounded space, so images leave it: {space}.",
+                f"the entry shifts component {moved[0]} of a bounded space, so images leave it: {space}.",
                 where=where,
                 remedy="Actions in a bounded Box may rotate but not shift.",
             )

@@ -33,7 +33,7 @@ def fit(entry: Entry | ElementEntry, space: spaces.Space[Any] | None, where: str
     Args:
         entry: how one generator acts.
         space: the space it acts on; None for internal states, which have no declared space.
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         The fitted map.
@@ -178,7 +178,7 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
     """The image that a callable returned for a value, if it has the value's form.
 
     Raises:
-        SpecError: it has other parts, another shape, or is no number.
+        SpecError: the image has different parts or a different shape, or is no number.
     """
     if isinstance(space, spaces.Discrete):
         return _whole_number(image, where)
@@ -267,14 +267,14 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
     size = int(np.prod(space.shape))
     if size != entry.dim:
         raise SpecError(
-            f"acts on {entry.dim} components, but the space has {size}: {space}.",
+            f"the entry acts on {entry.dim} components, but the space has {size}: {space}.",
             where=where,
             remedy=f"Write {size} signs, {size} images or a {size}x{size} matrix.",
         )
     # An unsigned space cannot contain a negated component.
     if entry.offset is None and entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
         raise SpecError(
-            f"negates components, but the space holds no negative numbers: {space}.",
+            f"the entry negates components, but the space contains no negative numbers: {space}.",
             where=where,
             remedy='Write the map as {"signs": ..., "offset": ...}, or permute the components.',
         )
@@ -301,7 +301,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
         image = entry.apply(end.reshape(-1).astype(np.float64)).reshape(end.shape)
         if (image < low).any() or (image > high).any():
             raise SpecError(
-                f"takes {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
+                f"the entry takes {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
                 where=where,
                 remedy="Exchange only components with the same number of values; to reverse 0, ..., n-1, give "
                 "the sign -1 and the offset n-1.",
@@ -313,13 +313,14 @@ def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> Spa
     # The size fits, so the form of the entry is wrong.
     if images is None and entry.dim == space.n:
         raise SpecError(
-            f"must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
+            f"the entry must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
             where=where,
             remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
         )
     if images is None or len(images) != space.n:
         raise SpecError(
-            f"acts on {entry.dim} value{'s' if entry.dim != 1 else ''}, but the space has {space.n}: {space}.",
+            f"the entry acts on {entry.dim} value{'s' if entry.dim != 1 else ''}, but the space has {space.n}: "
+            f"{space}.",
             where=where,
             remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
         )
@@ -379,7 +380,9 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         )
     unknown = [key for key in children if key not in subspaces]
     if unknown:
-        raise SpecError(f"names sub-spaces {unknown} that do not exist; the space has {list(subspaces)}.", where=where)
+        raise SpecError(
+            f"the entry names sub-spaces {unknown} that do not exist; the space has {list(subspaces)}.", where=where
+        )
     return _Tree({key: fit(child, subspaces[key], f"{where}[{key!r}]") for key, child in children.items()})
 
 

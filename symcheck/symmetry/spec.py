@@ -61,7 +61,7 @@ def symmetry_from_toml(path: Path) -> Symmetry:
     try:
         data = read_toml(path)
     except OSError as error:
-        raise SpecError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+        raise SpecError(f"the file cannot be read: {error.strerror or error}.", where=str(path)) from error
     except UnreadableError as error:
         raise SpecError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     return symmetry_from_mapping(data, str(path))
@@ -72,7 +72,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
 
     Args:
         data: `name`, `group`, `observation`, `action`, and optionally `state`, `initial` and `agents`.
-        where: names the file or entry in messages.
+        where: the name of the file or entry in messages.
 
     Returns:
         The checked symmetry.
@@ -116,7 +116,7 @@ def parse_group(text: Any, where: str) -> Group:
 
     Args:
         text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".
-        where: names the place in messages.
+        where: the name of the place in messages.
 
     Returns:
         The group.

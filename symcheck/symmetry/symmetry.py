@@ -29,7 +29,7 @@ class Symmetry(ClaimedMaps):
     """A named claim: the MDP is invariant when `group` acts on observations by L and on actions by K.
 
     Args:
-        name: its name in reports.
+        name: the name in reports.
         group: the group; entries follow the order of `group.generators`.
         observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
             each with its own map (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.

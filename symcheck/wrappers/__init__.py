@@ -1,8 +1,9 @@
 """Gymnasium wrappers that exploit a symmetry, for any agent library.
 
-`Quotient` shows the agent one representative of each orbit, `RandomSymmetry` shows every episode through a random group
-element; both map actions back. `VectorQuotient` and `VectorRandomSymmetry` are the same for vector environments.
-`lifted_network` converts a network trained on a quotient into a network on the environment's own observations.
+With `Quotient`, the agent observes one representative of each orbit. With `RandomSymmetry`, every episode is
+transformed by a random group element. Both wrappers map actions back. `VectorQuotient` and `VectorRandomSymmetry` are
+the same wrappers for vector environments. `lifted_network` converts a network trained on a quotient into a network on
+the environment's own observations.
 """
 
 from symcheck.wrappers.lifted import lifted_network

@@ -1,9 +1,9 @@
 """Elements of continuous groups for the wrappers: drawn uniformly, or chosen to align an observation.
 
-The representative of an orbit is the observation in a fixed position. Rotations of the plane bring the first listed
-pair of frequency 1 onto its positive first axis; rotations of space bring the first vector onto the x axis and the
-second into the half plane of x and positive y; translations bring the first shifted component to 0. A pair shorter than
-1e-12 is left unchanged. No continuous choice exists: near such a pair the element jumps.
+The representative of an orbit is the observation in a fixed position. Rotations of the plane map the first listed pair
+of frequency 1 onto its positive first axis. Rotations of space map the first vector onto the x axis and the second into
+the half plane of x and positive y. Translations map the first shifted component to 0. A pair shorter than 1e-12 is left
+unchanged. The element cannot depend continuously on the observation: it jumps near such a pair.
 """
 
 from __future__ import annotations

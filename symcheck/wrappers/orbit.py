@@ -1,4 +1,4 @@
-"""Orbits of observations: one representative each, and the elements that lead to it.
+"""Orbits of observations: the representative of each orbit, and the elements that map an observation to it.
 
 The representative is the last image in lexicographic order: the first component is as large as possible, then the
 second, and so on. All observations of an orbit have the same images, hence the same representative. If some elements

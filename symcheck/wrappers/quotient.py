@@ -1,10 +1,10 @@
 """`Quotient`: the agent observes one representative of each orbit, and its actions are mapped back.
 
-The agent observes r = L_g s, where g leads s to the representative of its orbit, and chooses a; the environment
-receives K_{g^-1}^r a. The agent learns a policy of the smaller MDP of orbits. In the environment, the wrapped agent
-follows the lifted policy, which is equivariant for every agent. If several elements lead to the representative (an
-upright pole in the middle is its own mirror image), one of them is drawn uniformly; otherwise the lifted policy would
-break the symmetry there.
+The agent observes r = L_g s, where g maps s to the representative of its orbit, and chooses a; the environment receives
+K_{g^-1}^r a. The agent learns a policy for the smaller MDP of orbits. In the environment, the wrapped agent follows the
+lifted policy, which is equivariant for every agent. If several elements map s to the representative (an upright pole in
+the middle is its own mirror image), one of them is drawn uniformly. Otherwise the lifted policy would break the
+symmetry at s.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from symcheck.wrappers.single import SymmetryWrapper
 class Quotient(SymmetryWrapper):
     """An environment whose observations are orbit representatives.
 
-    Any agent library can train on it. In deployment the same wrapper makes the policy of the trained agent equivariant.
-    The environment must have the symmetry; check it with `symcheck.verify_env(env, symmetry)`.
+    You can train on this environment with any agent library. In deployment, the same wrapper makes the policy of the
+    trained agent equivariant. The environment must have the symmetry; check this with `symcheck.verify_env(env,
+    symmetry)`.
 
     Args:
         env: the environment.

@@ -1,9 +1,9 @@
 """`RandomSymmetry`: every episode is transformed by a randomly drawn group element.
 
 In an episode with element g the agent observes x = L_g s, and the environment receives K_{g^-1}^x a for its action a.
-An agent trained on it meets every state in all its images: data augmentation without a change to the learner. The
-distribution of the agent's observations is symmetric even if the environment is not. The environment must therefore
-have the symmetry; otherwise the wrapper defines a different task.
+During training, the agent therefore observes all images of each state. This is data augmentation without a change to
+the agent. The distribution of the agent's observations is symmetric even if the environment is not. The environment
+must therefore have the symmetry; otherwise the wrapper defines a different task.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from symcheck.wrappers.single import SymmetryWrapper
 
 
 class RandomSymmetry(SymmetryWrapper):
-    """An environment seen through a random group element, drawn once per episode.
+    """An environment that is transformed by a random group element, drawn once per episode.
 
     Args:
         env: the environment.
         symmetry: a symmetry of a finite group of at most 10,000 elements, or of a continuous group, from which Haar
-            elements are drawn. Actions that a rotation takes out of a bounded Box are clipped to it.
+            elements are drawn. Actions that a rotation maps out of a bounded Box are clipped to the Box.
         rng: the generator that draws the elements; `reset(seed=...)` reseeds it.
-        range: the range (low, high) of translations, one pair for all of them or one pair each; required because
+        range: the range of translations, a pair (low, high) for all of them or a pair for each; required because
             translations have no uniform distribution.
 
     Raises:

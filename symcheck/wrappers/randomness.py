@@ -15,7 +15,7 @@ class Dice:
     """Draws of group elements.
 
     Args:
-        rng: the generator; None for an unseeded one.
+        rng: the generator; None for an unseeded generator.
     """
 
     def __init__(self, rng: np.random.Generator | None) -> None:

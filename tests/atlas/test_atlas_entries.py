@@ -82,7 +82,7 @@ GOOD = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"why": None}, "atlas file x.toml: is missing why"),
+        ({"why": None}, "atlas file x.toml: the file is missing why"),
         ({"kind": '"nearly"'}, "expected a kind, one of exact, approximate, partial, apparent; got 'nearly'"),
         ({"kind": '"partial"'}, "has a claim that is partial and passed; only exact symmetries are claimed"),
         ({"verdict": '"failed"', "fails": '["reward_invariance"]'}, "has a claim that is exact and failed"),

@@ -107,7 +107,7 @@ def test_an_entry_that_is_no_longer_needed_is_mentioned_and_changes_nothing(fold
     code, output = run(*words)
     assert code == 0
     item, _ = prop(folder)
-    assert "No violation remains here: remove the entry (up to 0.5) from b.toml." in item["detail"]
+    assert "No violation remains: remove the entry (up to 0.5) from b.toml." in item["detail"]
     assert (item["approximate"], item["accepted_by"]) == (False, None)
     assert "approximate" not in output
 

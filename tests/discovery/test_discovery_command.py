@@ -35,7 +35,7 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     assert code == 0, output
     assert "C2 (order 2) found and verified" in output
     # What the evidence excludes comes with the claim, before the candidates.
-    assert 0 < output.index("of cases could violate it (99% confidence)") < output.index("(o0, o1, o2, o3) ->")
+    assert 0 < output.index("of cases could violate the claim (99% confidence)") < output.index("(o0, o1, o2, o3) ->")
     code, output = run("verify-env", "CartPole-v1", "--symmetry", "s.toml", "--samples", 500, "--quiet")
     assert (code, output.strip()) == (0, "passed")
     written = json.loads((folder / "r.json").read_text())
@@ -45,7 +45,9 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     page = (folder / "p.html").read_text()
     assert "C2 (order 2) found and verified" in page
     # The whole sentence: cut in the middle it would lose "at most".
-    assert re.search(r"termination_invariance: at most [\d.]+% of cases could violate it \(99% confidence\)", page)
+    assert re.search(
+        r"termination_invariance: at most [\d.]+% of cases could violate the claim \(99% confidence\)", page
+    )
 
 
 def test_nothing_found_exits_1_and_writes_no_spec(folder):
@@ -126,10 +128,10 @@ def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
     follows = dataclasses.replace(tried, verdict="follows", why="a product of accepted maps")
     mixed, refused = _model(candidates=[follows] * 100), _model(candidates=[tried] * 100)
     assert left_out(gather(mixed.candidates, 3)[60:]) == "40 more candidates; --json has them all"
-    assert left_out(gather(refused.candidates, 3)[60:]) == "40 more candidates refused; --json has them all"
+    assert left_out(gather(refused.candidates, 3)[60:]) == "40 more candidates rejected; --json has them all"
     assert left_out(gather(refused.candidates, 3)[100:]) == ""
     assert "40 more were tried; the JSON report has them all" in render_discovery(mixed)
-    assert "40 more were refused; the JSON report has them all" in render_discovery(refused)
+    assert "40 more were rejected; the JSON report has them all" in render_discovery(refused)
 
 
 def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
@@ -164,5 +166,5 @@ def test_a_table_without_symmetry_is_proved_to_have_none(folder):
 def test_a_page_with_many_refusals_stays_small():
     tried = _model().candidates[0]
     page = render_discovery(_model(candidates=[tried] * 500))
-    assert "440 more were refused" in page
+    assert "440 more were rejected" in page
     assert len(page) < 100_000

@@ -128,7 +128,7 @@ def test_an_interrupted_run_keeps_what_it_finished() -> None:
     assert verdicts["reward_invariance"] == "passed"
     assert verdicts["transition_invariance"] == "undecided"
     assert result.properties[-1].reason == Statement("interrupted", {"checked": 0})
-    assert result.properties[-1].detail == "Interrupted before it was checked."
+    assert result.properties[-1].detail == "Interrupted before this property was checked."
 
 
 def test_too_little_time_is_undecided() -> None:

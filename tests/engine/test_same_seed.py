@@ -106,4 +106,4 @@ def test_the_check_leaves_the_generators_of_the_run_alone(monkeypatch: pytest.Mo
 def test_the_terminal_says_it_below_a_property_that_passes() -> None:
     text = sc.verify_env(LeftOver, MIRROR, samples=2000).to_text()
     assert "note" in text
-    assert "a different reward in step 1 after another episode" in text
+    assert "after another episode, the reward in step 1 is different" in text

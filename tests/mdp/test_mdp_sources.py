@@ -268,7 +268,7 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (
             ([0], [0], [1.0], [0]),
             {"n_states": 0},
-            "n_states: expected more than the largest number in the samples, 0; got 0",
+            "n_states: expected a number above the largest index in the samples, 0; got 0",
         ),
         (([0], [0], [1.0], [0]), {"unseen": "guess"}, "unseen: expected 'refuse' or 'unavailable'"),
     ],

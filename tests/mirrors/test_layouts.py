@@ -21,7 +21,7 @@ REFUSED = {
     ),
     "no shift": (layout({"term": "clock"}), "clock needs shift"),
     "unknown joint": (layout({"term": "joint_pos", "order": ["FL_hip", "nonsense"]}), "nonsense"),
-    "one side only": (layout({"term": "joint_pos", "order": ["FL_hip"]}), "leaves out the image of FL_hip, FR_hip"),
+    "one side only": (layout({"term": "joint_pos", "order": ["FL_hip"]}), "omits the image of FL_hip, FR_hip"),
     "twice": (layout({"term": "joint_pos", "order": ["FL_hip", "FL_hip"]}), "twice"),
     "urdf order of an MJCF": (layout("joint_pos", joints="urdf"), "needs a URDF"),
     "unknown order": (layout("joint_pos", joints="alphabetic"), "breadth_first"),

@@ -109,7 +109,7 @@ def test_what_holds_no_model_is_refused():
         mirror("nowhere.xml")
     with pytest.raises(TargetError, match="does not compile"):
         mirror("<mujoco><worldbody><nonsense/></worldbody></mujoco>")
-    with pytest.raises(TargetError, match="CartPole-v1 holds no MuJoCo model"):
+    with pytest.raises(TargetError, match="CartPole-v1 has no MuJoCo model"):
         mirror("CartPole-v1")
     with pytest.raises(TargetError, match="expected the path of an MJCF file"):
         mirror(3)
@@ -132,7 +132,7 @@ def test_blocks_of_the_observation_are_checked():
         mirror(quadruped(), observation=["cos(qvel)"])
     with pytest.raises(SpecError, match="no body is free"):
         mirror(TWO_ARMS, through=(0, 0.5, 0), observation=["base_vector"])
-    with pytest.raises(SpecError, match="leaves out the images body 'FR_calf'"):
+    with pytest.raises(SpecError, match="omits the images body 'FR_calf'"):
         mirror(quadruped(), observation=["point(FL_calf)"])
 
 

@@ -20,6 +20,8 @@ from symcheck.engine.networks.subject.onnx_graph import OPERATIONS, OnnxModule, 
 from symcheck.engine.networks.subject.onnx_shapes import HOST, on_host
 from symcheck.engine.networks.subject.targets import resolve_network
 from symcheck.errors import MissingExtraError, TargetError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def test_a_missing_extra_gives_the_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +64,21 @@ M = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
         ("Slice", {}, (X, np.array([1]), np.array([2**62]), np.array([-1])), X[..., 1:]),
         ("Gather", {"axis": 1}, (V, np.array(2)), V[:, 2]),
         ("Gather", {"axis": 1}, (V, np.array([2, -1])), V[:, [2, 5]]),
+        ("Where", {}, (V > 0, V, np.array(2)), torch.where(V > 0, V, torch.tensor(2.0))),
+        ("Greater", {}, (V, np.array(0)), V > 0),
+        ("LessOrEqual", {}, (V, M[:2]), M[:2] >= V),
+        ("Equal", {}, (V, V), torch.ones(2, 6, dtype=torch.bool)),
+        ("And", {}, (V > 0, M[:2] > 0), (V > 0) & (M[:2] > 0)),
+        ("Not", {}, (V > 0,), V <= 0),
+        ("Pow", {}, (V, np.array(2)), V * V),
+        ("Max", {}, (V, M[:2], torch.zeros(1)), torch.maximum(V, M[:2]).clamp_min(0.0)),
+        ("PRelu", {}, (V, M[0]), F.relu(V) - M[0] * F.relu(-V)),
+        ("Einsum", {"equation": "bi,oi->bo"}, (V, M), V @ M.T),
+        ("Expand", {}, (V[:1], np.array([3, 1])), V[:1].repeat(3, 1)),
+        ("Cast", {"to": 1}, (V.double(),), V.double()),
+        ("Cast", {"to": 1}, (V > 0,), (V > 0).float()),
+        ("Cast", {"to": 7}, (3 * V,), (3 * V).trunc()),
+        ("Cast", {"to": 9}, (V,), V != 0),
         ("LeakyRelu", {"alpha": 0.2}, (V,), F.leaky_relu(V, 0.2)),
         ("Elu", {"alpha": 0.5}, (V,), torch.where(V > 0, V, 0.5 * V.expm1())),
         ("Gelu", {"approximate": "tanh"}, (V,), F.gelu(V, approximate="tanh")),
@@ -135,6 +152,23 @@ def graph_of(net: Heads) -> SimpleNamespace:
         nodes.append(_node("Gemm", [last, f"w{name}", f"b{name}"], name))
     names = [SimpleNamespace(name=name) for name in ("policy", "value")]
     return SimpleNamespace(initializer=tensors, input=[SimpleNamespace(name="x")], output=names, node=nodes)
+
+
+@pytest.mark.parametrize(("floor", "verdict"), [(0.0, "proved"), (0.25, "failed")])
+def test_a_choice_by_a_comparison_is_followed(floor: float, verdict: str, onnx_package: None) -> None:
+    """relu(h) - relu(-h) is odd, written with Where; with another choice on one side it is not."""
+    weight = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    tensors = [_Tensor(name="w", array=weight), _Tensor(name="zero", array=np.float32(0.0))]
+    tensors.append(_Tensor(name="floor", array=np.float32(floor)))
+    steps = [("MatMul", ["x", "wt"], "h"), ("Greater", ["h", "zero"], "above"), ("Less", ["h", "floor"], "below")]
+    steps += [("Where", ["above", "h", "zero"], "up"), ("Where", ["below", "h", "zero"], "down")]
+    tensors.append(_Tensor(name="wt", array=weight.T.copy()))
+    nodes = [_node(*step) for step in [*steps, ("Add", ["up", "down"], "y")]]
+    graph = SimpleNamespace(
+        initializer=tensors, input=[SimpleNamespace(name="x")], output=[SimpleNamespace(name="y")], node=nodes
+    )
+    negated = Symmetry("odd", catalog.cyclic(2), observation=[[-1] * 4], action=[[-1] * 3])
+    assert run_net(OnnxModule(graph), negated).verdict == verdict
 
 
 def _parameters(layer: nn.Linear, name: str) -> list[_Tensor]:

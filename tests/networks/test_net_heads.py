@@ -258,7 +258,7 @@ def test_bounds_of_each_action_must_be_opposite_where_the_action_changes_its_sig
     assert result.verdict == "failed"
     why = next(cause for p in result.properties for cause in p.causes if cause.code == "SYM114")
     assert why.fields["constant"] == "bounds"
-    assert "between bounds that are not invariant under the group action" in str(why)
+    assert "bounds of clamp are not invariant under the group action" in str(why)
 
 
 def test_rescaled_units_that_leave_rounding_in_the_outputs_are_not_called_wrong_weights() -> None:

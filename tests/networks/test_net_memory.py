@@ -10,6 +10,7 @@ from net_catalogue import Draw, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
 from symcheck.engine.networks.capture.own_code import is_own_file
+from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import PropertyResult
@@ -97,7 +98,7 @@ def test_a_network_whose_answer_depends_on_the_calls_before_is_undecided_and_its
         assert found.reason.code == "memory"
         assert "noise" not in found.detail
         assert found.causes[0].code == "SYM153"
-        assert "keeps state between calls" in str(found.causes[0])
+        assert "stores state between calls" in str(found.causes[0])
 
 
 def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval_mode_is_named() -> None:
@@ -194,6 +195,29 @@ def test_a_network_that_is_equivariant_one_input_at_a_time_only_is_undecided(kin
     assert found.reason.code == "mixed_batches"
     assert found.reason.fields["residual"] > 1e-5
     assert "samples of a batch influence each other" in found.detail.lower()
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-6])
+def test_a_value_whose_terms_cancel_is_not_taken_for_one_that_mixes_its_batch(off: float) -> None:
+    """The units are odd and come in pairs of opposite sign, so the value is the rounding of its terms."""
+
+    class Tied(nn.Module):
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            draw = Draw(seed)
+            w, a, b, u = draw(6, 4), draw(6, 6), draw(6, 6), draw(1, 6)
+            self.first = linear(torch.cat([w, -w]))
+            self.second = linear(torch.cat([torch.cat([a, b], 1), torch.cat([b, a], 1)]))
+            self.policy = linear(torch.cat([torch.cat([u, 2 * u], 1), torch.cat([2 * u, u], 1)]))
+            self.value = linear(torch.cat([u, u], 1))
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            h = torch.tanh(self.second(torch.tanh(self.first(x))))
+            return self.policy(h), self.value(h) + off * h.abs().mean()
+
+    options = NetOptions(samples=64, outputs=("action", "invariant"))
+    mixed = [NetContext(Tied(seed), mirror(), options, lambda event: None).batch_residual for seed in range(4)]
+    assert all((residual is None) == (off == 0) for residual in mixed)
 
 
 def test_a_network_that_mixes_its_batch_symmetrically_is_passed_and_not_proved() -> None:

@@ -115,6 +115,10 @@ def _first(name: str, *names: str) -> str:
     return name
 
 
+def _format() -> str:
+    return "%s"
+
+
 TOLD: dict[str, Ask] = {
     "the type of a tensor": lambda net, x, s: float(type(x) is Tensor),
     "the type of a size, in a branch": lambda net, x, s: (
@@ -145,6 +149,7 @@ TOLD: dict[str, Ask] = {
     "a setting imported by name": lambda net, x, s: float(PRINT_OPTS.precision == 7),
     "a count in a class of torch": lambda net, x, s: counted_by_attributes(of=Uncounted),
     "the text of an object": lambda net, x, s: float(f"{object()}".endswith("zz>")),
+    "a text from a function": lambda net, x, s: float((_format() % COUNTER).endswith("zz")),
     "the text of a function": lambda net, x, s: float("zz" in str(counting)),
     "the text of what a function gives": lambda net, x, s: float(f"{iter(())}" == "zz"),
     "texts as keys": lambda net, x, s: float(min([Slotted(), COUNTER], key=repr) is None),

@@ -38,7 +38,7 @@ SPREAD = [
      "nearest upsampling from 5 to 7, which repeats entries unevenly, does not commute with flip_lr"),
     ("SYM105", {"square": "flip_lr"}, "this shift of the image does not commute with flip_lr"),
     ("SYM130", {"units": [3], "inputs": []}, "its units are not permuted by the symmetry: no reordering of the rows"),
-    ("SYM130", {"layer": "head", "flattened": [8, 5, 5]}, "; images (8x5x5) are flattened right before it"),
+    ("SYM130", {"layer": "head", "flattened": [8, 5, 5]}, "; images (8x5x5) are flattened right before this layer"),
     ("SYM131", {"output": "output[1]", "role": "invariant"}, "output[1] does not transform as its invariant claim"),
     ("SYM135", {"output": "output", "permutation": [1, 2, 0]}, "the inverse permutation [1, 2, 0]"),
     ("SYM135", {"output": "output"}, "f(L x) = K^-1 f(x) holds (a missing inverse"),

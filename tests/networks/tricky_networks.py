@@ -399,7 +399,28 @@ def _by_remainder(net: Any, x: Tensor) -> bool:
     return False
 
 
+def _by_turns(net: Any, x: Tensor) -> bool:
+    net.calls = 10**7 - net.calls
+    return bool(net.calls > 10**6)
+
+
+def _by_first_call(net: Any, x: Tensor) -> bool:
+    before, net.called = getattr(net, "called", False), True
+    return not before
+
+
+def _by_bound_data(net: Any, x: Tensor) -> Tensor:
+    kept = x.new_zeros(1, 4).expand_as(x).clone()
+    kept.data = x
+    return kept[:, :1] > FAR
+
+
 TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "every second call": _by_turns,
+    "the first call": _by_first_call,
+    "data bound to a tensor": _by_bound_data,
+    "a row by the size": lambda net, x: TABLE[7 * (x.shape[0] // 5000)] > 1.5,
+    "a rounded number": lambda net, x: torch.tensor(0.1).item() != 0.1,
     "length of a selection": lambda net, x: len(x[x > FAR]) > 0,
     "places of a condition": lambda net, x: torch.where(x[:, 0] > FAR)[0].numel() > 0,
     "a state met exactly": lambda net, x: (x == x.new_tensor((0.25, -0.5, 0.75, 0.125))).all(1).nonzero().shape[0],

@@ -89,7 +89,7 @@ def test_a_long_list_of_refusals_is_counted_on_the_terminal(model: DiscoveryMode
     many = dataclasses.replace(model, candidates=[model.candidates[1]] * (SHOWN + 5))
     text = text_of(many)
     assert text.count("\nfailed ") == SHOWN
-    assert "5 more candidates refused" in text
+    assert "5 more candidates rejected" in text
 
 
 def test_candidates_that_a_page_leaves_out_are_counted_with_those_that_they_stand_for(model: DiscoveryModel) -> None:
@@ -97,4 +97,4 @@ def test_candidates_that_a_page_leaves_out_are_counted_with_those_that_they_stan
     alike = [dataclasses.replace(failed, kind="turned down")] * (MOST_ALIKE + 1)
     many = dataclasses.replace(model, candidates=[*[failed] * SHOWN_ON_PAGES, failed, *alike])
     page = render_discovery(many)
-    assert f"{len(many.candidates) - SHOWN_ON_PAGES} more were refused" in page
+    assert f"{len(many.candidates) - SHOWN_ON_PAGES} more were rejected" in page

@@ -191,7 +191,7 @@ def test_a_counterexample_is_shown_in_full(failing_run: RunResult) -> None:
 def test_each_property_shows_verdict_evidence_and_bound(passing_run: RunResult) -> None:
     text = Page(html.render_run(passing_run)).text
     assert text.count("20,000 paired checks, no violation") == 3
-    assert "at most 0.03% of cases could violate it (99% confidence)" in text
+    assert "at most 0.03% of cases could violate the claim (99% confidence)" in text
     assert "Region tested: states of rollouts" in text
     assert "symmetry not rejected (p = 0.41)" in text
 

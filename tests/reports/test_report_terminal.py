@@ -57,7 +57,7 @@ def test_a_reason_that_several_properties_share_is_printed_once(passing_run: Run
     text = _printed(replace(passing_run, properties=tuple(changed)))
     assert text.count("undecided  ") == len(reasons) + 1
     assert text.count("The time budget ran out") == 2
-    assert text.count("9 are needed") == 1
+    assert text.count("9 checks are needed") == 1
 
 
 def test_quiet_prints_failures_and_one_line_per_run(failing_run: RunResult, passing_run: RunResult) -> None:

@@ -172,7 +172,7 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
             {"kind": "value_gap", "value": 325.7, "estimate": "from samples", "confidence": 0.99},
             "optimal values differ by at most about 326 (an estimate from the largest observed differences)",
         ),
-        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of cases could violate it"),
+        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of cases could violate the claim"),
         ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),
     ],
 )

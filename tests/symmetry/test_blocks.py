@@ -151,7 +151,7 @@ def test_sub_spaces_of_a_dict_have_blocks_of_their_own():
     assert image["policy"].tolist() == [0.5, -0.5]
     assert bound.column_labels("observation") == {"policy": ("v[0]", "v[1]")}
     with pytest.raises(
-        SpecError, match=r"observation\['policy'\].blocks: the blocks make 2 columns, but the space has 3"
+        SpecError, match=r"observation\['policy'\].blocks: the blocks have 2 columns, but the space has 3"
     ):
         symmetry.bind(spaces.Dict(policy=spaces.Box(-1, 1, (3,))), spaces.Discrete(2))
 
@@ -162,7 +162,7 @@ def test_columns_that_no_block_covers_are_listed():
         Symmetry("m", catalog.cyclic(2), [Block("cart", [[-1, -1]], size=2)], [[1, 0]]).bind(
             env.observation_space, env.action_space
         )
-    assert "the blocks make 2 columns, but the space has 4: columns 2 to 3 are left over (cart: columns 0 to 1)" in str(
+    assert "the blocks have 2 columns, but the space has 4: columns 2 to 3 are left over (cart: columns 0 to 1)" in str(
         error.value
     )
     with pytest.raises(SpecError, match="the last block ends 2 columns beyond the vector"):
@@ -174,14 +174,14 @@ def test_columns_that_no_block_covers_are_listed():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"map": [[1, -1]]}, "observation block 'legs', map.0.: acts on 2 numbers, but the block has 4"),
+        ({"map": [[1, -1]]}, "observation block 'legs', map.0.: the map acts on 2 numbers, but the block has 4"),
         ({"map": [SWAP, SWAP]}, "expected a map with one entry per generator, 1 in all, got 2"),
-        ({"map": [{"FL_hip": "HR_hip"}]}, "names 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
+        ({"map": [{"FL_hip": "HR_hip"}]}, "uses the name 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
         ({"map": [{"FL_hip": "FR_hip"}]}, "sends several components to FR_hip"),
         ({"names": ["a", "a", "b", "c"]}, "expected distinct names"),
         ({"history": 0}, "expected a history of 1 frame or more, got 0"),
         ({"layout": "time"}, "expected layout 'frames' or 'components', got 'time'"),
-        ({"size": 5}, "says size 5, but its names or shape give 4"),
+        ({"size": 5}, "has size 5, but its names or shape give 4"),
         ({"map": ["flip_lr"]}, "'flip_lr' acts on a grid, but the block has no shape"),
         ({"colour": 1}, "has unknown fields colour"),
         ({"name": " "}, "expected a name, got ' '"),
@@ -201,7 +201,7 @@ def test_each_mistake_in_a_block_is_told_with_the_blocks_name(changes, message):
         ("h", "expected a table with name, size and map, got 'h'"),
         ({"name": "h", "shape": [2, 3], "map": ["rot90"]}, "'rot90' needs a square grid; the block has 2x3"),
         ({"name": "h", "shape": [2], "map": ["flip_lr"]}, r"expected shape = \[rows, columns\]"),
-        ({"name": "h", "size": 2, "map": [{"a": "b"}]}, "maps names, but the block has none"),
+        ({"name": "h", "size": 2, "map": [{"a": "b"}]}, "uses names, but the block has none"),
         ({"name": "h", "size": 0, "map": [[]]}, "expected a size of 1 or more, got 0"),
     ],
 )

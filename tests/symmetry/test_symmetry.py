@@ -137,10 +137,10 @@ def test_a_missing_dict_key_stays_as_it_is():
 @pytest.mark.parametrize(
     ("observation", "action", "message"),
     [
-        ([-1, -1, -1], [1, 0], r"observation\[0\]: acts on 3 components, but the space has 4"),
-        ([-1] * 4, [-1, -1], r"action\[0\]: must permute the 2 values"),
-        ([-1] * 4, [1, 1], r"action\[0\]: must permute the 2 values"),
-        ([-1] * 4, [2, 1, 0], r"action\[0\]: acts on 3 values, but the space has 2"),
+        ([-1, -1, -1], [1, 0], r"observation\[0\]: the entry acts on 3 components, but the space has 4"),
+        ([-1] * 4, [-1, -1], r"action\[0\]: the entry must permute the 2 values"),
+        ([-1] * 4, [1, 1], r"action\[0\]: the entry must permute the 2 values"),
+        ([-1] * 4, [2, 1, 0], r"action\[0\]: the entry acts on 3 values, but the space has 2"),
         ("rot90", [1, 0], "acts on the last two axes of an image"),
         ({"x": [-1]}, [1, 0], "needs a Dict or Tuple space"),
     ],

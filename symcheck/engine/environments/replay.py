@@ -18,7 +18,7 @@ from symcheck.engine.environments.cases.own_cuts import OwnCuts
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.methods.axioms import judge_one_relation
 from symcheck.engine.environments.methods.paired import PairedEvidence
-from symcheck.engine.environments.methods.selection import Chosen, choose
+from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
 from symcheck.engine.environments.methods.whole_episodes import WholeEpisodes
 from symcheck.engine.environments.runner import EnvContext
 from symcheck.engine.environments.subject.placement import Situation, Word
@@ -80,12 +80,12 @@ def _evaluate(
     target: str,
 ) -> PropertyResult:
     if example.get("observation") is None:  # a statistical finding
-        chosen = choose(make_env, symmetry, options, target, ignore, Clock())
+        chosen = choose_method(prepare(make_env, symmetry, options, target, ignore, Clock()))
         return entry.check(EnvContext(chosen.bench, chosen))
     symmetry = symmetry.pinned(element_word(example), element_parameters(example))
     # Few samples, because only the tolerances for one pair are needed.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
-    chosen = choose(make_env, symmetry, small, target, ignore, Clock())
+    chosen = choose_method(prepare(make_env, symmetry, small, target, ignore, Clock()))
     evidence = chosen.evidence.of_steps if isinstance(chosen.evidence, WholeEpisodes) else chosen.evidence
     if not isinstance(evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
         # Enumerated, or compared as distributions: the whole comparison is the evidence.
@@ -130,7 +130,7 @@ def _find_word(chosen: Chosen, label: str) -> Word:
     raise SymcheckError(
         f"the report names the element {label!r}, which the symmetry does not have.",
         where="replay",
-        remedy="Replay with the symmetry that the report was made with.",
+        remedy="Replay the report with its original symmetry.",
     )
 
 
@@ -145,7 +145,7 @@ def _read_input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, 
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {error}.",
             where="replay",
-            remedy="Replay against the environment that the report was made with.",
+            remedy="Replay the report with its original environment.",
         ) from error
     if action is None:
         action = pairs.stepper.env.action_space.sample()

@@ -26,7 +26,7 @@ class GameOptions(RunOptions):
 
     samples: int = option(
         DEFAULT_SAMPLES,
-        "Positions to test, reached by legal play; small games are tested completely.",
+        "Number of positions to test, reached by legal play; small games are tested completely.",
         kind=int,
         panel=BUDGET,
     )

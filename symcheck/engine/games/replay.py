@@ -39,7 +39,7 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
         raise SymcheckError(
             f"the moves {moves} and the {element_word(example) or 'image'} are not those of this game.",
             where="replay",
-            remedy="Replay the report as it was written, against the game that it was made with.",
+            remedy="Replay the unchanged report with its original game.",
         )
     # Quantities that must agree between positions are taken from the start position.
     comparison = Comparison([item.moves for item in player.start().node.images])

@@ -74,7 +74,7 @@ class MirrorContext:
     def called(self) -> GroupedFunction:
         """The function, if there is one."""
         if self.function is None:
-            raise RuntimeError("of a model alone no function is called")
+            raise RuntimeError("a check of a model alone calls no function")
         return self.function
 
     def groups(self) -> dict[str, LaidGroup]:

@@ -28,11 +28,11 @@ class MirrorOptions(RunOptions):
     """
 
     samples: int = option(
-        DEFAULT_SAMPLES, "Batch size with which the function is called, at least 2.", kind=int, panel=BUDGET
+        DEFAULT_SAMPLES, "Batch size of each call to the function, at least 2.", kind=int, panel=BUDGET
     )
     tolerance: float = option(
         DEFAULT_TOLERANCE,
-        "Relative difference above which the check of a model without a function fails.",
+        "Largest relative difference that passes if the model is checked without a function.",
         kind=float,
     )
 

@@ -91,7 +91,7 @@ def run_mirror(
 def _with_function(context: MirrorContext, function: Any, laid: Any, env: Any) -> MirrorContext:
     if not laid.observation:
         raise SpecError(
-            "names no observation group, so there is nothing to compare with the function.",
+            "no observation group is listed, so there is nothing to compare with the function.",
             where=laid.written.label,
             remedy="List the terms of the observation under [[observation.policy]].",
         )

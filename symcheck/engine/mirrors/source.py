@@ -86,7 +86,7 @@ def mirror_source(laid: LaidOut, form: str) -> str:
     if form not in FORMS:
         raise OptionError(f"expected {', '.join(FORMS)}, got {form!r}.", where="--emit")
     if not laid.observation:
-        raise SpecError("names no observation group: there is nothing to write.", where=laid.written.label)
+        raise SpecError("no observation group is listed: there is nothing to write.", where=laid.written.label)
     return _spec(laid) if form == "spec" else _python(laid, form)
 
 

@@ -72,7 +72,7 @@ class NetOptions(RunOptions):
 
     samples: int | None = option(
         None,
-        "Pairs (input, generator) to test, at least 1. Default 10,000, fewer for large inputs.",
+        "Number of pairs (input, generator) to test, at least 1. Default 10,000, fewer for large inputs.",
         kind=int,
         panel=BUDGET,
         is_shared=True,

@@ -165,7 +165,7 @@ def _failed_property(result: RunResult) -> PropertyResult:
     raise SymcheckError(
         "no failure has an input, so there is no test to write.",
         where="--pytest",
-        remedy="Leave the option out; a network that passed needs no regression test of a counterexample.",
+        remedy="Omit the option: a network that passed needs no regression test.",
     )
 
 

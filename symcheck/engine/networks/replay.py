@@ -69,7 +69,7 @@ def replay(
             raise SymcheckError(
                 f"expected an input of shape {context.subject.shape}, got {x.shape}.",
                 where="counterexample.observation",
-                remedy="Replay the report with the network and symmetry that it was made with.",
+                remedy="Replay the report with its original network and symmetry.",
             )
         result = _evaluate_again(context, property_name, counterexample, x)
         return result if entry is None else describe(result, entry)
@@ -111,7 +111,7 @@ def check_certificate(
             raise SymcheckError(
                 f"expected the layers {[layer.get('name') for layer in layers]}, got {names}.",
                 where="layers",
-                remedy="Check a certificate with the network and symmetry that it was made for.",
+                remedy="Check a certificate with its original network and symmetry.",
             )
         if proof is None or proof.level is None:
             raise SymcheckError("the network cannot be traced to its end, so there is no certificate.", where="layers")

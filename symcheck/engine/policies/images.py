@@ -54,14 +54,14 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
         return batch
     if isinstance(entry, TreeEntry):
         if not isinstance(batch, Mapping):
-            raise SpecError("is a mapping by key, but the data is one array.", where=where)
+            raise SpecError("the entry is a mapping by key, but the data is one array.", where=where)
         return {
             key: _apply(entry.children[key], value, f"{where}[{key!r}]") if key in entry.children else value
             for key, value in batch.items()
         }
     if isinstance(batch, Mapping):
         raise SpecError(
-            f"is a single map, but the data has the keys {', '.join(map(str, batch))}.",
+            f"the entry is a single map, but the data has the keys {', '.join(map(str, batch))}.",
             where=where,
             remedy="Give one entry per key, or one array of observations.",
         )
@@ -72,7 +72,9 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     flat = batch.reshape(len(batch), -1)
     vectors = _sized(entry, flat.shape[1])
     if flat.shape[1] != vectors.dim:
-        raise SpecError(f"acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where)
+        raise SpecError(
+            f"the entry acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where
+        )
     return vectors.apply(flat).reshape(batch.shape)
 
 

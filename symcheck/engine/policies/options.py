@@ -24,7 +24,7 @@ class PolicyOptions(RunOptions):
         symcheck.errors.OptionError: --tolerance: expected a residual above 0, got 0.
     """
 
-    units: str = option("", "Unit of the actions, for instance rad, as printed in reports.")
+    units: str = option("", "Unit of the actions, printed in reports, for instance rad.")
     tolerance: float | None = option(
         None,
         "Largest residual of an action that passes, in --units. Default: 1e-5 of the spread of each action.",

@@ -104,7 +104,7 @@ def read_layout(given: Any) -> WrittenLayout:
     label, table = _load_table(given)
     for name in table:
         if name not in _FIELDS:
-            raise SpecError(f"has an unknown field {name!r}.", where=label, remedy=suggestion(name, _FIELDS))
+            raise SpecError(f"there is an unknown field {name!r}.", where=label, remedy=suggestion(name, _FIELDS))
     plane, group = table.get("plane", "xz"), table.get("group", "C2")
     _check_choice(plane, PLANES, f"{label}, plane")
     _check_choice(group, GROUPS, f"{label}, group")
@@ -196,7 +196,7 @@ def _read_action(value: Any, where: str) -> tuple[str, ...] | None:
     table = _table_of(value, where)
     for name in table:
         if name != "order":
-            raise SpecError(f"has an unknown field {name!r}; its only field is order.", where=where)
+            raise SpecError(f"there is an unknown field {name!r}; the only field is order.", where=where)
     return read_names(table["order"], f"{where}.order") if "order" in table else None
 
 
@@ -207,11 +207,13 @@ def _read_histories(
     for name, item in _table_of(value, f"{label}, history").items():
         where = f"{label}, history.{name}"
         if name not in observation:
-            raise SpecError("belongs to no observation group.", where=where, remedy=suggestion(name, list(observation)))
+            raise SpecError(
+                "the history belongs to no observation group.", where=where, remedy=suggestion(name, list(observation))
+            )
         table = _table_of(item, where)
         for key in table:
             if key not in ("frames", "layout"):
-                raise SpecError(f"has an unknown field {key!r}; its fields are frames and layout.", where=where)
+                raise SpecError(f"there is an unknown field {key!r}; the fields are frames and layout.", where=where)
         both = [term.where for term in observation[name] if term.history > 1]
         if both:
             raise SpecError(

@@ -37,7 +37,7 @@ class Driven:
     Attributes:
         label: the name in the layout or the model.
         section: "joint" or "actuator".
-        index: its number in the model.
+        index: the index in the model.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Robot:
 
     Attributes:
         model: a `mujoco.MjModel`, or a `UrdfModel`.
-        label: its name in reports.
+        label: the name in reports.
         group: the group.
         pairings: one per generator.
         base: the body whose velocity and orientation are observed.
@@ -98,7 +98,7 @@ class Robot:
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
-            where: names the place in messages.
+            where: the name of the place in messages.
 
         Raises:
             SpecError: an order that the model does not have, or unknown names.
@@ -158,7 +158,8 @@ class Robot:
         if unknown:
             known = [name for section in sections for name in tables[section]]
             raise SpecError(
-                f"lists names that are neither a joint nor an actuator of {self.label}: {', '.join(unknown)}.",
+                f"the order contains names that are neither a joint nor an actuator of {self.label}: "
+                f"{', '.join(unknown)}.",
                 where=where,
                 remedy=suggestion(unknown[0], known),
             )
@@ -326,7 +327,7 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
     """
     model = loaded.model
     if not model.njnt:
-        raise SpecError("expected a model with joints, got one without: nothing in it moves.", where=loaded.label)
+        raise SpecError("expected a model with joints, got a model without joints.", where=loaded.label)
     base, is_free = _base_of(model)
     pairings = []
     for isometry in isometries:

@@ -178,7 +178,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
         robot: with its images.
         listed: joints or actuators, in order.
         generator: the number of the generator.
-        where: names the place in messages.
+        where: the name of the place in messages.
         signed: whether components carry the sign of their joint.
 
     Returns:
@@ -193,7 +193,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
         section, image, sign = robot.driven_image(driven, generator)
         if (section, image) not in places:
             raise SpecError(
-                f"leaves out the image of {driven.label}, {_name(robot, section, image)}.",
+                f"the order omits the image of {driven.label}, {_name(robot, section, image)}.",
                 where=where,
                 remedy="List the joints of both sides.",
             )

@@ -32,7 +32,7 @@ class Attributes:
 
     Attributes:
         chain: (tag, values) in increasing precedence.
-        where: names the element in messages.
+        where: the name of the element in messages.
     """
 
     chain: tuple[tuple[str, dict[str, str]], ...]

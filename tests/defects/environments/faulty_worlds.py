@@ -346,17 +346,17 @@ NUMBERS = [
     Row("an integer threshold off by one", lambda: Seen(
         lambda s, a, rng: (s + (1 if a else -1), -1.0, not -5 < s[0] + (1 if a else -1) < 6),
         lambda rng: rng.integers(-2, 3, 1), observation_space=spaces.Box(-9, 9, (1,), np.int64)),
-        mirror(observation=[[-1]]), END, cause="terminates, next state"),
+        mirror(observation=[[-1]]), END, cause="terminates, but its image"),
     Row("a tie between targets goes to the first", lambda: Seen(
         nearest, lambda rng: rng.integers(-2, 3, 1).astype(float), observation_space=box(1)),
         mirror(observation=[[-1]]), REWARD),
     Row("friction at rest points one way", lambda: gym.wrappers.TimeLimit(Seen(rubbed, at_rest), 20),
         mirror(), TRANSITION,
-        cause="only where observation[1] = 0"),
+        cause="violations occur where observation[1] = 0"),
     Row("two buttons pressed at once favour the left", lambda: Seen(both_buttons, action_space=BUTTONS),
         mirror(action=[[1, 0]]), TRANSITION, fast=True),
     Row("the middle gear pulls", lambda: Seen(geared, action_space=GEARS),
-        mirror(action=[lambda a, o: np.array([4 - a[0], a[1]])]), TRANSITION, cause="only where action[0] = 2"),
+        mirror(action=[lambda a, o: np.array([4 - a[0], a[1]])]), TRANSITION, cause="occur where action[0] = 2"),
     Row("a part of a Tuple action is not mapped", lambda: Seen(kicked, action_space=PAIR),
         mirror(action=[lambda a, o: a]), TRANSITION, fast=True),
     Row("rounded to float32 on one side", lambda: Seen(moved(

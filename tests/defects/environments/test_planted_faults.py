@@ -147,7 +147,7 @@ FAULTS = [
     fault("no action map", "reward transition termination", symmetry=mirror_with(action=[[0, 1]]),
           cause="with the action map [1, 0] all equations hold"),
     fault("the action map is the inverse", "reward transition termination",
-          step=rotating, symmetry=TURNED_BACK, action_space=spaces.Discrete(4), cause="inverse of the right one"),
+          step=rotating, symmetry=TURNED_BACK, action_space=spaces.Discrete(4), cause="inverse of the correct map"),
     fault("coordinates in another order", "reward transition termination",
           symmetry=mirror_with(observation=[["-2", "-1"]])),
     fault("reward contains the velocity", "reward", step=changed(reward=lambda s, a, n: -n[0] ** 2 + 0.1 * n[1]),
@@ -199,7 +199,7 @@ FAULTS = [
           action_space=spaces.Box(-1, 1, (1,), np.float64)),
     fault("a tie at no push is broken to one side", "reward transition",
           step=lambda s, a, rng: pushed_by(s, 1.0 if a[0] >= 0 else -1.0), symmetry=mirror_with(action=[[-1]]),
-          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="only where action[0] = 0"),
+          action_space=spaces.Box(-1, 1, (1,), np.float64), cause="violations occur where action[0] = 0"),
     fault("a continuous action with the wrong sign", "reward transition",
           step=lambda s, a, rng: pushed_by(s, a[0]), symmetry=mirror_with(action=[[1]]),
           action_space=spaces.Box(-1, 1, (1,), np.float64), cause="all signs of the action map reversed"),
@@ -300,7 +300,7 @@ def test_a_threshold_closed_on_one_side_alone_is_found_and_named() -> None:
     (cause,) = verdicts["termination_invariance"].causes
     assert (cause.code, cause.fields["coordinate"]) == ("SYM021", "observation[0]")
     assert cause.fields["ends_at"] == pytest.approx(2.4) == -cause.fields["goes_on_at"]
-    assert str(cause).startswith("only at the threshold: next observation[0] = +2.4 terminates")
+    assert str(cause).startswith("the two sides differ only at the threshold: next observation[0] = +2.4 terminates")
     assert verdicts["transition_invariance"].verdict == "passed"
     assert sound.verdict == "passed"
 

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.entries.forms import AffineEntry, IdentityEntry
 from symcheck.envs.models.model import BatchModel
-from symcheck.spaces.probing import linear_map
+from symcheck.symmetry.exact_images import images_are_exact
 
 _SEARCHES, _AT_ONCE = 14, 7  # number of thresholds searched for along each coordinate, and number per batch
 _TRIES = 56  # states from which the search starts
@@ -178,7 +177,7 @@ def one_sided_tie(
     Returns:
         The tie, or None if rounding may explain the mismatches.
     """
-    if not images_are_exact(pairs, word):
+    if not images_are_exact(pairs.bound, word, lambda: pairs.stepper.first_obs):
         return None
     residual = transition.residual()
     exact = [row for row in rows if not residual[row].any()]
@@ -194,20 +193,3 @@ def one_sided_tie(
         if len(tied) >= _FEWEST_TIES and (votes.all() or not votes.any()):
             return Tie(tied[0], j, threshold, closed_above=bool(votes.all()))
     return None
-
-
-def images_are_exact(pairs: Pairs, word: Word) -> bool:
-    """Whether images involve no rounding: the maps are signed permutations, given as data or found by evaluation."""
-    bound = pairs.bound
-    entries: list[Any] = [*bound.symmetry.observation, *(bound.symmetry.state or ())]
-    if all(
-        isinstance(entry, IdentityEntry) or (isinstance(entry, AffineEntry) and entry.is_signed_permutation)
-        for entry in entries
-    ):
-        return True
-    if bound.has_state:
-        return False
-    linear = linear_map(lambda obs: bound.observation(word, obs), pairs.stepper.first_obs)
-    if linear is None or linear[1].any():
-        return False
-    return bool((np.isin(linear[0], (-1.0, 0.0, 1.0))).all() and ((linear[0] != 0).sum(axis=1) == 1).all())

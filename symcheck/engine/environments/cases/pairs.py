@@ -220,7 +220,7 @@ class Pairs:
         if where := find_excess(case.image.obs, self.stepper.codec):
             raise SpecError(
                 f"the observation map leaves the space of states: the image of {short_text(case.situation.obs)} is "
-                f"{short_text(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
+                f"{short_text(case.image.obs)}, {where}, which the environment rejects ({error.problem})",
                 where="observation",
                 remedy="The image of every state must be a state.",
             ) from error

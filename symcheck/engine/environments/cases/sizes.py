@@ -18,14 +18,12 @@ def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> 
     names = comparison.coordinates.names
     if len(names) > 64 or not residual.size:
         return ()
-    rows = {}
-    for j, name in enumerate(names):  # if internal float64 values are compared, they replace the rounded observation
-        rows[name] = {
-            "name": name,
-            "max_residual": float(residual[:, j].max()),
-            "tolerance": float(limits[:, j].max()),
-        }
-    return tuple(rows.values())
+    # If internal float64 values are compared, they replace the rounded observation of the same name.
+    largest = dict(zip(names, zip(residual.max(axis=0), limits.max(axis=0), strict=True), strict=True))
+    return tuple(
+        {"name": name, "max_residual": float(most), "tolerance": float(allowed)}
+        for name, (most, allowed) in largest.items()
+    )
 
 
 def approximate_size(comparison: Comparison, size: float) -> Statement | None:

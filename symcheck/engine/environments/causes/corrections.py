@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 
-from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.engine.equations import STEP_PARTS
-from symcheck.groups.element import Word
 from symcheck.spaces.probing import MOST_PROBED, linear_map
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
-from symcheck.symmetry.altered import AlteredSymmetry
+from symcheck.symmetry.altered import AlteredSymmetry, affine, permuting, signing
 from symcheck.symmetry.bound import BoundSymmetry
 
 _TRIED_ON = 80  # number of cases on which a correction must hold
@@ -116,26 +113,14 @@ def _action_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, A
         for images in list(itertools.permutations(range(int(space.n))))[1:]:
             yield (
                 state("SYM012", permutation=list(images)),
-                alter_action(_permuting(np.array(images), int(space.start))),
+                alter_action(permuting(np.array(images), int(space.start))),
             )
     elif isinstance(space, spaces.Box):
         yield state("SYM013"), alter_action(lambda a, obs: -np.asarray(bound.action(case.word, a, obs)))
         size = int(np.prod(space.shape))
         for j in range(min(size, MOST_PROBED)):
             sign = np.where(np.arange(size) == j, -1.0, 1.0)
-            yield state("SYM013", coordinate=f"action[{j}]"), alter_action(_signing(bound, case.word, sign))
-
-
-def _permuting(table: npt.NDArray[np.int64], start: int) -> Callable[[Any, Any], Any]:
-    return lambda a, obs: type(a)(table[int(a) - start] + start)
-
-
-def _signing(bound: BoundSymmetry, word: Word, sign: Floats) -> Callable[[Any, Any], Any]:
-    def act(action: Any, obs: Any) -> Any:
-        array = np.asarray(bound.action(word, action, obs))
-        return (array.reshape(-1) * sign).reshape(array.shape).astype(array.dtype)
-
-    return act
+            yield state("SYM013", coordinate=f"action[{j}]"), alter_action(signing(bound, case.word, sign))
 
 
 def _order_of_action(pairs: Pairs, case: Case) -> int:
@@ -164,16 +149,6 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
         changed, shifted = matrix.copy(), offset.copy()
         changed[j] = -changed[j]
         shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # a fixed coordinate needs no offset
-        image = _affine(changed, shifted)
+        image = affine(changed, shifted)
         altered = AlteredSymmetry(bound, word[0], {"observation": image, **({"state": image} if same else {})})
         yield state("SYM014", sign="+1" if changed[j].sum() > 0 else "-1", coordinate=name), altered
-
-
-def _affine(matrix: Floats, offset: Floats) -> Callable[[Any], Any]:
-    def apply(value: Any) -> Any:
-        array = np.asarray(value)
-        with np.errstate(invalid="ignore"):  # values may be infinite
-            image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
-            return image.astype(array.dtype)
-
-    return apply

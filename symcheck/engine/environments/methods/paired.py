@@ -23,7 +23,6 @@ from symcheck.engine.environments.cases.workbench import Evidence, Workbench
 from symcheck.engine.environments.causes.diagnosis import likely_causes
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.engine.environments.methods.counterexamples import SinglePairs, visible_columns
-from symcheck.engine.environments.methods.pair_sample import BY_HAND as BY_HAND
 from symcheck.engine.environments.methods.pair_sample import Enough, PairSample
 from symcheck.engine.environments.methods.second_look import SecondLook, Suspects
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap

@@ -69,7 +69,7 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
     env.action_space = stepper.env.action_space
     access = StateAccess(
         lambda base, history: base.play(history),
-        _count_starts(starts),
+        "its only start" if len(starts.copies) == 1 else f"its {len(starts.copies)} starts",
         Origin.REPLAYED,
         get=lambda base: base.history,
         from_report=env.read_history,
@@ -92,11 +92,6 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
     )
 
 
-def _count_starts(starts: Starts) -> str:
-    count = len(starts.copies)
-    return "its only start" if count == 1 else f"its {count} starts"
-
-
 def _copy_starts(
     stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: np.random.Generator
 ) -> Starts | Statement:
@@ -117,19 +112,18 @@ def _copy_starts(
             return Statement("replay_many_starts", counts)
     # At least two copies, to test that the observation of a start determines the rest of the episode.
     kept = {key for key, same in copies.items() if len(same) > 1}
+    images = {
+        key: {start_key(stepper.codec.flatten(bound.observation(word, shown[key]))) for word in words} for key in kept
+    }
     while True:
         # Dropping a start may leave another without its image: repeat until nothing is dropped.
-        closed = {key for key in kept if all(_image_key(stepper, bound, w, shown[key]) in kept for w in words)}
+        closed = {key for key in kept if images[key] <= kept}
         if closed == kept:
             break
         kept = closed
     if sum(len(copies[key]) for key in kept) < _COVERED * _RESETS:
         return Statement("replay_image_no_start")
     return Starts({key: copies[key] for key in copies if key in kept}, {key: shown[key] for key in kept})
-
-
-def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> bytes:
-    return start_key(stepper.codec.flatten(bound.observation(word, obs)))
 
 
 def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:

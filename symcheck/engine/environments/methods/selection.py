@@ -26,7 +26,8 @@ from symcheck.engine.environments.controls.slot_isolation import find_slot_leak
 from symcheck.engine.environments.methods.distribution import DistributionEvidence
 from symcheck.engine.environments.methods.exact import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.methods.first_violation import FirstViolation
-from symcheck.engine.environments.methods.paired import BY_HAND, PairedEvidence
+from symcheck.engine.environments.methods.pair_sample import BY_HAND
+from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.replay_access import replay_episodes
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
@@ -92,18 +93,6 @@ class NoEvidence:
         facts = Facts(checked=0, prevented=self.why)
         verdict, reason = decide(facts)
         return PropertyResult(name, verdict, self.method, checked=0, reason=reason, facts=facts)
-
-
-def choose(
-    make_env: Callable[[], AnyEnv],
-    symmetry: Symmetry,
-    options: EnvOptions,
-    label: str,
-    emit: Emit,
-    clock: Clock,
-) -> Chosen:
-    """Prepare the run and choose a method: `prepare`, then `choose_method`."""
-    return choose_method(prepare(make_env, symmetry, options, label, emit, clock))
 
 
 def prepare(

@@ -23,7 +23,6 @@ import numpy as np
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
 from symcheck.engine.detectable import detectable_change
-from symcheck.engine.environments.cases.edges import images_are_exact
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
@@ -44,6 +43,7 @@ from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SignFlipTest, sign_flip_test
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.exact_images import images_are_exact
 from symcheck.symmetry.exits import invariant_actions
 from symcheck.verdict import Facts, ReasonCode, decide
 
@@ -106,7 +106,7 @@ class TrajectoryEvidence:
         self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
         exact = bool(self._view.coordinates.epsilon.max(initial=0.0) > COARSE) and all(
-            images_are_exact(bench.pairs, word) for word in bench.words
+            images_are_exact(bench.pairs.bound, word, lambda: bench.pairs.stepper.first_obs) for word in bench.words
         )
         self._columns = EpisodeColumns(self._view, bench.pairs.stepper.action_codec, exact=exact)
         self._start_evidence = start

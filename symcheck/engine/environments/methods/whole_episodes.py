@@ -34,7 +34,9 @@ class WholeEpisodes:
     def __init__(self, evidence: PairedEvidence | DistributionEvidence, start: StartEvidence) -> None:
         self.of_steps, self._bench, self.method = evidence, evidence.bench, evidence.method
         asked = tuple(filter(self._is_asked, STEP_PARTS))
-        self._episodes = TrajectoryEvidence(evidence.bench, start, needed=self._is_open, parts=asked)
+        self._episodes = TrajectoryEvidence(
+            evidence.bench, start, needed=lambda part: not evidence.refutes([part]), parts=asked
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.of_steps, name)
@@ -46,9 +48,6 @@ class WholeEpisodes:
             return part in bench.touched
         cuts = bench.pairs.own_cuts
         return part == "termination" and cuts is not None and not cuts.follow_states
-
-    def _is_open(self, part: Part) -> bool:
-        return not self.of_steps.refutes([part])
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""

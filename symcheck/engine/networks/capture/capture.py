@@ -273,9 +273,11 @@ class _Watch(torch.overrides.TorchFunctionMode):
         """Run one torch function."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        attribute = name == "__get__"
+        attribute = name in ("__get__", "__set__")
         if attribute:
             name = getattr(getattr(func, "__self__", None), "__name__", name)
+        if attribute and func.__name__ == "__set__" and _is_own(sys._getframe(1)):
+            self.reason = self.reason or state("SYM176", operation=name)
         if name in ASKING_DTYPE and _is_own(sys._getframe(1)):
             self.asks_dtype = True
         asks = name not in TOLD if attribute else name in ASKING_THE_CALL
@@ -291,6 +293,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Stop early to save time: converting a whole batch to a list creates a symbol for every entry.
                 raise RuntimeError("a tensor without numbers was read")
+            self.asks_dtype = True  # numbers are rounded to the dtype
         if name in SPLITTING and cuts_batches(name, *args, **kwargs):
             self.reason = self.reason or state("SYM182", operation=name)
             # Stop early to save time: the sizes of fifty chunks are fifty rounded expressions of one symbol.

@@ -8,7 +8,6 @@ input.
 from __future__ import annotations
 
 import contextlib
-import math
 import types
 from dataclasses import replace
 from typing import Any
@@ -16,10 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from symcheck.engine.networks.capture.batch_axis import why_samples_meet
-from symcheck.engine.networks.capture.call_effects import called_twice
+from symcheck.engine.networks.capture.call_effects import called_twice, watched_calls
 from symcheck.engine.networks.capture.capture import (
     Capture,
     RefusedCaptureError,
@@ -27,7 +25,9 @@ from symcheck.engine.networks.capture.capture import (
     capture_network,
     constants_without_numbers,
 )
+from symcheck.engine.networks.capture.computations import are_alike, moving_steps
 from symcheck.engine.networks.capture.held_state import (
+    is_otherwise,
     what_changed,
     what_first_inputs_leave,
     what_is_held,
@@ -35,7 +35,7 @@ from symcheck.engine.networks.capture.held_state import (
 from symcheck.engine.networks.capture.instructions import UnknownInstructionError
 from symcheck.engine.networks.capture.library_settings import setting_read
 from symcheck.engine.networks.capture.places import place_of
-from symcheck.engine.networks.capture.plain_calls import why_calls_differ, with_gradients
+from symcheck.engine.networks.capture.plain_calls import ALIKE, why_calls_differ, with_gradients
 from symcheck.engine.networks.capture.read_attributes import (
     Cached,
     compares_identities,
@@ -53,6 +53,10 @@ from symcheck.statements.statement import state
 
 AGREEMENT = 1e-9
 """Largest relative difference between the outputs of graph and network: the float64 rounding of deep networks."""
+SAMPLES = 3
+"""Batch size at which two graphs are compared."""
+ROUNDINGS = 1e3
+"""Units in the last place by which constants may differ that are computed in two dtypes."""
 FAR = 1e3
 """Scale of a second batch on which graph and network are compared: beyond thresholds that clip or guard typical
 inputs."""
@@ -110,13 +114,17 @@ def _captured_or_reason(
         with without_caches(watched.functions):
             watched = called_twice(lambda: floating_outputs(ours, batches[0]))
     other = copy_network(net, device=torch.device("cpu"))
-    for x in reversed(batches):
-        floating_outputs(other, x)
+    untouched = what_is_held(other, watched.functions)
+    floating_outputs(other, batches[1])
+    changed_first = is_otherwise(untouched, what_is_held(other, watched.functions))
+    floating_outputs(other, batches[0])
     kept, tensors_kept = what_first_inputs_leave(ours, other)
     if kept:
         return Opaque(state("SYM183", what=kept))
+    far = floating_outputs(ours, batches[1])
     before = what_is_held(ours, watched.functions, given)
-    usual = [floating_outputs(ours, x) for x in batches]
+    # one call only: state that alternates is the same again after two
+    usual = [floating_outputs(ours, batches[0]), far]
     # no code runs between this check and the capture, so the graph can only hold tensors that are stale now
     stale: set[int] = set()
     after = what_is_held(ours, watched.functions)
@@ -155,7 +163,11 @@ def _captured_or_reason(
         return Opaque(state("SYM187"))
     if not answers_in_other_modes(net, batches[0], usual[0]):
         return Opaque(state("SYM185", operation="whether gradients are recorded"))
-    # code that reads no dtype cannot branch on one
+    if changed_first and (
+        differs := _why_first_call_differs(net, captured, shape, batches[0], changed_first, alone=alone)
+    ):
+        return differs
+    # code that reads no dtype, and no number that is rounded to it, cannot branch on it
     if deployed is not None and captured.asks_dtype:
         differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
         if differs is not None:
@@ -218,6 +230,21 @@ def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Te
     return True
 
 
+def _why_first_call_differs(
+    net: nn.Module, captured: Capture, shape: tuple[int, ...], x: torch.Tensor, changed: str, *, alone: bool
+) -> Opaque | None:
+    """The reason if the first call, which changes state, computes something else than later calls, or reads more."""
+    called, uncalled = (copy_network(net, device=torch.device("cpu")) for _ in range(2))
+    with watched_calls() as watched:
+        floating_outputs(called, x)
+    if watched.asked:
+        return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
+    first = capture_network(uncalled, shape, alone=alone, functions=watched.functions)
+    samples = 1 if captured.size is None else SAMPLES
+    mine, later = (moving_steps(item.module, item.state, item.size, samples) for item in (first, captured))
+    return None if are_alike(mine, later, ALIKE) else Opaque(state("SYM183", what=changed))
+
+
 def _why_deployed_differs(
     captured: Capture,
     deployed: nn.Module,
@@ -233,40 +260,7 @@ def _why_deployed_differs(
         )
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
-    if _operations_of(used) != _operations_of(captured):
-        return Opaque(state("SYM188"))
-    return None
-
-
-_CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
-_FIRST = 4096  # maximum number of entries of a constant that are compared
-_LIMIT, _TINY = 1e30, 1e-5
-"""Larger numbers stand for infinity, and smaller ones keep a quotient finite; both depend on the dtype
-(`torch.finfo`)."""
-
-
-def _operations_of(captured: Capture) -> list[tuple[str, ...]]:
-    """The operators in order with their numeric arguments, without casts."""
-    computed: list[tuple[str, ...]] = []
-    for node in captured.graph.nodes:
-        name = str(node.target)
-        if node.op == "get_attr":
-            held = getattr(captured.module, name, None)
-            if isinstance(held, torch.Tensor):
-                computed.append(
-                    (
-                        "constant",
-                        *(_in_single_precision(number) for number in held.double().reshape(-1)[:_FIRST].tolist()),
-                    )
-                )
-        elif node.op == "call_function" and not any(name.startswith(f"aten.{cast}") for cast in _CASTS):
-            numbers = [item for item in tree_leaves((node.args, node.kwargs)) if isinstance(item, float)]
-            computed.append((name, *map(_in_single_precision, numbers)))
-    return computed
-
-
-def _in_single_precision(number: float) -> str:
-    """A number rounded to single precision."""
-    if math.isnan(number) or abs(number) >= _LIMIT:
-        return f"{np.sign(number):+.0f} limit"
-    return "tiny" if abs(number) < _TINY else f"{number:.5g}"
+    samples = 1 if captured.size is None else SAMPLES
+    dtype = next((item.dtype for item in used.state.values() if item.is_floating_point()), torch.float32)
+    mine, exact = (moving_steps(item.module, item.state, item.size, samples) for item in (used, captured))
+    return None if are_alike(mine, exact, min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)) else Opaque(state("SYM188"))

@@ -158,11 +158,18 @@ def _kept_by(module: nn.Module) -> dict[str, Any]:
     named: Iterable[str] = (
         _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
     )
-    if isinstance(module, BasisLayer):
+    if isinstance(module, BasisLayer) and not is_own_class(type(module)):
         named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
-    if isinstance(module, nn.RNNBase):
-        named = set(named) - {"_flat_weight_refs"}  # of a copy, the weights of what it was copied from
-    return {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
+    held = {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
+    if isinstance(module, nn.RNNBase):  # of a copy, references to the weights of what it was copied from
+        held["_flat_weight_refs"] = [ref for ref in module._flat_weight_refs if not _refers_to_weight(ref)]
+    return held
+
+
+def _refers_to_weight(ref: Any) -> bool:
+    return ref is None or (
+        isinstance(ref, weakref.ref) and isinstance(ref(), nn.Parameter | None) and not getattr(ref(), "__dict__", 0)
+    )
 
 
 def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) -> Statement | None:
@@ -186,6 +193,15 @@ def what_changed(before: Held, after: Held, *, stale: set[int] | None = None) ->
             if old is not new and stale is not None:
                 stale.update((id(old), id(new)))
     return None
+
+
+def is_otherwise(before: Held, after: Held) -> str:
+    """The name of the first state that differs at two times, tensors that were replaced included; "" if none does."""
+    for name, part in after.parts.items():
+        pairs = zip(before.tensors.get(name, []), after.tensors[name], strict=False)
+        if before.parts.get(name) != part or any(old is not new or was != now for (old, was), (new, now) in pairs):
+            return name
+    return ""
 
 
 def what_first_inputs_leave(net: nn.Module, other: nn.Module) -> tuple[str, dict[int, str]]:

@@ -9,16 +9,15 @@ with values.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
-from torch import fx, nn
-from torch.utils._pytree import tree_flatten
+from torch import nn
 
-from symcheck.engine.networks.capture.capture import Capture, graph_of_numbers, tensors_of
+from symcheck.engine.networks.capture.capture import Capture, graph_of_numbers
 from symcheck.engine.networks.capture.code_paths import CodePath, path_taken
+from symcheck.engine.networks.capture.computations import are_alike, moving_steps
 from symcheck.engine.networks.capture.own_code import words_of
 from symcheck.engine.networks.subject.compiled import eager_stance
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
@@ -29,6 +28,8 @@ from symcheck.statements import statement
 SIZES = (2, 7)
 """Further batch sizes to call; not 1, which code may treat as a special case."""
 
+ALIKE = 1e-12
+"""Relative difference of constants in two graphs in float64 that counts as rounding."""
 _KINDS_NAMES = "type isinstance issubclass hasattr getattr callable is_ is_not __class__ __dict__ fake_mode "
 KINDS = frozenset(_KINDS_NAMES.split())
 """Names with which code distinguishes kinds of tensors or sizes without an explicit branch."""
@@ -88,8 +89,9 @@ def why_calls_differ(
     for module in ours.modules():
         if isinstance(module, BasisLayer):  # the capture cannot keep weights, so neither does this run
             object.__setattr__(module, "keep_weight", _no_weight)
-    with_numbers = operators_in(graph_of_numbers(ours, x), tensors_of(ours), captured.size, len(x))
-    if operators_in(captured.module, captured.state, captured.size, len(x)) != with_numbers:
+    with_numbers = moving_steps(graph_of_numbers(ours, x), {}, captured.size, len(x))
+    without = moving_steps(captured.module, captured.state, captured.size, len(x))
+    if not are_alike(without, with_numbers, ALIKE):
         return Opaque(statement.state("SYM187"))
     return None
 
@@ -118,99 +120,3 @@ def path_of(net: Callable[[torch.Tensor], Any], x: torch.Tensor) -> CodePath:
     with path_taken(path):
         net(x)
     return path
-
-
-def operators_in(
-    module: fx.GraphModule, state: Mapping[str, torch.Tensor], symbol: Any, samples: int
-) -> list[tuple[Any, ...]]:
-    """The operators of a graph in order, with all their arguments, for a given batch size.
-
-    Args:
-        module: the graph.
-        state: the parameters and buffers of its network, by name.
-        symbol: the batch size symbol; None if the size is a number.
-        samples: the batch size.
-    """
-    names = {id(tensor): name for name, tensor in state.items()}
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    tokens: dict[fx.Node, Any] = dict(zip(reversed(placeholders), ["x", *reversed(list(state))], strict=False))
-    steps: list[tuple[Any, ...]] = []
-    moving = set(placeholders[-1:])  # values that depend on the input
-
-    def token(item: Any) -> Any:
-        if not isinstance(item, fx.Node):
-            return item
-        size = item.meta.get("val")
-        return _number_of(size, symbol, samples) if isinstance(size, torch.SymInt) else tokens[item]
-
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            held = getattr(module, str(node.target))
-            tokens[node] = names.get(id(held)) or _numbers_of(held)
-        elif node.op == "output":
-            steps.append(("output", _readable(node.args, token)))
-        elif node.op == "call_function" and _keeps_all(node):
-            tokens[node] = token(node.args[0])  # torch omits this operator only in its code for symbolic sizes
-            moving.update({node} if node.args[0] in moving else ())
-        elif node.op == "call_function" and not isinstance(node.meta.get("val"), torch.SymInt | int):
-            if not moving.intersection(node.all_input_nodes):
-                # depends on parameters only: torch may decompose it differently for symbolic sizes
-                tokens[node] = _Fixed(_leaves_of(node, token))
-                continue
-            moving.add(node)
-            tokens[node] = len(steps)
-            args = node.args
-            if "view.default" in str(node.target) and isinstance(made := node.meta.get("val"), torch.Tensor):
-                # replace -1 by the actual size
-                args = (args[0], [_number_of(size, symbol, samples) for size in made.shape])
-            steps.append((str(node.target), _readable(args, token), _readable(node.kwargs, token)))
-    return steps
-
-
-def _number_of(size: Any, symbol: Any, samples: int) -> int:
-    return int(size.node.expr.subs(symbol, samples)) if isinstance(size, torch.SymInt) else int(size)
-
-
-@dataclass(frozen=True)
-class _Fixed:
-    """A value computed from parameters and numbers only, and identified by them."""
-
-    leaves: tuple[str, ...]
-
-
-def _leaves_of(node: fx.Node, token: Callable[[Any], Any]) -> tuple[str, ...]:
-    """The parameters, constants and non-integer numbers from which a node is computed, unordered."""
-    leaves: set[str] = set()
-    for item in tree_flatten((node.args, dict(node.kwargs)))[0]:
-        known = token(item)
-        if isinstance(known, _Fixed):
-            leaves.update(known.leaves)
-        elif isinstance(item, fx.Node | float) and not isinstance(known, int):
-            leaves.add(repr(known))
-    return tuple(sorted(leaves))
-
-
-def _keeps_all(node: fx.Node) -> bool:
-    """Whether an operator is a slice over a whole axis, or an alias of the same values."""
-    if str(node.target) in ("aten.detach.default", "aten.alias.default"):
-        return True
-    if str(node.target) != "aten.slice.Tensor":
-        return False
-    given: list[Any] = [*node.args[2:], *(0, _END, 1)[len(node.args) - 2 :]]
-    start, end, step = given
-    return start in (0, None) and step == 1 and (end is None or (isinstance(end, int) and end >= _END))
-
-
-_END = 2**62
-"""The end of a slice that runs to the end of its axis."""
-
-
-def _readable(items: Any, token: Callable[[Any], Any]) -> str:
-    # compared as text, so that NaN equals NaN and 1 differs from 1.0
-    return repr(fx.node.map_aggregate(dict(items) if isinstance(items, Mapping) else items, token))
-
-
-def _numbers_of(held: Any) -> Any:
-    if not isinstance(held, torch.Tensor):
-        return held
-    return (tuple(held.shape), str(held.dtype), held.detach().reshape(-1).tolist())

@@ -38,7 +38,7 @@ def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
             scope.pop("len", None)
 
 
-_SIZES = range(2, 130)
+_SIZES = (*range(2, 130), *(2**k + d for k in range(7, 41) for d in (-1, 0, 1)), *(7**k + 1 for k in range(3, 14)))
 """Batch sizes at which a condition on the size is evaluated."""
 
 

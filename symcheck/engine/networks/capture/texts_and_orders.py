@@ -189,7 +189,9 @@ class _Stack:
         if last.name == "BINARY_OP":
             left, right = self._top(2), self._top()
             values = right if isinstance(right, tuple) else (right,)
-            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str) else ""
+            if isinstance(left, _Unknown):  # a number or a text, which formats an object that is no number
+                values = tuple(item for item in values if not isinstance(item, _Unknown))
+            return next(filter(None, map(_text_of, values)), "") if isinstance(left, str | _Unknown) else ""
         if last.name == "CALL_FUNCTION_EX":
             return _order_of(self._top(1 + (last.count & 1)), known=not self._sets)
         return self._used_by_call(last)

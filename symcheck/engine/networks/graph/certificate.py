@@ -43,7 +43,7 @@ def write_certificate(
         NoCertificateError: the action is not given as data.
     """
     graph = followed.graph
-    nodes = _needed(graph, [followed.outputs[claim.path] for claim in outputs])
+    nodes = needed_nodes(followed, outputs)
     writer = _Writer(graph, nodes, stored, [followed.outputs[claim.path] for claim in outputs])
     written_outputs = [
         {
@@ -67,16 +67,17 @@ def write_certificate(
     return {**document, "digest": digest(document)}
 
 
-def _needed(graph: Graph, outputs: Sequence[Ints]) -> list[Node]:
+def needed_nodes(followed: Followed, outputs: Sequence[OutputClaim]) -> list[Node]:
     """The nodes that outputs depend on, in order."""
+    graph = followed.graph
     wanted = np.zeros(len(graph.nodes), dtype=bool)
     starts = np.array([node.start for node in graph.nodes])
 
     def mark(ids: Ints) -> None:
         wanted[np.unique(np.searchsorted(starts, ids[ids >= 0], side="right") - 1)] = True
 
-    for entries in outputs:
-        mark(entries)
+    for claim in outputs:
+        mark(followed.outputs[claim.path])
     wanted[0] = True  # the input is always part of the claim
     for place in reversed(range(len(graph.nodes))):
         if wanted[place]:

@@ -89,6 +89,8 @@ def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: di
     Raises:
         NoCertificateError: the rearrangement depends on the input.
     """
+    if target._overloadname == "dtype":  # the bits of numbers, read as other numbers
+        raise NoCertificateError(state("SYM190", operation=f"{name} as another dtype"))
     given = leaves((args, kwargs))
     dtype = given[0].dtype
     kwargs = {key: item for key, item in kwargs.items() if key not in ("dtype", "layout", "device", "pin_memory")}

@@ -24,8 +24,8 @@ from symcheck.engine.networks.capture.places import place_of
 from symcheck.engine.networks.graph.chosen_places import equal_to_place, indicators_of, read_at_places
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError, Step
-from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast
-from symcheck.engine.networks.graph.ranges import hold_always, stay_below
+from symcheck.engine.networks.graph.operators import OPERATORS, as_stored, cast, fit_into
+from symcheck.engine.networks.graph.ranges import hold_always
 from symcheck.engine.networks.graph.resampling import RESAMPLING, resample
 from symcheck.engine.networks.graph.unknown import as_unknown, axis_of
 from symcheck.engine.networks.subject.precision import float64_default
@@ -50,9 +50,6 @@ SHAPED = frozenset(
 """Operators that use only the shape of their argument."""
 _WRITING = frozenset(["scatter", "index_put", "_index_put_impl"])
 """Operators whose first argument may contain values that are overwritten."""
-_OVERFLOWING = frozenset(["mul", "pow", "prod", "cumprod", "mm", "addmm", "bmm", "baddbmm", "mv", "dot", "matmul"])
-"""Operators whose results on integers can exceed 64 bits and wrap around."""
-_LONGEST = 2.0**62
 _SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])
 
 
@@ -211,8 +208,11 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if target.namespace not in ("aten", "prims"):
         raise NoCertificateError(state("SYM190", operation=target._schema.name))
     result = _compute(graph, target, args, kwargs)
-    if all(item.dtype.is_floating_point for item in leaves((args, kwargs))) or not isinstance(result, Entries):
+    dtype, floating = kwargs.get("dtype"), all(item.dtype.is_floating_point for item in leaves((args, kwargs)))
+    if not isinstance(result, Entries) or (floating and (dtype is None or dtype.is_floating_point)):
         return result
+    if floating and not result.is_constant and target._schema.name != "aten::_to_copy":
+        raise NoCertificateError(state("SYM190", operation=f"{target._schema.name} with a whole dtype"))
     return _with_dtype(graph, target, args, kwargs, result)
 
 
@@ -225,8 +225,8 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
     dtype = target(*blank[0], **blank[1]).dtype
     name = target._schema.name.removeprefix("aten::").rstrip("_")
     whole = not dtype.is_floating_point and dtype != torch.bool
-    if whole and name in _OVERFLOWING and not result.is_constant and not stay_below(graph, result.array, _LONGEST):
-        raise NoCertificateError(state("SYM190", operation=f"{name} of whole numbers without a bound"))
+    if whole and not result.is_constant and name not in MOVING | INDEXED and not fit_into(graph, result.array, dtype):
+        raise NoCertificateError(state("SYM190", operation=f"{name} of numbers that {str(dtype)[6:]} may not hold"))
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
 

@@ -12,10 +12,11 @@ from symcheck.array_types import Floats
 from symcheck.certificate_checker import EXACT_CLAIM, PRODUCT_CLAIM, ULP_CLAIM, Checker, RejectedError, check, evaluate
 from symcheck.engine.clock import raise_if_late
 from symcheck.engine.networks.capture.capture import Capture
-from symcheck.engine.networks.graph.certificate import write_certificate
+from symcheck.engine.networks.graph.certificate import needed_nodes, write_certificate
 from symcheck.engine.networks.graph.interpreter import Followed, follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.graph.ties import ties_of
+from symcheck.engine.networks.graph.unbounded import uneven_dependence
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.domain import Domain
@@ -132,8 +133,10 @@ def accepted_certificate(
             check(document)
         except RejectedError as error:
             refusals.append(str(error))
-        else:
-            return document
+            continue
+        if uneven := uneven_dependence(document, followed.graph, needed_nodes(followed, outputs)):
+            raise NoCertificateError(state("SYM196", operation=uneven))
+        return document
     ties = ties_of(document) if tolerances[0] == EXACT_CLAIM else None
     raise NoCertificateError(_first_stray(document) or state("SYM198", step=refusals[0]), ties or ())
 

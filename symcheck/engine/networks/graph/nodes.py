@@ -123,6 +123,7 @@ class Graph:
         """For the id of a position of a largest entry: the indicator ids of each candidate position."""
         # the batch symbol of the captured graph; None if the graph takes one sample only
         self.size_of_batch: Any = None
+        self.ranges: Any = None  # of the entries of the first nodes, with the number of these nodes
         self.writes = False  # whether an operator writes into a tensor that may share memory
 
     # Constants

@@ -12,6 +12,7 @@ import torch
 from symcheck.array_types import Floats
 from symcheck.engine.networks.graph.entries import Entries
 from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError
+from symcheck.engine.networks.graph.ranges import are_defined, lie_between
 from symcheck.statements.statement import state
 
 Operator = Callable[..., Any]
@@ -113,7 +114,7 @@ def express(graph: Graph, function: str, parameters: Sequence[float], x: Sequenc
     if function == "not_equal" and np.array_equal(x[0], x[1]):
         return of("isnan", x[0])  # only NaN differs from itself
     if function == "equal" and np.array_equal(x[0], x[1]):
-        return graph.constants(np.ones(x[0].shape))
+        return of("zero", of("isnan", x[0]))
     if function == "greater" and (x[1] < 0).all() and (graph.numbers(x[1]) <= 0).all() and graph.are_positive(x[0]):
         return graph.constants(np.ones(x[0].shape))
     if function in _COMPARISONS:
@@ -227,6 +228,8 @@ def _binary(name: str) -> Operator:
         like = next(item for item in (x, y) if isinstance(item, Entries))
         if name.startswith("bitwise") and not are_booleans(x, y):
             refuse(f"{name} of integers")
+        if name.startswith("fm") and not all(are_defined(graph, ids_of(graph, item)) for item in (x, y)):
+            refuse(f"{name} of a number that may be NaN")  # it returns the other one
         result = pointwise(graph, _BINARY[name], (), x, y, like=like)
         return Entries(result.ids, torch.bool) if name in _COMPARING else result
 
@@ -315,12 +318,22 @@ def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
     return pointwise(graph, "where", (), positive, x, pointwise(graph, "multiply", (), x, slope, like=x), like=x)
 
 
+def fit_into(graph: Graph, ids: Floats, dtype: torch.dtype) -> bool:
+    """Whether a whole dtype holds the numbers of entries for every input; others wrap around."""
+    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
+    return lie_between(graph, ids, max(info.min, -_LONGEST), min(info.max, _LONGEST))
+
+
+_LONGEST = 2.0**62
+"""Bound of integers of 64 bits, below the largest one: bounds are computed in floating point."""
+
+
 def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     """A change of dtype: real numbers are unchanged, integers truncate, booleans test for non-zero."""
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
-    if dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and x.dtype not in (torch.bool, dtype):
-        refuse("a cast to integers of less than 64 bits")  # such casts wrap around
+    if not dtype.is_floating_point and not fit_into(graph, x.array, dtype):
+        refuse(f"a cast of numbers that {str(dtype)[6:]} may not hold")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.array_types import Bools, Floats, Ints
+from symcheck.certificate_checker import UNKNOWN
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, Node
 
 
@@ -23,11 +24,13 @@ class Ranges:
         low: the lower bounds.
         high: the upper bounds.
         above: whether the numbers are always larger than `low`.
+        partial: whether they may be undefined, as the root of a negative number is.
     """
 
     low: Floats
     high: Floats
     above: Bools
+    partial: Bools
 
     @property
     def positive(self) -> Bools:
@@ -46,35 +49,68 @@ def hold_always(graph: Graph, ids: Floats) -> bool:
     return bool((ranges.low[entries] > 0).all())
 
 
-def stay_below(graph: Graph, ids: Floats, bound: float) -> bool:
-    """Whether the sizes of entries stay below a bound for every input."""
+def lie_between(graph: Graph, ids: Floats, low: float, high: float) -> bool:
+    """Whether entries lie between two numbers, inclusive, for every input."""
     whole = ids.astype(np.int64).reshape(-1)
     entries, ranges = whole[whole >= 0] // BATCH, ranges_of(graph)
-    return bool((ranges.low[entries] > -bound).all() and (ranges.high[entries] < bound).all())
+    return bool((ranges.low[entries] >= low).all() and (ranges.high[entries] <= high).all())
+
+
+def are_defined(graph: Graph, ids: Floats) -> bool:
+    """Whether entries are numbers for every input; constants may be NaN."""
+    whole = ids.astype(np.int64).reshape(-1)
+    entries, fixed = whole[whole >= 0] // BATCH, whole[whole < 0]
+    return not ranges_of(graph).partial[entries].any() and not np.isnan(graph.numbers(fixed)).any()
 
 
 def ranges_of(graph: Graph) -> Ranges:
-    """The ranges of all entries."""
+    """The ranges of all entries; those of nodes that were asked for before are kept."""
+    none = np.zeros(0, dtype=bool)
+    done, known = graph.ranges or (0, Ranges(np.zeros(0), np.zeros(0), none, none))
+    new = graph.entries - len(known.low)
     ranges = Ranges(
-        np.full(graph.entries, -np.inf), np.full(graph.entries, np.inf), np.zeros(graph.entries, dtype=bool)
+        np.append(known.low, np.full(new, -np.inf)),
+        np.append(known.high, np.full(new, np.inf)),
+        np.append(known.above, np.zeros(new, dtype=bool)),
+        np.append(known.partial, np.zeros(new, dtype=bool)),
     )
     with np.errstate(all="ignore"):
-        for node in graph.nodes:
+        for node in graph.nodes[done:]:
             if node.op == "input":
                 continue
-            low, high, above = _range(graph, node, ranges)
+            x = ranges_of_arguments(graph, node.x, ranges)
+            low, high, above = _range(graph, node, x, ranges)
             here = slice(node.start, node.start + node.size)
+            undefined = (x.partial.any(axis=1) | is_outside_domain(node, x)) & (node.function != "isnan")
+            ranges.partial[here] = np.repeat(undefined, node.size // len(node.x))
             ranges.low[here] = np.where(np.isnan(low), -np.inf, low)
             ranges.high[here] = np.where(np.isnan(high), np.inf, high)
             ranges.above[here] = above
+    graph.ranges = len(graph.nodes), ranges
     return ranges
 
 
 Range = tuple[Floats, Floats, Bools]
 
 
-def _range(graph: Graph, node: Node, ranges: Ranges) -> Range:
-    x = _of_arguments(graph, node.x, ranges)
+def is_outside_domain(node: Node, x: Ranges) -> Bools:
+    """Whether the function of a node may be undefined at its arguments, for each row of them."""
+    low, high = x.low[:, 0], x.high[:, 0]
+    power = node.parameters[0] if node.function == "pow" else 1.0
+    if node.function == "sqrt" or (power > 0 and power % 1):
+        return low < 0
+    if node.function in ("log", "log2") or power % 1:
+        return ~x.positive[:, 0]
+    if node.function == "log1p":
+        return low <= -1
+    if node.function == "reciprocal" or power < 0:
+        return ~x.positive[:, 0] & (high >= 0)
+    if node.function in ("arcsin", "arccos", "arctanh"):
+        return (low < -1) | (high > 1)
+    return np.full(len(node.x), node.function.startswith(UNKNOWN))
+
+
+def _range(graph: Graph, node: Node, x: Ranges, ranges: Ranges) -> Range:
     if node.op == "linear":
         return _linear(graph, node, x, ranges)
     if node.function == "prod":
@@ -92,13 +128,14 @@ def _range(graph: Graph, node: Node, ranges: Ranges) -> Range:
     return function(node, x)
 
 
-def _of_arguments(graph: Graph, x: Ints, ranges: Ranges) -> Ranges:
+def ranges_of_arguments(graph: Graph, x: Ints, ranges: Ranges) -> Ranges:
+    """The ranges of a table of entries and constants."""
     entries = np.maximum(x, 0)
     low, high, above = ranges.low[entries], ranges.high[entries], ranges.above[entries]
     fixed = x < 0
     low[fixed] = high[fixed] = graph.numbers(x[fixed])
     above[fixed] = False
-    return Ranges(low, high, above)
+    return Ranges(low, high, above, ranges.partial[entries] & ~fixed)
 
 
 def _linear(graph: Graph, node: Node, x: Ranges, ranges: Ranges) -> Range:
@@ -221,6 +258,11 @@ def _is_zero(node: Node, x: Ranges) -> Range:
     return always.astype(float), np.where(never, 0.0, 1.0), np.zeros(len(always), dtype=bool)
 
 
+def _is_undefined(node: Node, x: Ranges) -> Range:
+    undefined = x.partial[:, 0]
+    return np.zeros(len(undefined)), undefined.astype(float), np.zeros(len(undefined), dtype=bool)
+
+
 def _choice(node: Node, x: Ranges) -> Range:
     low = x.low[:, 1:].min(axis=1)
     return low, x.high[:, 1:].max(axis=1), np.asarray((low == 0) & x.positive[:, 1:].all(axis=1))
@@ -245,6 +287,7 @@ _FUNCTIONS: dict[str, Callable[[Node, Ranges], Range]] = {
     "reciprocal": _reciprocal,
     "positive": _is_positive,
     "zero": _is_zero,
+    "isnan": _is_undefined,
     "where": _choice,
     "trunc": _towards_zero,
     "elu": _elu,

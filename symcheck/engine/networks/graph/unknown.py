@@ -31,7 +31,7 @@ _BY_SLICE_NAMES = (
 )
 BY_SLICE = frozenset(_BY_SLICE_NAMES.split())
 """Operators that apply the same computation to each slice along the batch axis separately."""
-_TELLING_ZEROS_NAMES = "copysign signbit nextafter frexp atan2 reciprocal div remainder fmod ldexp rsqrt"
+_TELLING_ZEROS_NAMES = "copysign signbit nextafter frexp atan2 reciprocal div remainder fmod ldexp rsqrt pow"
 _TELLING_ZEROS = frozenset(_TELLING_ZEROS_NAMES.split())
 """Pointwise operators that distinguish 0 from -0, or expose how a number is stored."""
 _MOST_ARGUMENTS = 1_000_000
@@ -59,6 +59,8 @@ def as_unknown(graph: Graph, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         return None  # random draws are not a function of the arguments
     name = target._schema.name.removeprefix("aten::")
     pointwise = torch.Tag.pointwise in target.tags and name not in _TELLING_ZEROS
+    # casts to shorter whole numbers round numbers out of range differently in vectors and alone
+    pointwise = pointwise or (name == "_to_copy" and node.kwargs.get("dtype") == torch.int64)
     if not pointwise and name not in BY_SLICE:
         return None
     made = tree_flatten(node.meta.get("val"))[0]

@@ -301,7 +301,7 @@ def _affine_motion(entry: AffineEntry, shape: tuple[int, ...], size: int, where:
         return joined_motion([step] * (size // shape[-1]), where)
     if entry.dim != size:
         raise SpecError(
-            f"acts on {entry.dim} components, but {what} has {size} components (shape {shape}).",
+            f"the entry acts on {entry.dim} components, but {what} has {size} components (shape {shape}).",
             where=where,
             remedy=(
                 "Give the symmetry of this network's input and outputs, or the shape of the input with --input-shape."

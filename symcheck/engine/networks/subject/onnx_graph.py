@@ -7,6 +7,7 @@ write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +47,7 @@ def load_onnx(path: Path) -> nn.Module:
         onnx.checker.check_model(model)
     except Exception as error:
         raise TargetError(
-            f"cannot be read as ONNX: {described(error)[:200]}.",
+            f"the file cannot be read as ONNX: {described(error)[:200]}.",
             where=str(path),
             remedy="Export it again.",
         ) from error
@@ -54,7 +55,7 @@ def load_onnx(path: Path) -> nn.Module:
     unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
-            f"has unsupported nodes: {', '.join(unknown)}.",
+            f"the file has unsupported nodes: {', '.join(unknown)}.",
             where=str(path),
             remedy="Give the PyTorch module, or a torch.export file of it.",
         )
@@ -297,13 +298,42 @@ def _clip(a: dict[str, Any], x: torch.Tensor, low: Any = None, high: Any = None)
 
 
 def _pair(function: Operation) -> Operation:
-    return lambda a, x, y: function(x, y)
+    # constants of whole numbers are on the host
+    return lambda a, x, y: function(torch.as_tensor(x), torch.as_tensor(y))
+
+
+def _of_all(function: Operation) -> Operation:
+    return lambda a, *xs: reduce(function, map(torch.as_tensor, xs))
+
+
+def _cast(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
+    """Casts between floating types count as the identity; others change the numbers."""
+    kind = a["to"]
+    if kind == BOOLEAN:
+        return x != 0
+    if kind in FLOATING:
+        return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return x.trunc() if x.is_floating_point() else x
+
+
+def _split(a: dict[str, Any], x: torch.Tensor, sizes: Any = None) -> Sequence[torch.Tensor]:
+    axis = int(a.get("axis", 0))
+    listed = a.get("split") if sizes is None else sizes.tolist()
+    if listed is None:
+        raise _not_read("Split without sizes")
+    return torch.split(x, [int(size) for size in listed], dim=axis)
+
+
+def _expand(a: dict[str, Any], x: torch.Tensor, shape: Any) -> torch.Tensor:
+    return x.expand(np.broadcast_shapes(tuple(x.shape), tuple(int(n) for n in shape.tolist())))
 
 
 def _unary(function: Operation) -> Operation:
     return lambda a, x, *rest: function(x)
 
 
+BOOLEAN, FLOATING = 9, (1, 10, 11, 16)
+"""Codes of element types: bool, and float32, float16, float64 and bfloat16."""
 OPERATIONS: dict[str, Operation] = {
     "Add": _pair(torch.add),
     "Sub": _pair(torch.sub),
@@ -336,6 +366,28 @@ OPERATIONS: dict[str, Operation] = {
     "Abs": _unary(torch.abs),
     "Neg": _unary(torch.neg),
     "Clip": _clip,
+    "Pow": _pair(torch.pow),
+    "Max": _of_all(torch.maximum),
+    "Min": _of_all(torch.minimum),
+    "Reciprocal": _unary(torch.reciprocal),
+    "Sign": _unary(torch.sign),
+    "Sin": _unary(torch.sin),
+    "Cos": _unary(torch.cos),
+    "Floor": _unary(torch.floor),
+    "Ceil": _unary(torch.ceil),
+    "PRelu": lambda a, x, slope: torch.where(x >= 0, x, slope * x),
+    "Equal": _pair(torch.eq),
+    "Greater": _pair(torch.gt),
+    "GreaterOrEqual": _pair(torch.ge),
+    "Less": _pair(torch.lt),
+    "LessOrEqual": _pair(torch.le),
+    "And": _pair(torch.logical_and),
+    "Or": _pair(torch.logical_or),
+    "Not": _unary(torch.logical_not),
+    "Where": lambda a, c, x, y: torch.where(torch.as_tensor(c), torch.as_tensor(x), torch.as_tensor(y)),
+    "Einsum": lambda a, *xs: torch.einsum(a["equation"], *xs),
+    "Split": _split,
+    "Expand": _expand,
     "Softmax": lambda a, x: F.softmax(x, dim=a.get("axis", -1)),
     "LogSoftmax": lambda a, x: F.log_softmax(x, dim=a.get("axis", -1)),
     "Flatten": lambda a, x: x.flatten(a.get("axis", 1)),
@@ -352,8 +404,8 @@ OPERATIONS: dict[str, Operation] = {
     "ReduceMin": _reduction(torch.amin),
     "Identity": _unary(lambda x: x),
     "Dropout": _unary(lambda x: x),
-    "Cast": _unary(lambda x: x),
+    "Cast": _cast,
     "Constant": _unary(lambda x: x),
     **QUANTISED,
 }
-"""Every supported kind of node: maps attributes and operands to results. Casts count as the identity, as everywhere."""
+"""Every supported kind of node: maps attributes and operands to results."""

@@ -35,7 +35,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
     if isinstance(result, torch.distributions.Distribution):
         names = ", ".join(result.arg_constraints) or "logits"
         raise TargetError(
-            f"returns a {type(result).__name__} distribution as {path}, which is not a number to compare.",
+            f"the network returns a {type(result).__name__} distribution as {path}, which is not a number to compare.",
             where="network",
             remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
         )
@@ -49,7 +49,8 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
             tensors |= named_outputs(item, f"{path}[{i}]")
         return tensors
     raise TargetError(
-        f"returns {type(result).__name__} as {path}; expected tensors, or tuples, lists and mappings of them.",
+        f"the network returns {type(result).__name__} as {path}; expected tensors, or tuples, lists and mappings "
+        "of them.",
         where="network",
         remedy="Wrap the network so that it returns tensors.",
     )

@@ -156,7 +156,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
             continue
     names = [name for _, group in _ALGORITHMS for name in group]
     raise TargetError(
-        f"was not written by {', '.join(names[:-1])} or {names[-1]}.",
+        f"the file was not written by {', '.join(names[:-1])} or {names[-1]}.",
         where=str(path),
         remedy="Wrap its policy in a factory.",
     )
@@ -171,7 +171,7 @@ def _algorithms(path: Path) -> Iterator[Any]:
         except ImportError as error:
             if contrib and package == CONTRIB:
                 raise TargetError(
-                    "holds a policy of the package sb3-contrib, which is not installed.",
+                    "the file contains a policy of the package sb3-contrib, which is not installed.",
                     where=str(path),
                     remedy="Install it: pip install sb3-contrib.",
                 ) from error

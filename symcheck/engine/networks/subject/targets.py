@@ -113,7 +113,7 @@ def _load_exported(path: Path) -> nn.Module:
         raise
     except Exception as error:
         raise TargetError(
-            f"cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
+            f"the file cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
             where=str(path),
             remedy="Write it again with torch.export.save.",
         ) from error
@@ -130,7 +130,7 @@ def _refuse_fixed_batch(program: Any, path: Path) -> None:
     size = sizes.pop() if len(sizes) == 1 else None
     if size is not None and size > 1:
         raise TargetError(
-            f"was exported for batches of exactly {size} inputs.",
+            f"the program was exported for batches of exactly {size} inputs.",
             where=str(path),
             remedy="Export it with a batch of any size: torch.export.export(net, (x,), "
             'dynamic_shapes=({0: torch.export.Dim("batch")},)).',
@@ -143,11 +143,13 @@ def _load_saved(path: Path, trust: bool) -> nn.Module:
         try:
             return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call, no-any-return]
         except Exception as error:
-            raise TargetError(f"cannot be read as TorchScript: {_first_line(error)}", where=str(path)) from error
+            raise TargetError(
+                f"the file cannot be read as TorchScript: {_first_line(error)}", where=str(path)
+            ) from error
     loaded = load_file(path, trust=trust)
     if not isinstance(loaded, nn.Module):
         raise TargetError(
-            f"holds {type(loaded).__name__}, which is not a network.",
+            f"the file contains {type(loaded).__name__}, which is not a network.",
             where=str(path),
             remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
         )
@@ -225,7 +227,7 @@ def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:
         net.load_state_dict(state)
     except RuntimeError as error:
         raise TargetError(
-            f"does not fit the network: {' '.join(str(error).split())[:400]}",
+            f"the state dict does not fit the network: {' '.join(str(error).split())[:400]}",
             where=str(path),
             remedy="Build the network with the sizes it was trained with.",
         ) from error
