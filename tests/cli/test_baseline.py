@@ -89,7 +89,7 @@ def test_a_violation_larger_than_accepted_stays_failed_and_says_by_how_much(fold
     assert code == 1
     item, _ = prop(folder)
     assert item["verdict"] == "failed"
-    assert "is larger than the 0.001 accepted in b.toml, by 0." in item["detail"]
+    assert "is larger than the 0.001 accepted in b.toml; the excess is 0." in item["detail"]
     assert (item["notes"][0]["code"], item["notes"][0]["limit"]) == ("accepted_no_more", 0.001)
     assert (item["approximate"], item["accepted_by"]) == (False, None)
 

@@ -101,7 +101,7 @@ def test_an_end_that_is_open_on_one_side_only_is_no_pass_although_no_box_of_stat
     assert result.verdict == "undecided"
     assert result.reason.code == "threshold_in_doubt"
     assert result.reason.fields == {"coordinate": "observation[0]", "ends_at": -2.0, "goes_on_at": 2.0}
-    assert "terminates at observation[0] = -2 and continues at 2: >= on one side" in result.detail
+    assert "terminates at observation[0] = -2 and continues at 2 (>= on one side and > on the" in result.detail
     assert "states between visited ones" in result.detail
 
 

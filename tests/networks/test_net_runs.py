@@ -70,7 +70,7 @@ def test_a_wrong_weight_of_a_dead_unit_changes_nothing_and_is_mentioned() -> Non
     assert (cause.code, cause.fields["layer"]) == ("SYM138", "0")
     assert cause.fields["units"]
     assert "layer 0: unit" in str(cause)
-    assert "none of" in found.detail
+    assert "no output violates the claim on the" in found.detail
     assert [layer["verdict"] for layer in result.layers] == ["undecided", "proved", "proved"]
 
 
@@ -215,4 +215,10 @@ def test_a_cast_to_the_whole_numbers_of_another_tensor_is_no_change_of_precision
     def rounded(x: torch.Tensor, net: nn.Module) -> torch.Tensor:
         return net(x.to(tensor=torch.zeros(1, dtype=torch.int64)).to(net[0].weight.dtype))
 
-    assert run_net(Lambda(rounded, mirror_mlp(16)), mirror(), options=NetOptions(samples=64)).verdict == "proved"
+    def bounded(x: torch.Tensor, net: nn.Module) -> torch.Tensor:
+        return rounded(x.clamp(-1e9, 1e9), net)
+
+    few = NetOptions(samples=64)
+    assert run_net(Lambda(bounded, mirror_mlp(16)), mirror(), options=few).verdict == "proved"
+    # numbers beyond the longest whole number, and their images, become the same one
+    assert run_net(Lambda(rounded, mirror_mlp(16)), mirror(), options=few).verdict == "passed"

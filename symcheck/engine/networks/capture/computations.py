@@ -57,7 +57,7 @@ def moving_steps(module: fx.GraphModule, state: Mapping[str, torch.Tensor], symb
             continue
         args, kwargs = fx.node.map_aggregate((node.args, dict(node.kwargs)), value_of)
         if node.op == "call_function" and not any(isinstance(item, Moving) for item in tree_flatten((args, kwargs))[0]):
-            values[node] = _evaluated(node, args, kwargs)
+            values[node] = _evaluated(node, args, kwargs, lambda size: _number_of(size, symbol, samples))
         elif node.op == "call_function" and _keeps_all(node):
             values[node] = args[0]
         else:
@@ -99,13 +99,13 @@ def _is_floating(item: Any) -> bool:
     return isinstance(item, torch.dtype) and item.is_floating_point
 
 
-def _evaluated(node: fx.Node, args: Any, kwargs: Any) -> Any:
+def _evaluated(node: fx.Node, args: Any, kwargs: Any, number_of: Callable[[Any], int]) -> Any:
     """The value of an operator that does not depend on the input; a name for memory that was never written."""
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     name = target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""
     made = node.meta.get("val")
     if "empty" in name or name.startswith(RANDOM):
-        return name, tuple(made.shape) if isinstance(made, torch.Tensor) else ()
+        return name, tuple(map(number_of, made.shape)) if isinstance(made, torch.Tensor) else ()
     with torch.no_grad():
         return target(*args, **kwargs)
 

@@ -161,12 +161,12 @@ def _captured_or_reason(
         return Opaque(met[0])
     if not all(_answers_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
         return Opaque(state("SYM187"))
-    if not answers_in_other_modes(net, batches[0], usual[0]):
-        return Opaque(state("SYM185", operation="whether gradients are recorded"))
     if changed_first and (
         differs := _why_first_call_differs(net, captured, shape, batches[0], changed_first, alone=alone)
     ):
         return differs
+    if not answers_in_other_modes(net, batches[0], usual[0]):
+        return Opaque(state("SYM185", operation="whether gradients are recorded"))
     # code that reads no dtype, and no number that is rounded to it, cannot branch on it
     if deployed is not None and captured.asks_dtype:
         differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)

@@ -222,6 +222,7 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
         mapped(items, lambda item: torch.empty(item.ids.shape, dtype=item.dtype, device="meta"))
         for items in (args, kwargs)
     ]
+    blank[1].pop("device", None)  # numbers of meta tensors cannot be moved
     dtype = target(*blank[0], **blank[1]).dtype
     name = target._schema.name.removeprefix("aten::").rstrip("_")
     whole = not dtype.is_floating_point and dtype != torch.bool

@@ -39,7 +39,8 @@ class FlatInput(nn.Module):
         super().__init__()
         self.structured_input = net
         self.shapes = dict(shapes)
-        self._takes_tensordict: bool | None = None
+        # decided before the first call, so that this call computes the same as later ones
+        self._takes_tensordict = takes_tensordict(net, self.shapes)
 
     def forward(self, flat: torch.Tensor) -> Any:
         """Split (batch, size) into the leaves and run the network on them."""
@@ -52,8 +53,6 @@ class FlatInput(nn.Module):
         # Keys 0, 1, 2, ... stand for a tuple.
         if list(leaves) == list(range(len(leaves))):
             return self.structured_input(tuple(leaves.values()))
-        if self._takes_tensordict is None:
-            self._takes_tensordict = takes_tensordict(self.structured_input, leaves)
         if not self._takes_tensordict:
             return self.structured_input(leaves)
         made = self.structured_input(as_tensordict(leaves))
@@ -68,17 +67,20 @@ def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
     return sys.modules["tensordict"].TensorDict(dict(leaves), batch_size=[next(iter(leaves.values())).shape[0]])
 
 
-def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:
+def takes_tensordict(net: nn.Module, shapes: Shapes) -> bool:
     """Whether a network takes a `TensorDict`: it declares its keys, or does not run on a plain dictionary.
 
-    The package is only considered if the network's own code has loaded it.
+    The package is only considered if the network's own code has loaded it. A copy of the network runs, on zeros.
     """
     if "tensordict" not in sys.modules:
         return False
     if hasattr(net, "in_keys"):
         return True
+    dtype = next((item.dtype for item in net.parameters() if item.is_floating_point()), torch.float32)
     try:
-        net(dict(leaves))
+        with torch.no_grad():
+            copied = copy_network(net, device=torch.device("cpu")).eval()
+            copied({key: torch.zeros(2, *shape, dtype=dtype) for key, shape in shapes.items()})
     except Exception:  # its code may raise any exception on a dictionary; errors on the other type are reported there
         return True
     return False
