@@ -129,7 +129,7 @@ def test_what_two_coordinates_do_together_shows_in_episodes(entry: list[int], ve
     assert (reward.method, reward.verdict) == ("trajectory", verdict)
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(1080, "undecided"), (1780, "passed")])
+@pytest.mark.parametrize(("steps", "verdict"), [(1780, "undecided"), (2480, "passed")])
 def test_time_that_ends_before_half_of_the_steps_asked_for_decides_nothing(
     steps: int, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
