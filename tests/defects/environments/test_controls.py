@@ -112,7 +112,7 @@ register_state_access(Lost, set=_two_of_three, get=lambda env: np.array(env.s[:2
 
 
 @pytest.mark.parametrize(("kind", "numbers", "method"), [(Whole, 3, "paired"), (Lost, 2, "trajectory")])
-def test_whole_episodes_decide_where_a_lost_piece_of_a_state_is_felt_later(kind: Any, numbers: int, method: str) -> None:
+def test_whole_episodes_decide_where_a_lost_piece_of_state_is_felt_later(kind: Any, numbers: int, method: str) -> None:
     def make() -> Any:
         start = lambda rng: np.array([*spread(rng), 0.1 * rng.choice([-1.0, 1.0])])  # noqa: E731
         return gym.wrappers.TimeLimit(kind(delayed, start, lambda s: s[:1].copy(), box(1)), 20)
