@@ -33,7 +33,7 @@ from symcheck.engine.networks.samples.location import first_nonfinite_module
 from symcheck.engine.networks.samples.measuring import Measured
 from symcheck.engine.networks.samples.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
 from symcheck.engine.networks.samples.ruler import ENOUGH, ROUNDED, Ruler
-from symcheck.engine.networks.samples.sampling import typical_inputs
+from symcheck.engine.networks.samples.sampling import stacked_observations, typical_inputs
 from symcheck.engine.networks.subject.adapters import adapt_agent
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.subject.domain import Domain, domain_of
@@ -53,7 +53,7 @@ from symcheck.engine.networks.verdicts import (
     is_wrong_weight,
 )
 from symcheck.engine.results import Counterexample
-from symcheck.errors import SpecError, TargetError
+from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -170,7 +170,7 @@ class NetContext:
     @cached_property
     def observations(self) -> Floats | None:
         """Inputs to test in addition to the generated ones, stacked; None if none were given."""
-        return _stack_observations(self.options.observations, self.inputs.shape)
+        return stacked_observations(self.options.observations, self.inputs.shape)
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -247,9 +247,8 @@ class NetContext:
         # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
-        half = self._started + (self._deadline - self._started) / 2
         try:
-            with not_after(half):
+            with not_after((self._started + self._deadline) / 2):
                 return self._prove()
         except TimeUp:  # the rest of the time is for samples
             return Proof(None, reason=Opaque(state("SYM163")), box=BOX)
@@ -449,16 +448,3 @@ class NetContext:
     def region(self) -> Statement:
         """The tested inputs."""
         return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
-
-
-def _stack_observations(observations: Any, shape: tuple[int, ...]) -> Floats | None:
-    if observations is None:
-        return None
-    stacked = np.asarray(observations, dtype=np.float64)
-    if stacked.shape[1:] != shape:
-        raise SpecError(
-            f"observations of shape {stacked.shape[1:]} do not fit the network's input {shape}.",
-            where="--env",
-            remedy="Name an environment whose observations the network takes.",
-        )
-    return stacked

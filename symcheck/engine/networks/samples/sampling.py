@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.subject.claims import InputClaim
 from symcheck.engine.networks.subject.domain import Domain
+from symcheck.errors import SpecError
 
 # Longer orbits are skipped: their mean would need one application of the generator per element.
 LONGEST_ORBIT = 64
@@ -31,6 +32,24 @@ class Family:
     name: str
     inputs: Floats
     borrows: bool = False
+
+
+def stacked_observations(observations: Any, shape: tuple[int, ...]) -> Floats | None:
+    """Observations as one array of float64, shape (n, *shape); None if there are none.
+
+    Raises:
+        SpecError: they have another shape than the input of the network.
+    """
+    if observations is None:
+        return None
+    stacked = np.asarray(observations, dtype=np.float64)
+    if stacked.shape[1:] != shape:
+        raise SpecError(
+            f"observations of shape {stacked.shape[1:]} do not fit the network's input {shape}.",
+            where="--env",
+            remedy="Name an environment whose observations the network takes.",
+        )
+    return stacked
 
 
 def families(
