@@ -147,6 +147,14 @@ def test_an_action_buffer_that_is_not_restored_leaves_the_claim_to_whole_episode
     assert (broken.verdict, broken.method, broken.causes[-1].code) == ("failed", "trajectory", "SYM051")
 
 
+def test_whole_episodes_pass_nothing_if_pairs_violate_the_claim_within_the_loss() -> None:
+    """A wind that 60 episodes are too few to detect moves every pair."""
+    result = judged(lambda: gym.wrappers.TimeLimit(Buffered(1e-4), 30), samples=1000)["transition_invariance"]
+    assert (result.verdict, reason(result).code) == ("undecided", "hidden_state")
+    assert reason(result).fields["hidden"] > 0
+    assert [note.code for note in result.notes].count("episodes_detect_less") == 1
+
+
 def test_a_method_requested_by_name_is_not_replaced_by_whole_episodes() -> None:
     report = sc.verify_env(lambda: gym.wrappers.TimeLimit(Buffered(), 30), MIRROR, samples=500, method="paired")
     assert {report[part].verdict for part in PARTS} == {"undecided"}

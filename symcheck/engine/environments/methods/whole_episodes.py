@@ -22,8 +22,9 @@ class WholeEpisodes:
     """Evidence from single steps, and from whole episodes for the properties that single steps do not decide.
 
     Single steps may refute a property by more than setting a state loses. Otherwise whole episodes decide, which need
-    no state to be set. They pass a property only if they were compared to their end, because what setting a state loses
-    may act late. If a method was requested by name, only that method passes a property, with the exception of
+    no state to be set. They pass a property only if no pair of single steps violates it, even within that loss: whole
+    episodes detect only larger violations. They must also have been compared to their end, because what setting a state
+    loses may act late. If a method was requested by name, only that method passes a property, with the exception of
     terminations if setting a state loses nothing but a step counter.
 
     Args:
@@ -58,7 +59,8 @@ class WholeEpisodes:
             return result  # undecided for a reason that concerns episodes too
         episodes = self._episodes.judge(name, part)
         ends_only = caution is None or self._bench.touches_ends_only
-        if episodes.verdict != "failed" and (why := self._why_not_passed(episodes, ends_only=ends_only)):
+        hidden = result.reason is not None and "hidden" in result.reason.fields
+        if episodes.verdict != "failed" and (why := self._why_not_passed(episodes, ends_only=ends_only, hidden=hidden)):
             return dataclasses.replace(result, notes=(*result.notes, why))
         if ends_only:
             return dataclasses.replace(episodes, notes=(state("ends_of_episodes"), *episodes.notes))
@@ -66,7 +68,7 @@ class WholeEpisodes:
             return dataclasses.replace(episodes, causes=(*episodes.causes, state("SYM051", caution=caution)))
         return dataclasses.replace(episodes, notes=(state("episodes_instead", caution=caution), *episodes.notes))
 
-    def _why_not_passed(self, episodes: PropertyResult, *, ends_only: bool) -> Statement | None:
+    def _why_not_passed(self, episodes: PropertyResult, *, ends_only: bool, hidden: bool) -> Statement | None:
         """Why whole episodes that show no violation pass nothing; None if they pass the property."""
         bench, caution = self._bench, self._bench.caution
         if episodes.verdict == "undecided":
@@ -76,5 +78,8 @@ class WholeEpisodes:
         # A counter may act in a single step, and what survives a reset makes episodes depend on each other.
         if bench.options.method != "auto" or caution.code not in _RESET_RESTORES:
             return state("episodes_only_refute")
-        last = (episodes.bound or {}).get("region", caution).fields.get("last_step")
+        if hidden:
+            return state("episodes_detect_less")
+        region = (episodes.bound or {}).get("region")
+        last = None if region is None else region.fields.get("last_step")
         return None if last is None else state("episodes_cut_short", last_step=last)
