@@ -62,19 +62,17 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
     first = outcome(states, actions)
     if _first_difference(stepper, first, outcome(states, actions)) >= 0:
         return None
-    if _first_difference(stepper, first, outcome(changed, others)) < 0:
+    at = _first_difference(stepper, first, whole := outcome(changed, others))
+    if at < 0:
         return None
-    # Change one neighbour at a time, to name the one that leaks; all at once if none does so alone.
-    neighbours = [int(j) for j in rng.permutation(slots.count)[:32]]
-    for some in (*([j] for j in neighbours), range(slots.count)):
-        again = outcome(
-            [changed[i] if i in some else state for i, state in enumerate(states)],
-            [others[i] if i in some else action for i, action in enumerate(actions)],
-        )
-        if (at := _first_difference(stepper, first, again)) >= 0:
-            named = {"other": some[0]} if len(some) == 1 else {}
-            return _leak(stepper, k, at, first, again, settable=True, **named)
-    return None
+    # Change one neighbour at a time, to name the one that leaks.
+    for j in map(int, rng.permutation(slots.count)[:32]):
+        states_one_changed = [changed[i] if i == j else state for i, state in enumerate(states)]
+        actions_one_changed = [others[i] if i == j else action for i, action in enumerate(actions)]
+        again = outcome(states_one_changed, actions_one_changed)
+        if (place := _first_difference(stepper, first, again)) >= 0:
+            return _leak(stepper, k, place, first, again, settable=True, other=j)
+    return _leak(stepper, k, at, first, whole, settable=True)
 
 
 def _by_seeds(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
