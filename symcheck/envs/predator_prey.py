@@ -56,20 +56,27 @@ def wrap(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def draw(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """The image of one displacement, shape (1, 21, 21), zeros and ones."""
     row, column = displacement.tolist()
-    image: npt.NDArray[np.uint8] = images()[row + REACH, column + REACH].copy()
+    return _draw_at(row, column)
+
+
+def images() -> npt.NDArray[np.uint8]:
+    """The image of every displacement, shape (7, 7, 1, 21, 21), indexed by displacement + 3."""
+    return _images().copy()
+
+
+def _draw_at(row: int, column: int) -> npt.NDArray[np.uint8]:
+    image: npt.NDArray[np.uint8] = _images()[row + REACH, column + REACH].copy()
     return image
 
 
 @functools.cache
-def images() -> npt.NDArray[np.uint8]:
-    """The image of every displacement, shape (7, 7, 1, 21, 21), indexed by displacement + 3; read-only."""
+def _images() -> npt.NDArray[np.uint8]:
     drawn = np.zeros((SIZE, SIZE, 1, PIXELS, PIXELS), dtype=np.uint8)
     centre = slice(REACH * CELL, (REACH + 1) * CELL)
     for row, column in np.ndindex(SIZE, SIZE):
         drawn[row, column, 0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = _PLUS
         # The predator is drawn last, in the centre; it covers a caught prey.
         drawn[row, column, 0, centre, centre] = _CROSS
-    drawn.flags.writeable = False
     return drawn
 
 
@@ -130,8 +137,7 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         self._row, self._column = (row + REACH) % SIZE - REACH, (column + REACH) % SIZE - REACH
 
     def _image(self) -> npt.NDArray[np.uint8]:
-        image: npt.NDArray[np.uint8] = images()[self._row + REACH, self._column + REACH].copy()
-        return image
+        return _draw_at(self._row, self._column)
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The image in grey, with eight screen pixels per image pixel, shape (168, 168, 3)."""

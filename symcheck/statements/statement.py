@@ -163,7 +163,7 @@ def environment() -> jinja2.Environment:
     import jinja2
 
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(spec=_with_spec, listed=_listed, plural=_plural, boxed=_boxed)
+    made.filters.update(spec=_with_spec, listed=_listed, plural=_plural, boxed=_describe_box)
     return made
 
 
@@ -183,7 +183,7 @@ def _listed(values: Iterable[Any], last: str = "and") -> str:
     return f" {last} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
-def _boxed(sides: Iterable[Mapping[str, Any]]) -> str:
+def _describe_box(sides: Iterable[Mapping[str, Any]]) -> str:
     """The sides of a box as a list in prose: "x is 0.8 to 0.9 and the step number is 150"."""
     ranges = [(side["name"], *dict.fromkeys((side["low"], side["high"]))) for side in sides]
     return _listed(f"{name} is {' to '.join(_with_spec(end, '.3g') for end in ends)}" for name, *ends in ranges)

@@ -323,11 +323,8 @@ def test_a_group_is_written_by_its_name_only_where_the_name_gives_its_generators
 def test_maps_of_pairs_are_kept_only_where_every_measured_pair_agrees():
     literals = ((0, 1), (2, 3), (4, 5))
     table = np.full((6, 6), -1)
-
-    def told(p, q, number):
+    for p, q, number in ((0, 2, 5), (2, 4, 5), (0, 4, 7)):
         table[p, q] = table[q, p] = number
-
-    told(0, 2, 5), told(2, 4, 5), told(0, 4, 7)
     structure = Structure(np.zeros(3), np.zeros((6, 6)), np.zeros(6), np.ones(6), literals, 3, (), pairs=table)
     assert keeps_pairs(structure, SignedMap.of([2, 1, 0]))
     assert not keeps_pairs(structure, SignedMap.of([1, 0, 2]))

@@ -33,16 +33,16 @@ def world(draw: Callable[[np.random.Generator], Any]) -> Callable[[], gym.Env[An
     return Start
 
 
-def correlated(rng: np.random.Generator) -> Any:
+def draw_correlated(rng: np.random.Generator) -> Any:
     x = rng.normal()
     return [x, 0.8 * x + 0.6 * rng.normal()]
 
 
-def wide(rng: np.random.Generator) -> Any:
+def draw_wide(rng: np.random.Generator) -> Any:
     return [rng.normal(), 3 * rng.normal()]
 
 
-def shifted(rng: np.random.Generator) -> Any:
+def draw_shifted(rng: np.random.Generator) -> Any:
     return [rng.normal() + 2, rng.normal()]
 
 
@@ -54,9 +54,9 @@ def start_result(draw: Callable[[np.random.Generator], Any], observation: Any) -
 @pytest.mark.parametrize(
     ("draw", "observation", "statistic", "where", "expected", "actual"),
     [
-        (correlated, NEGATED, "correlation", "observation[0] and observation[1]", -0.8, 0.8),
-        (wide, EXCHANGED, "standard deviation", "observation[0]", 3.0, 1.0),
-        (shifted, NEGATED, "mean", "observation[0]", -2.0, 2.0),
+        (draw_correlated, NEGATED, "correlation", "observation[0] and observation[1]", -0.8, 0.8),
+        (draw_wide, EXCHANGED, "standard deviation", "observation[0]", 3.0, 1.0),
+        (draw_shifted, NEGATED, "mean", "observation[0]", -2.0, 2.0),
     ],
 )
 def test_the_statistic_that_differs_is_shown_on_both_sides(

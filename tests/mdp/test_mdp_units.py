@@ -68,7 +68,6 @@ def test_hashes_tell_orders_and_salts_apart():
 def test_orbits_are_those_of_the_group_that_permutations_generate():
     for _ in range(10):
         images = np.stack([RNG.permutation(8) for _ in range(2)])
-        images[:, :4] = np.where(images[:, :4] == images[:, :4], images[:, :4], 0)
         labels = orbit_labels(images)
         reached = [{k} for k in range(8)]
         for _ in range(8):

@@ -61,7 +61,7 @@ def test_fixed_observations_get_invariant_answers() -> None:
 def test_images_are_lifted_through_all_eight_elements() -> None:
     env = gym.make("symcheck:symcheck/PredatorPrey-v0")
     lifted = lifted_network(_mlp(441, 5, torch.float64), SQUARE, env=env)
-    images = torch.tensor(predator_prey.images().reshape(49, 1, 21, 21), dtype=torch.float64)
+    images = torch.as_tensor(predator_prey.images().reshape(49, 1, 21, 21), dtype=torch.float64)
     turned = torch.rot90(images, dims=(-2, -1))
     expected = torch.empty(49, 5, dtype=torch.float64)
     expected[:, [0, 2, 3, 4, 1]] = lifted(images)

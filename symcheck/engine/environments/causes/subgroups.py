@@ -18,7 +18,7 @@ from symcheck.groups.group import Group
 from symcheck.groups.subgroups import generators_of, holding, may_be_partial
 from symcheck.statements.statement import Statement, state
 
-_MOST_ACTIONS = 48
+_MOST_ACTIONS = 48  # maximum number of actions whose violations are listed separately
 _CASES = 40  # pairs per element; half of them are pairs that violated the equation under a generator
 _NUDGED = 12  # number of suspicious cases per element that are compared with the effect of a nudge
 _SECONDS_SHARE = 0.9  # fraction of the time budget, if any

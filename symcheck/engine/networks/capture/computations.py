@@ -57,7 +57,7 @@ def moving_steps(module: fx.GraphModule, state: Mapping[str, torch.Tensor], symb
             continue
         args, kwargs = fx.node.map_aggregate((node.args, dict(node.kwargs)), value_of)
         if node.op == "call_function" and not any(isinstance(item, Moving) for item in tree_flatten((args, kwargs))[0]):
-            values[node] = _evaluated(node, args, kwargs, lambda size: _number_of(size, symbol, samples))
+            values[node] = _evaluate_node(node, args, kwargs, lambda size: _number_of(size, symbol, samples))
         elif node.op == "call_function" and _keeps_all(node):
             values[node] = args[0]
         else:
@@ -68,18 +68,27 @@ def moving_steps(module: fx.GraphModule, state: Mapping[str, torch.Tensor], symb
     return steps
 
 
-def are_alike(mine: list[Step], others: list[Step], tolerance: float) -> bool:
-    """Whether two graphs compute the same; `tolerance` is the relative difference of constants that counts as none."""
+def are_alike(mine: list[Step], others: list[Step], tolerance: float, *, across_dtypes: bool = False) -> bool:
+    """Whether two graphs compute the same.
+
+    Args:
+        mine: the operators of one graph.
+        others: those of the other.
+        tolerance: the relative difference of constants that counts as none.
+        across_dtypes: whether the graphs compute in two dtypes. Constants then count as equal if both stand for
+            infinity, or both only keep a quotient finite: such numbers depend on the dtype.
+    """
     if [name for name, _ in mine] != [name for name, _ in others]:
         return False
     pairs = [(left, right) for (_, left), (_, right) in zip(mine, others, strict=True)]
     return all(
-        len(left) == len(right) and all(_is_alike(*pair, tolerance) for pair in zip(left, right, strict=True))
+        len(left) == len(right)
+        and all(_is_alike(*pair, tolerance, across_dtypes) for pair in zip(left, right, strict=True))
         for left, right in pairs
     )
 
 
-def _is_alike(left: Any, right: Any, tolerance: float) -> bool:
+def _is_alike(left: Any, right: Any, tolerance: float, across_dtypes: bool) -> bool:
     if isinstance(left, Moving) or isinstance(right, Moving):
         return isinstance(left, Moving) and isinstance(right, Moving) and left == right
     if not isinstance(left, torch.Tensor | float) or not isinstance(right, torch.Tensor | float):
@@ -89,17 +98,21 @@ def _is_alike(left: Any, right: Any, tolerance: float) -> bool:
         return False
     if not numbers.is_floating_point():
         return torch.equal(numbers, usual)
-    a, b = (np.clip(item.double().numpy(), -_LIMIT, _LIMIT) for item in (numbers, usual))
+    a, b = (item.double().numpy() for item in (numbers, usual))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if across_dtypes:
+        a, b = (np.clip(item, -_LIMIT, _LIMIT) for item in (a, b))
+        same |= (a == b) | ((np.abs(a) < _TINY) & (np.abs(b) < _TINY))
     bound = tolerance * np.abs(b, where=np.abs(b) < _LIMIT, out=np.zeros_like(b)).max(initial=0.0)
-    small = (np.abs(a) < _TINY) & (np.abs(b) < _TINY)
-    return bool(((np.abs(a - b) <= bound) | small | (np.isnan(a) & np.isnan(b))).all())
+    with np.errstate(invalid="ignore"):
+        return bool((same | (np.abs(a - b) <= bound)).all())
 
 
 def _is_floating(item: Any) -> bool:
     return isinstance(item, torch.dtype) and item.is_floating_point
 
 
-def _evaluated(node: fx.Node, args: Any, kwargs: Any, number_of: Callable[[Any], int]) -> Any:
+def _evaluate_node(node: fx.Node, args: Any, kwargs: Any, number_of: Callable[[Any], int]) -> Any:
     """The value of an operator that does not depend on the input; a name for memory that was never written."""
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     name = target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""

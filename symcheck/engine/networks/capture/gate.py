@@ -263,4 +263,5 @@ def _why_deployed_differs(
     samples = 1 if captured.size is None else SAMPLES
     dtype = next((item.dtype for item in used.state.values() if item.is_floating_point()), torch.float32)
     mine, exact = (moving_steps(item.module, item.state, item.size, samples) for item in (used, captured))
-    return None if are_alike(mine, exact, min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)) else Opaque(state("SYM188"))
+    rounding = min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)
+    return None if are_alike(mine, exact, rounding, across_dtypes=True) else Opaque(state("SYM188"))
