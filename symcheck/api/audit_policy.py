@@ -34,7 +34,7 @@ def audit_policy(
 ) -> Report:
     """Check on given states that a policy is equivariant: its action in a transformed state is the transformed action.
 
-    The residual |pi(g s) - g pi(s)| is reported for each action, in the unit of the action. It is the sum of the
+    The residual |pi(g s) - g pi(s)| is reported for each action, in the unit of the action. The report also gives the
     contributions of the observation normaliser, the network and the post-processing. Stochastic policies are compared
     by mean and standard deviation.
 
