@@ -266,7 +266,7 @@ class PairedEvidence:
             decision.verdict,
             self.method,
             checked=facts.checked,
-            violations=facts.violations or facts.unjudged,
+            violations=facts.violations or facts.unjudged or examined.hidden,
             max_residual=float(residual[worst]),
             tolerance=float(limits[worst]),
             unit=BY_PART[comparison.part].unit,
