@@ -168,7 +168,8 @@ def _restore(loop: _Loop, state: State) -> None:
         raise TargetError(
             f"expected a checkpoint of this training run by this version, but it does not fit ({error!r}).",
             where="--resume",
-            remedy="Resume it with the version that wrote it, or delete the checkpoint to start again.",
+            remedy="Resume the run with the version of symcheck that wrote the checkpoint, or delete the checkpoint "
+            "to start again.",
         ) from error
 
 

@@ -82,7 +82,7 @@ def verify_net(
         raise OptionError(
             f"expected one network, got the {len(targets)} of a run folder.",
             where="--certificate",
-            remedy="Name one of its networks.",
+            remedy="Name one network of the folder.",
         )
     for target in targets:
         module = resolve_network(target, checkpoint=chosen.checkpoint, trust=chosen.trust)

@@ -130,7 +130,7 @@ class _Search:
             self.found.complete = False
             self.found.remarks.append(
                 f"the time budget ended the collection of states after {len(self.lab.states)}; coordinates that did "
-                "not vary in them were left fixed; allow more with --max-time"
+                "not vary among these states were left fixed; raise --max-time"
             )
         points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
@@ -151,8 +151,8 @@ class _Search:
             self._by_name(mirror)
         if not self.found.structured and not self.lab.shows_state:
             self.found.remarks.append(
-                "maps of the state were searched, not maps of the observation alone; if you know such a map, write it "
-                "down and check it with verify-env"
+                "maps of the state were searched, not maps of the observation alone; if you know a map of the "
+                "observation, write it down and check it with verify-env"
             )
 
     def _try_board(self, state_map: SignedMap, form: str, centre: Centre) -> None:
@@ -333,7 +333,7 @@ class _Search:
         label = self.labels.get(self._moving(candidate.state))
         moves = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
         order, misfit, form = candidate.state.order, candidate.residual, candidate.form
-        self.found.refused.append(Trial(moves, "", order, "refused", why, misfit, kind=kind, form=form))
+        self.found.refused.append(Trial(moves, "", order, "rejected", why, misfit, kind=kind, form=form))
 
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share

@@ -219,7 +219,7 @@ def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
     try:
         run = court.accept_claim(claim)
     except SymcheckError as error:
-        trial = Trial(moves, actions, claim.group.order, "refused", error.problem, form=_FORM)
+        trial = Trial(moves, actions, claim.group.order, "rejected", error.problem, form=_FORM)
         return _join(result, trial, is_open=True)
     trial = Trial(moves, actions, claim.group.order, run.verdict, why_of(run), result=run, form=_FORM)
     if not is_accepted(run):

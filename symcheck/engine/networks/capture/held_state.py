@@ -38,7 +38,7 @@ GENERATORS = "a generator of random numbers"
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _OF_LOCKS = frozenset(["__new__", "__init__", "__repr__", "__enter__", "__exit__", "__doc__", "__module__"])
-"""What an object has that can only be waited for: there is nothing to read of it."""
+"""Attributes of objects on which code can only wait; such objects have no state to read."""
 
 
 @dataclass
@@ -359,12 +359,12 @@ _WHOLE = (
     *(types.ModuleType, types.CodeType, type, torch.dtype, torch.device, type(None)),
     *(types.FrameType, types.TracebackType, logging.Logger),
 )
-"""Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
+"""Types that are compared by identity. A read of a frame or of a logger's attributes ends the proof."""
 _SHOWN = (
     *(types.CellType, types.MethodType, property, staticmethod, classmethod),
     *(memoryview, types.MappingProxyType, types.UnionType, weakref.ReferenceType),
 )
-"""Kinds of objects that hold what they refer to, and nothing else."""
+"""Types whose only state is the objects that they refer to."""
 
 
 def _self_of(function: Any) -> Any:

@@ -18,7 +18,7 @@ _EITHER_NAMES = (
     "resolve_conj resolve_neg"
 )
 VIEW_OR_COPY = frozenset(_EITHER_NAMES.split())
-"""Functions that return what shares memory with their argument, or a copy."""
+"""Functions that return a copy of their argument, or a result that shares memory with it."""
 _COPYING = frozenset(["aten.clone.default", "aten._unsafe_view.default"])
 
 

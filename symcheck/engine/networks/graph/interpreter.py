@@ -212,7 +212,7 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if not isinstance(result, Entries) or (floating and (dtype is None or dtype.is_floating_point)):
         return result
     if floating and not result.is_constant and target._schema.name != "aten::_to_copy":
-        raise NoCertificateError(state("SYM190", operation=f"{target._schema.name} with a whole dtype"))
+        raise NoCertificateError(state("SYM190", operation=f"{target._schema.name} with an integer or boolean dtype"))
     return _with_dtype(graph, target, args, kwargs, result)
 
 
@@ -227,7 +227,9 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
     name = target._schema.name.removeprefix("aten::").rstrip("_")
     whole = not dtype.is_floating_point and dtype != torch.bool
     if whole and not result.is_constant and name not in MOVING | INDEXED and not fit_into(graph, result.array, dtype):
-        raise NoCertificateError(state("SYM190", operation=f"{name} of numbers that {str(dtype)[6:]} may not hold"))
+        raise NoCertificateError(
+            state("SYM190", operation=f"{name} of numbers that may be out of range for {{str(dtype)[6:]}}")
+        )
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
 

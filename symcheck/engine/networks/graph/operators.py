@@ -333,7 +333,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if not dtype.is_floating_point and not fit_into(graph, x.array, dtype):
-        refuse(f"a cast of numbers that {str(dtype)[6:]} may not hold")  # such casts wrap around
+        refuse(f"a cast of numbers that may be out of range for {str(dtype)[6:]}")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)

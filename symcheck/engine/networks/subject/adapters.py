@@ -101,7 +101,7 @@ def adapt_agent(net: nn.Module) -> nn.Module:
             f"{type(agent).__name__} has no forward that takes an input, and none of {', '.join(ACTORS)} to call "
             "instead.",
             where="network",
-            remedy="Wrap it in a module whose forward returns logits (or means) and values.",
+            remedy="Wrap the network in a module whose forward returns logits (or means) and values.",
         )
     return SeparateHeads(agent, actor, _first(agent, CRITICS))
 

@@ -131,7 +131,7 @@ def output_claims(
         raise SpecError(
             f"expected one role per output, {len(sizes)} for {', '.join(sizes)}; got {len(outputs)}.",
             where="outputs",
-            remedy=f"Name each of them, for instance {','.join(['action', 'invariant'][: len(sizes)])}.",
+            remedy=f"Name the role of each output, for instance {','.join(['action', 'invariant'][: len(sizes)])}.",
         )
     return tuple(
         _output_claim(symmetry, path, shape, role) for (path, shape), role in zip(sizes.items(), outputs, strict=True)
