@@ -65,8 +65,9 @@ class NetOptions(RunOptions):
 
     Example:
         >>> NetOptions(samples=0)  # doctest: +ELLIPSIS
-        Traceback (most recent call last): ... symcheck.errors.OptionError: --samples: expected a whole number of
-        samples, 1 or more, got 0. Omit the ...
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. Omit the ...
     """
 
     samples: int | None = option(

@@ -228,7 +228,7 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
     whole = not dtype.is_floating_point and dtype != torch.bool
     if whole and not result.is_constant and name not in MOVING | INDEXED and not fit_into(graph, result.array, dtype):
         raise NoCertificateError(
-            state("SYM190", operation=f"{name} of numbers that may be out of range for {{str(dtype)[6:]}}")
+            state("SYM190", operation=f"{name} of numbers that may be out of range for {str(dtype)[6:]}")
         )
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
