@@ -101,7 +101,7 @@ def _play_states(lab: Laboratory) -> Rollouts | None:
 
 
 def _moments_of_outcomes(rollouts: Rollouts, place: Floats) -> list[Joint]:
-    """Moments of places with what rewards and terminations exceed their means by."""
+    """Moments of places with the deviations of rewards and terminations from their means."""
     made = []
     for values in (rollouts.rewards, rollouts.ended.astype(np.float64)):
         if np.ptp(values) > 0:

@@ -107,7 +107,7 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
 
 
 def is_unordered(item: Any) -> bool:
-    """Whether its iteration order depends on hashes that differ between processes."""
+    """Whether the iteration order of an object depends on hashes that differ between processes."""
     return isinstance(item, set | frozenset) and len(item) > 1 and not all(map(_is_number, item))
 
 
