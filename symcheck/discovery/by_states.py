@@ -245,7 +245,7 @@ class _Search:
                 self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
-        """A mirror that the model has by its names, tested even if a fault hides it from the effects."""
+        """A mirror derived from names in the model; it is tested even if a fault hides it in the effects."""
         if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
             self.seen.add(self._moving(mirror.state))
             self._try(mirror.state, _BY_NAME)
@@ -253,7 +253,7 @@ class _Search:
             self.found.remarks.append(mirror.remark)
 
     def _product_of_fitting(self, state_map: SignedMap, form: str) -> Candidate | None:
-        """A map of random steps as a product of two maps that fit, which saves the thousands of steps of its own."""
+        """For random steps: a map as a product of two fitting maps, which saves thousands of steps for its own test."""
         if self.lab.kind != "stochastic":
             return None
         fitting = [each for each in self.found.candidates if each.reward_agrees]

@@ -256,7 +256,8 @@ class _Bench:
     def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
         """Whether the search's counterexamples suffice; if there are few candidates, a run locates the failure.
 
-        The same holds for a mirror that the model has by name, because users ask about it.
+        A run also locates the failure of a mirror derived from names in the model, because users ask about such a
+        mirror.
         """
         if candidate.label:
             return False

@@ -49,7 +49,7 @@ def moments_of_steps(rollouts: Rollouts, middle: Floats) -> tuple[Joint, ...]:
         middle: the point about which observations are negated.
 
     Returns:
-        Numbers over literals; empty if episodes are too few to know how far their means are off.
+        Numbers over literals; empty if there are too few episodes to estimate the errors of their means.
     """
     if count_alike(rollouts) < FEWEST_EPISODES:
         return ()

@@ -52,7 +52,7 @@ class Transitions:
 
     @property
     def explored_outcomes(self) -> dict[tuple[int, int], set[Outcome]]:
-        """The outcomes without those in states where no action was ever tried, as every episode was cut short there."""
+        """The outcomes without transitions into states in which no action was tried, as every episode ended there."""
         kept = dict(self.outcomes)
         while True:
             known = {state for state, _ in kept}
@@ -147,7 +147,7 @@ def collect(lab: Laboratory) -> Transitions:
 
 
 def _begin_often(lab: Laboratory, met: Transitions) -> None:
-    """Reset until every observed start state occurred often, so that hardly any start state remains unobserved."""
+    """Reset until every observed start state occurred often, so that few start states can remain unobserved."""
     for _ in range(_MOST_RESETS):
         if min(met.starts.values(), default=0) >= _OFTEN or not lab.in_time(_SHARE):
             break

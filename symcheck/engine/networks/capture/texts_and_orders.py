@@ -309,7 +309,7 @@ class _Stack:
 
 
 def _iterates(function: Any, owner: Any) -> bool:
-    """Whether a function that is not the author's may iterate over what it is given."""
+    """Whether a function that is not the author's may iterate over its arguments."""
     if any(function is item for item in _ITERATING_ONE) or isinstance(owner, str):
         return True
     module = str(getattr(function, "__module__", None) or "builtins").partition(".")[0]
@@ -338,7 +338,7 @@ def _text_of(item: Any) -> str:
 
 
 def _order_of(item: Any, *, known: bool = False) -> str:
-    """The order of a set that iteration over a value follows; "" if there is none, or `known` and it may be none."""
+    """The set order on which iteration depends; "" if there is none, or if `known` and this is uncertain."""
     if isinstance(item, _Unknown):
         if item.is_set is None and not known:
             return "the order of something that may be a set"

@@ -201,7 +201,7 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """The result of one operator on ids.
 
     Raises:
-        NoCertificateError: it is not supported.
+        NoCertificateError: the operator is not supported.
     """
     if not isinstance(target, torch._ops.OpOverload):
         return target(*args, **kwargs)  # sizes, and items of tuples
@@ -315,7 +315,7 @@ def _check_cast(into: Entries, source: Entries) -> None:
 
 
 def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that writes into its first argument: compute, then copy."""
+    """Translate an operator that writes into its first argument: compute the result, then copy it."""
     functional = getattr(torch.ops.aten, name.removesuffix("_"), None)
     if not name.endswith("_") or functional is None:
         raise NoCertificateError(state("SYM190", operation=name))

@@ -319,7 +319,7 @@ def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
 
 
 def fit_into(graph: Graph, ids: Floats, dtype: torch.dtype) -> bool:
-    """Whether a whole dtype holds the numbers of entries for every input; others wrap around."""
+    """Whether the values of entries are in the range of an integer dtype for every input; other values wrap around."""
     info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
     return lie_between(graph, ids, max(info.min, -_LONGEST), min(info.max, _LONGEST))
 

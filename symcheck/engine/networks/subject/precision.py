@@ -159,7 +159,7 @@ def _deep_copy(net: nn.Module) -> nn.Module:
 
 
 def _is_on(net: nn.Module, device: torch.device) -> bool:
-    """Whether everything is on a device already: a network's own `to` or `_apply` need not run."""
+    """Whether all tensors are already on a device, so that the network's own `to` or `_apply` need not run."""
     return all(tensor.device == device for tensor in (*net.parameters(), *net.buffers()))
 
 
