@@ -305,7 +305,7 @@ class _Loop:
         return np.asarray(returns.mean(1))
 
     def close(self) -> None:
-        """Close the environments that are anybody's; ours hold nothing."""
+        """Close users' environments; the built-in ones hold no resources."""
         if isinstance(self._environment, GymnasiumVector):
             self._environment.close()
 

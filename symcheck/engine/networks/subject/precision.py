@@ -187,7 +187,7 @@ def copy_network(
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and symcheck never changes it in place.",
             where=type(net).__name__,
-            remedy="Give a factory that builds it, or detach tensors that are stored as its attributes.",
+            remedy="Give a factory that builds the network, or detach the tensors that are stored as attributes.",
         ) from error
 
 
