@@ -146,7 +146,7 @@ class Listed:
             self._files += [file.relative_to(ROOT).as_posix() for file in inside]
 
     def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """All of them, whatever their time: the limit of a mutant ends them."""
+        """All tests, whatever their duration: the time limit of a mutant ends them."""
         return list(dict.fromkeys(self._files))
 
 

@@ -87,7 +87,7 @@ def check_trust(command: RunCommand, where: str) -> None:
         raise SymcheckError(
             f"its command runs code outside the current folder and that of the report: {', '.join(outside)}.",
             where=where,
-            remedy="Replay it in the folder that contains the files, or add --trust if you trust them.",
+            remedy="Replay the report in the folder that contains these files, or add --trust if you trust them.",
         )
     if "trust" in command.options:
         raise SymcheckError(

@@ -88,7 +88,7 @@ class _Given(NamedTuple):
         covariates: shape (transitions, columns).
         names: the names of these columns.
         drawn: the number of leading columns that are actions.
-        starts: row at which each episode begins.
+        starts: the first row of each episode.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
     """

@@ -124,13 +124,13 @@ def mark_switches(following: Floats, names: list[str], whole: Bools) -> tuple[Fl
         >>> x = np.linspace(-3, 3, 6001)
         >>> shown = np.where((x > 2) | (x < -2) | (x < -1.97) & (np.arange(6001) % 2 == 0), np.nan, x)
         >>> mark_switches(np.stack([x, shown], axis=1), ["x", "y"], np.zeros(2, bool))[1]
-        ['values of y that are no numbers next to a threshold of x']
+        ['values of y that are not numbers next to a threshold of x']
     """
     switches: list[tuple[str, Floats]] = []
     for name, column, has_levels in zip(names, following.T, whole, strict=True):
         unknown = ~np.isfinite(column)
         if unknown.any():
-            switches.append((f"values of {name} that are no numbers", unknown.astype(np.float64)))
+            switches.append((f"values of {name} that are not numbers", unknown.astype(np.float64)))
         elif has_levels and len(levels := np.unique(column)) == 2:
             switches.append((f"values {levels[1]:g} of {name}", (column == levels[1]).astype(np.float64)))
     marked = [mark_thresholds(column, following, names, event) for event, column in switches[:_MOST_SWITCHES]]

@@ -21,7 +21,7 @@ _SUM_AND_DIFFERENCE = np.array([[1.0, 1.0], [1.0, -1.0]])
 
 
 def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
-    """The scale with which the coordinates of pairs, including those of the weight, are sums and differences.
+    """The scale factor of the product, if the coordinates of inputs, outputs and weight are sums and differences.
 
     Args:
         into: coordinates of an input from its components.

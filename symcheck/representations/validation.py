@@ -30,7 +30,7 @@ def require_group(group: Any, where: str) -> None:
         raise RepresentationError(
             f"expected a group, got {group!r} ({type(group).__name__}).",
             where=where,
-            remedy="Make one with symcheck.groups, for instance cyclic(4).",
+            remedy="Make a group with symcheck.groups, for instance cyclic(4).",
         )
 
 

@@ -178,7 +178,7 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
     """The image that a callable returned for a value, if it has the value's form.
 
     Raises:
-        SpecError: the image has different parts or a different shape, or is no number.
+        SpecError: the image has different parts or a different shape, or is not a number.
     """
     if isinstance(space, spaces.Discrete):
         return _whole_number(image, where)

@@ -87,7 +87,9 @@ def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> Tar
     """The error when `source` returns an observation of the right size in the wrong shape."""
     text = f"{source} returned an observation of shape {shape}, but its space has shape {space.shape}."
     return TargetError(
-        text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
+        text,
+        where=label,
+        remedy=f"Return the observation in the shape of the space: observation.reshape({space.shape}).",
     )
 
 

@@ -187,7 +187,7 @@ class Robot:
                 f"{title(self.model, driven.section, driven.index)} has no image under the {pairing.isometry.name}."
                 + (f" {pairing.unpaired[0]}." if pairing.unpaired else ""),
                 where=self.label,
-                remedy="Remove it from the layout, or try another plane.",
+                remedy="Remove this element from the layout, or try another plane.",
             )
         return driven.section, int(images[driven.index]), int(signs[driven.index])
 

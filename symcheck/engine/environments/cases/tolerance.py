@@ -57,7 +57,7 @@ class Tolerance:
         self._sizes: dict[Part, Floats] = {}
 
     def learn_sizes(self, comparison: Comparison) -> None:
-        """Take the typical size of every coordinate from these cases, for all later tolerances of this property."""
+        """Measure the typical size of every coordinate on these cases, for all later tolerances of this property."""
         self._sizes[comparison.part] = _typical_sizes(comparison)
 
     def of(self, comparison: Comparison, nudge: Floats | float = 0.0) -> Floats:

@@ -216,7 +216,7 @@ def _ignores_seeds(
     apart: float,
     rng: np.random.Generator,
 ) -> bool:
-    """Whether steps differ from known steps of the same seed, in an environment where `apart` of them usually do."""
+    """Whether steps differ from known steps with the same seed; without seeds, the fraction `apart` differs."""
     orders = (rng.permutation(len(states)) for _ in range(_count_rounds(apart)))
     return any(_compare_steps(stepper, known, _step_seeded(stepper, states, actions, at, seed))[0] for at in orders)
 

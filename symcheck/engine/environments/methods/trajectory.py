@@ -344,7 +344,7 @@ class TrajectoryEvidence:
         return "asked" if self.bench.options.method == "trajectory" else "lossy"
 
     def _blame_start(self) -> Statement | None:
-        """Why a rejection is not attributed to the dynamics: the starts of the two groups may differ."""
+        """The reason not to attribute a rejection to the dynamics: the starts of the two groups may differ."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
             start = self._start.verdict if claimed else "unclaimed"

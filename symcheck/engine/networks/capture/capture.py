@@ -408,7 +408,7 @@ def _symbol_of(size: Any) -> Any:
     """The symbol of the batch size.
 
     Raises:
-        RefusedCaptureError: it is a number.
+        RefusedCaptureError: the size is a number.
     """
     expression = size.node.expr if isinstance(size, torch.SymInt) else size
     if not getattr(expression, "is_Symbol", False):

@@ -233,7 +233,7 @@ def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Te
 def _why_first_call_differs(
     net: nn.Module, captured: Capture, shape: tuple[int, ...], x: torch.Tensor, changed: str, *, alone: bool
 ) -> Opaque | None:
-    """The reason if the first call, which changes state, computes something else than later calls, or reads more."""
+    """The reason if the first call, which changes state, differs from later calls or reads more."""
     called, uncalled = (copy_network(net, device=torch.device("cpu")) for _ in range(2))
     with watched_calls() as watched:
         floating_outputs(called, x)

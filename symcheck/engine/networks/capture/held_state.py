@@ -38,7 +38,7 @@ GENERATORS = "a generator of random numbers"
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _OF_LOCKS = frozenset(["__new__", "__init__", "__repr__", "__enter__", "__exit__", "__doc__", "__module__"])
-"""What an object has that can only be waited for: there is nothing to read of it."""
+"""Attributes of objects on which code can only wait; such objects have no state to read."""
 
 
 @dataclass
@@ -359,12 +359,12 @@ _WHOLE = (
     *(types.ModuleType, types.CodeType, type, torch.dtype, torch.device, type(None)),
     *(types.FrameType, types.TracebackType, logging.Logger),
 )
-"""Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
+"""Types that are compared by identity. A read of a frame or of a logger's attributes ends the proof."""
 _SHOWN = (
     *(types.CellType, types.MethodType, property, staticmethod, classmethod),
     *(memoryview, types.MappingProxyType, types.UnionType, weakref.ReferenceType),
 )
-"""Kinds of objects that hold what they refer to, and nothing else."""
+"""Types whose only state is the objects that they refer to."""
 
 
 def _self_of(function: Any) -> Any:
@@ -372,7 +372,7 @@ def _self_of(function: Any) -> Any:
 
 
 def _is_compiled(cls: type) -> bool:
-    """Whether a class is written in C: it is static, nobody may change it, or its objects have room of their own."""
+    """Whether a class is written in C: it is static or immutable, or its objects have additional memory."""
     flags, members = cls.__flags__, sum(isinstance(item, types.MemberDescriptorType) for item in vars(cls).values())
     room = cls.__basicsize__ - (cls.__base__.__basicsize__ if cls.__base__ else 0)
     # Py_TPFLAGS_HEAPTYPE and IMMUTABLETYPE; a class of Python adds its slots, and places for attributes and references
@@ -383,13 +383,13 @@ _POINTER = struct.calcsize("P")
 
 
 def _readable_names(cls: type) -> set[str]:
-    """What of an object a program can read by attributes, operators, loops or calls, without a method's name."""
+    """The names that a program reads by attributes, operators, loops or calls, without naming a method."""
     data = (types.GetSetDescriptorType, types.MemberDescriptorType)
     return {name for name, item in vars(cls).items() if name.startswith("__") or isinstance(item, data)}
 
 
 def _referents(item: Any) -> list[Any]:
-    """What an object refers to besides its class and attributes: slots, and what compiled classes hold."""
+    """The objects that an object refers to in slots and in compiled classes, without its class and attributes."""
     if isinstance(item, weakref.ref):
         return [item()]
     if isinstance(item, memoryview):
@@ -401,7 +401,7 @@ def _referents(item: Any) -> list[Any]:
 
 
 def _numbers_of(tensor: torch.Tensor) -> Any:
-    """The version of a tensor and its numbers: assigning to `.data`, or writing through an array, leaves no version."""
+    """The version of a tensor and its numbers; a write through `.data` or a NumPy array does not change the version."""
     version = 0 if tensor.is_inference() else tensor._version
     try:
         raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()

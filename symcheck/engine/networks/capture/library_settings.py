@@ -157,7 +157,10 @@ class _Reader:
 
 
 def _asks(item: Any) -> bool:
-    """Whether it is a compiled function whose answers no input determines: handed on, it is called unseen."""
+    """Whether an object is a compiled function whose result depends on more than its arguments.
+
+    If such a function is passed on, its calls are not recorded.
+    """
     return isinstance(item, FUNCTIONS) and asks_more_than_its_arguments(item)
 
 

@@ -44,7 +44,7 @@ class Claimed(Protocol):
 
     @property
     def capture(self) -> Capture | Opaque:
-        """Its graph; otherwise the reason why there is none."""
+        """The network's graph; otherwise the reason why there is none."""
 
     @property
     def inputs(self) -> InputClaim:

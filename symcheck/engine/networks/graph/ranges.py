@@ -34,7 +34,7 @@ class Ranges:
 
     @property
     def positive(self) -> Bools:
-        """Whether they are always positive."""
+        """Whether each entry is positive for every input."""
         return np.asarray((self.low > 0) | ((self.low == 0) & self.above))
 
 

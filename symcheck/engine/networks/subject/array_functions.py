@@ -77,7 +77,7 @@ def _jax_in_float64() -> AbstractContextManager[Any]:
 
 
 def is_array_function(item: Any) -> bool:
-    """Whether it can be called with one array: not a class, and one argument has no default.
+    """Whether an object can be called with one array: it is not a class, and one argument has no default.
 
     Example:
         >>> is_array_function(lambda x: -x), is_array_function(lambda: None), is_array_function(nn.Linear)

@@ -153,3 +153,14 @@ def _parts(space: Any) -> list[tuple[Array, Array]] | None:
     if hasattr(space, "n") and not hasattr(space, "start"):  # MultiBinary
         return [(np.zeros(space.shape, dtype=np.int8), np.ones(space.shape, dtype=np.int8))]
     return None
+
+
+def policy_space(net: Any, name: str, given: Any) -> Any:
+    """A space that a policy declares, if none was given; None if it declares none.
+
+    Args:
+        net: the network; a policy loaded from a file is wrapped.
+        name: `observation_space` or `action_space`.
+        given: the space of the environment, which has precedence; None if unknown.
+    """
+    return getattr(getattr(net, "structured_input", net), name, None) if given is None else given

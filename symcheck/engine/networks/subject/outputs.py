@@ -57,5 +57,5 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
 
 
 def is_tensordict(item: Any) -> bool:
-    """Whether it is a mapping of tensors with a batch size, as in the package tensordict."""
+    """Whether an object is a mapping of tensors with a batch size, as in the package tensordict."""
     return all(hasattr(item, name) for name in ("batch_size", "items", "select"))
