@@ -1045,8 +1045,8 @@ def test_groups_are_read_by_name(text: str, order: int | None) -> None:
 
 
 def test_fields_that_are_missing_or_unknown_are_all_named() -> None:
-    with pytest.raises(SpecError, match=r"is missing group, action; has unknown fields actions, grup"):
-        symmetry_from_mapping({"name": "m", "observation": [], "actions": [], "grup": ""}, "file")
+    with pytest.raises(SpecError, match=r"is missing group, action; has unknown fields actions, tribe"):
+        symmetry_from_mapping({"name": "m", "observation": [], "actions": [], "tribe": ""}, "file")
     data = {"name": "m", "group": "C2", "observation": [[-1]], "action": [[1, 0]]}
     assert symmetry_from_mapping(data, "file").initial
     assert not symmetry_from_mapping({**data, "initial": False}, "file").initial
