@@ -207,8 +207,7 @@ class ElementEntry:
 def _sized(entry: ElementEntry, dim: int) -> AffineEntry:
     whole = np.eye(dim + 1)
     for factor, t in entry.factors:
-        discrete = isinstance(factor, AffineEntry)
-        whole = whole @ (factor.homogeneous() if discrete else factor.homogeneous_at(t, dim))
+        whole = whole @ (factor.homogeneous() if isinstance(factor, AffineEntry) else factor.homogeneous_at(t, dim))
     return affine_of(whole)
 
 
