@@ -50,8 +50,9 @@ class Held:
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
         closed: the type of the first object that cannot be inspected, or of a function in it that depends on
             more than its arguments; "" if there is none.
-        of_given: how it refers to the network as given, of which it is a copy: "" if not, "key" if as a key.
-        scripts: what of TorchScript it refers to, by name.
+        of_given: how the copy refers to the network as given: "key" as a key of a mapping, "held" in another way, ""
+            if it does not.
+        scripts: the TorchScript functions and modules that it refers to, by name.
         sets: whether there are sets whose order differs between processes.
     """
 

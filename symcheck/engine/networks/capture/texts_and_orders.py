@@ -46,7 +46,7 @@ class _Unknown:
     """A value that is not recomputed.
 
     Attributes:
-        is_set: whether it is a set; None if that is unknown.
+        is_set: whether the value is a set; None if that is unknown.
         gives: for a function, whether it returns a set; None if that is unknown.
     """
 
