@@ -448,7 +448,7 @@ def test_a_tensor_product_is_bilinear_and_sums_over_its_basis(rho_out: Represent
 def test_the_weights_of_a_product_start_at_unit_variance_of_the_result() -> None:
     layer = TensorProduct(FOUR, FOUR, FOUR, 30, 50)
     rank = layer.basis.shape[0]
-    assert float(layer.weight.std()) == pytest.approx((30 * rank) ** -0.5, rel=0.05)
+    assert float(layer.weight.detach().std()) == pytest.approx((30 * rank) ** -0.5, rel=0.05)
     with pytest.raises(SymcheckError, match=r"no product of .* transforms like"):
         TensorProduct(reps.trivial(C2), reps.trivial(C2), reps.sign(C2), 1, 1)
     for wrong in (FieldType(FOUR, 29), FieldType(reps.permutation(C4, [[3, 0, 1, 2]]), 30)):
