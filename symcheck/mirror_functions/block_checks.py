@@ -114,7 +114,7 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
 
     Args:
         function: the mirror function.
-        samples: the pairs on which it is tested.
+        samples: the pairs on which the function is tested.
         group: the group.
         elements: its elements in the order of the blocks.
 

@@ -121,7 +121,7 @@ def _captured_or_reason(
         return Opaque(state("SYM183", what=kept))
     far = floating_outputs(ours, batches[1])
     before = what_is_held(ours, watched.functions, given)
-    # one call only: state that alternates is the same again after two
+    # only one call: state that alternates has its old value after two calls
     usual = [floating_outputs(ours, batches[0]), far]
     # no code runs between this check and the capture, so the graph can only hold tensors that are stale now
     stale: set[int] = set()

@@ -161,7 +161,7 @@ def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) ->
     """The action of one entry on tensors of a given shape (without the batch axis).
 
     Raises:
-        SpecError: it does not fit; `what` names the tensor and `where` the entry in the message.
+        SpecError: the entry does not fit; `what` names the tensor and `where` the entry in the message.
     """
     return _motion(entry, shape, int(np.prod(shape)), where, what)
 
