@@ -14,6 +14,9 @@ from symcheck.engine.networks.subject.domain import Domain
 from symcheck.errors import SpecError
 
 # Longer orbits are skipped: their mean would need one application of the generator per element.
+FAR = 1e3
+"""Scale of a second input on which graph and network are compared: beyond thresholds that clip or guard typical
+inputs."""
 LONGEST_ORBIT = 64
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
