@@ -38,7 +38,7 @@ class Row:
         game: in words.
         library: the library.
         name: the library's name of the game.
-        images: a function, or "discovered" for what `discover_game` finds.
+        images: a function, or "discovered" for the images that `discover_game` finds.
         words: the images in words.
         expected: the group if the claim holds, otherwise the reason.
         holds: whether the claim holds.

@@ -33,8 +33,8 @@ class VerifyEnvOptions(EnvOptions):
     )
     layout: Any = option(
         None,
-        "A layout file (TOML) that lists the terms of a robot's observation. Use it instead of a symmetry: the mirror "
-        "is derived from the robot's model.",
+        "A layout file (TOML) that lists the terms of a robot's observation. Give a layout instead of a symmetry: the "
+        "mirror is derived from the robot's model.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 

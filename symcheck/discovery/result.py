@@ -100,7 +100,7 @@ class Sensitivities:
     Attributes:
         names: the names of the coordinates, then of the actions' columns.
         rows: effect of every column on every coordinate, each row scaled to its largest entry.
-        centre: the point at which it was measured.
+        centre: the point at which the effects were measured.
     """
 
     names: tuple[str, ...]

@@ -34,7 +34,7 @@ def find_far_off(residual: Floats, tie: Floats) -> Bools:
     Returns:
         Shape (steps, targets).
     """
-    # What is no number is as far off as an infinity.
+    # NaN counts as far off, like an infinity.
     distance = np.where(np.isnan(residual), np.inf, np.abs(residual))
     far = distance > np.maximum(_FAR * np.quantile(distance, _QUANTILE, axis=0, method="nearest"), tie)
     return far & np.array([_is_rare(column) for column in far.T], dtype=np.bool_)
@@ -61,7 +61,7 @@ def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Float
         (20, ['reward far from its fit'])
     """
     far = find_far_off(residual, tie)
-    # In ranks, what is no number lies below all numbers.
+    # In ranks, NaN lies below all numbers.
     signs = np.where(np.isnan(residual), -1.0, np.sign(residual)) * far
     kept = np.flatnonzero(far.any(axis=0))
     return signs[:, kept], [f"{names[j]} far from its fit" for j in kept]

@@ -55,7 +55,7 @@ def pair_product(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | N
     Args:
         x: pairs (batch, channels_in, 2).
         coefficients: A and B of the weight [[A, B], [B, A]], (channels_out, 2, channels_in).
-        scale: a factor of the weight; that of `pair_scale` is 1/2 for A and B themselves.
+        scale: a factor of the weight: the result of `pair_scale`, or 1/2 for A and B themselves.
         bias: the bias, (channels_out, 2); None for no bias.
 
     Returns:

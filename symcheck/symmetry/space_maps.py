@@ -108,8 +108,8 @@ class _AnyVector:
         return self._fitted(array[0].size).batch(array) if len(array) else array
 
     def _fitted(self, size: int) -> _Vector:
-        least = max(entry.size or entry.least for entry, _ in self._entry.factors)
-        if size < least or any(entry.size not in (None, size) for entry, _ in self._entry.factors):
+        least = self._entry.least
+        if size < least or not self._entry.sizes <= {size}:
             raise SpecError(f"expected a vector of {least} components, got {size}.", where=self._where)
         return _Vector(self._entry.sized(size), self._where)
 

@@ -103,7 +103,7 @@ def _sized_where_written(entry: Any) -> Any:
         return TreeEntry({key: _sized_where_written(child) for key, child in entry.children.items()})
     if not isinstance(entry, ElementEntry):
         return entry
-    sizes = {lie.size for lie, _ in entry.factors if lie.size is not None}
+    sizes = entry.sizes
     return entry.sized(sizes.pop()) if len(sizes) == 1 else entry
 
 

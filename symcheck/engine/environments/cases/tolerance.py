@@ -109,7 +109,7 @@ class Tolerance:
             if neighbours is None:
                 break
             largest[rest] = np.maximum(largest[rest], self._movement(comparison.part, some, neighbours))
-            within = (residual <= self.of(comparison, largest)).all(axis=1)  # so written, NaN is not
+            within = (residual <= self.of(comparison, largest)).all(axis=1)  # NaN counts as outside
             rest = np.flatnonzero(~within)
             if not len(rest):
                 break

@@ -308,7 +308,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
             if name in VIEW_OR_COPY and args and result is args[0]:
-                return torch.ops.aten.alias(result)  # a node of its own, so that writes into it show
+                return torch.ops.aten.alias(result)  # a separate node, so that writes into it are visible
             return result
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch the exception and continue

@@ -50,8 +50,9 @@ class Held:
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
         closed: the type of the first object that cannot be inspected, or of a function in it that depends on
             more than its arguments; "" if there is none.
-        of_given: how it refers to the network as given, of which it is a copy: "" if not, "key" if as a key.
-        scripts: what of TorchScript it refers to, by name.
+        of_given: how the copy refers to the network as given: "key" as a key of a mapping, "held" in another way, ""
+            if it does not.
+        scripts: the TorchScript functions and modules that it refers to, by name.
         sets: whether there are sets whose order differs between processes.
     """
 
@@ -145,7 +146,7 @@ def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]
         own = is_own_file(getattr(module, "__file__", None) or "<frozen")
         for word in all_words & vars(module).keys():
             part = vars(module)[word]
-            # of functions of libraries only what was attached to them
+            # for library functions, only attributes that were attached to them
             if own or (isinstance(part, types.FunctionType) and vars(part)):
                 used[f"{module.__name__}.{word}"] = part
             modules.append(part)
@@ -161,7 +162,7 @@ def _kept_by(module: nn.Module) -> dict[str, Any]:
     if isinstance(module, BasisLayer) and not is_own_class(type(module)):
         named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
     held = {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
-    if isinstance(module, nn.RNNBase):  # of a copy, references to the weights of what it was copied from
+    if isinstance(module, nn.RNNBase):  # in a copy, references to the weights of the original
         held["_flat_weight_refs"] = [ref for ref in module._flat_weight_refs if not _refers_to_weight(ref)]
     return held
 
@@ -324,7 +325,7 @@ class _Writer(pickle.Pickler):
             return tuple, ((self._id(type(item)), *self._built_in_part(item)),), beside
         try:
             reduced = item.__reduce_ex__(4)
-        except Exception:  # what it refers to is all that can be compared
+        except Exception:  # only the objects that it refers to can be compared
             self._note_closed(item)
             # such objects may be made anew each time, as the `__dict__` of a class is
             which = 0 if isinstance(item, _SHOWN) else self._id(item)

@@ -78,7 +78,7 @@ class Step:
         offset: its place in the code.
         opcode: its number in this version of Python.
         is_target: whether a jump may lead to it.
-        is_method: whether what it loads is called.
+        is_method: whether the loaded attribute is called as a method.
     """
 
     name: str

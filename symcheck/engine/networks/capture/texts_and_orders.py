@@ -46,7 +46,7 @@ class _Unknown:
     """A value that is not recomputed.
 
     Attributes:
-        is_set: whether it is a set; None if that is unknown.
+        is_set: whether the value is a set; None if that is unknown.
         gives: for a function, whether it returns a set; None if that is unknown.
     """
 
@@ -189,7 +189,7 @@ class _Stack:
         if last.name == "BINARY_OP":
             left, right = self._top(2), self._top()
             values = right if isinstance(right, tuple) else (right,)
-            if isinstance(left, _Unknown):  # a number or a text, which formats an object that is no number
+            if isinstance(left, _Unknown):  # a number or a string; a string formats objects that are not numbers
                 values = tuple(item for item in values if not isinstance(item, _Unknown))
             return next(filter(None, map(_text_of, values)), "") if isinstance(left, str | _Unknown) else ""
         if last.name == "CALL_FUNCTION_EX":

@@ -92,7 +92,7 @@ def staying_behind(
     for choice in choices or (slice(None),):
         before, after = _alternatives(wanted[:, choice]), _alternatives(actual[:, choice])
         least, gap = CLEAR * spread[choice].max(initial=0.0), _margins(before)
-        # a choice without spread is no decision: its largest entry is due to rounding
+        # an output without spread makes no decision: its largest entry is due to rounding
         is_clear = number & (gap > least) & (least > 0)
         flips = is_clear & (before.argmax(axis=1) != after.argmax(axis=1))
         clear, flipped = clear | is_clear, flipped | flips

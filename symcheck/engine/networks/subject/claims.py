@@ -161,7 +161,7 @@ def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) ->
     """The action of one entry on tensors of a given shape (without the batch axis).
 
     Raises:
-        SpecError: it does not fit; `what` names the tensor and `where` the entry in the message.
+        SpecError: the entry does not fit; `what` names the tensor and `where` the entry in the message.
     """
     return _motion(entry, shape, int(np.prod(shape)), where, what)
 
@@ -170,7 +170,7 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
     """Maps of several tensors as one map of their concatenated entries.
 
     Raises:
-        SpecError: one of them is a callable.
+        SpecError: one of the maps is a callable.
     """
     if any(callable(part) for part in parts):
         raise SpecError("callables are not supported within a mapping of a network's inputs.", where=where)
@@ -195,7 +195,7 @@ def as_affine(motion: Motion) -> AffineMap:
     """A map given as data, as a matrix and an offset.
 
     Raises:
-        TypeError: it is a callable.
+        TypeError: the map is a callable.
     """
     if isinstance(motion, AffineMap):
         return motion

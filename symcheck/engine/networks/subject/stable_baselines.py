@@ -134,7 +134,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
 
     Raises:
         MissingExtraError: Stable-Baselines3 is not installed.
-        TargetError: it is not trusted, needs the contrib package, or comes from an unknown algorithm.
+        TargetError: the file is not trusted, needs the contrib package, or comes from an unknown algorithm.
     """
     try:
         importlib.import_module("stable_baselines3")

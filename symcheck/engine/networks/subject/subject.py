@@ -363,7 +363,7 @@ def _refuse_uninitialised(net: nn.Module) -> None:
 def _without_gradients(net: nn.Module) -> nn.Module:
     """The same copy, modified in place, with gradients of its parameters disabled."""
     for parameter in net.parameters():
-        parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+        parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are not leaf tensors
     return net
 
 
