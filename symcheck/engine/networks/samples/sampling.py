@@ -41,7 +41,7 @@ def stacked_observations(observations: Any, shape: tuple[int, ...]) -> Floats | 
     """Observations as one array of float64, shape (n, *shape); None if there are none.
 
     Raises:
-        SpecError: they have another shape than the input of the network.
+        SpecError: the shape of observations differs from that of the network's input.
     """
     if observations is None:
         return None
