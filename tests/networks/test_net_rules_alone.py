@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
 from symcheck.engine.networks.graph import interpreter
+from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
@@ -272,6 +273,24 @@ def test_sixteen_candidates_are_compared_and_uninitialised_memory_may_be_overwri
     with pytest.raises(NoCertificateError) as raised:
         followed(graph, ids, ("mm", Given(4), table(4, 2) / 0.0))
     assert raised.value.reason.code == "SYM191"
+
+
+def test_places_are_known_only_if_every_one_is_that_of_a_largest_entry_among_equally_many() -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((SIZE,), BATCH))
+    three, four = (followed(graph, ids, ("argmax", Given(n), 1, True)) for n in (3, 4))
+    smallest = followed(graph, ids, ("argmin", Given(3), 1, True))
+    given, fixed = Entries(ids[:, :1], torch.int64), constant(graph, torch.ones(BATCH, 1, dtype=torch.int64))
+
+    def joined(*parts: Entries) -> Entries:
+        return Entries(torch.cat([part.ids for part in parts], 1), torch.int64)
+
+    for parts in ((three,), (four,), (three, smallest), (three, three, smallest)):
+        known = indicators_of(graph, joined(*parts))
+        assert known is not None
+        assert known.shape == (BATCH, len(parts), 4 if parts[0] is four else 3)
+    for parts in ((given,), (fixed,), (three, given), (given, three), (three, fixed), (three, four), (four, smallest)):
+        assert indicators_of(graph, joined(*parts)) is None
 
 
 @pytest.mark.parametrize("axis", [0, 1])
