@@ -13,7 +13,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
-from symcheck.engine.networks.graph import interpreter
+from symcheck.engine.networks.graph import interpreter, unknown
 from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
@@ -310,3 +310,74 @@ def test_rows_of_constants_become_equal_if_they_differ_by_rounding_alone(
         batches = numbers.reshape(2, BATCH, 5)
         assert (batches == batches[:, :1]).all() == equal
         np.testing.assert_allclose(numbers, differing, rtol=1e-12 if equal else 0)
+
+
+def test_an_output_reads_its_own_sample_in_the_same_way_in_every_sample() -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((4,), BATCH))
+    one = graph.constants(np.ones(1))
+
+    def entries_of(made: torch.Tensor, *, samples: int = BATCH, batched: bool = True) -> list[int]:
+        return interpreter._entries_of_one(Entries(made, torch.float64), samples, batched).tolist()
+
+    assert entries_of(ids[:, [2, 0]]) == [2, 0]
+    fixed = torch.from_numpy(np.broadcast_to(one, (BATCH, 1)).copy())
+    assert entries_of(torch.cat([ids[:, 3:], fixed], 1)) == [3, int(one[0])]
+    assert entries_of(ids.reshape(-1)[: BATCH * 4], batched=False) == [0, 1, 2, 3]
+    assert entries_of(ids[:1, :2], samples=1, batched=False) == [0, 1]
+    mixed, elsewhere, sometimes = ids[:, :1].roll(1, 0), ids[:, :1].clone(), ids[:, :1].clone()
+    elsewhere[1] = ids[1, 1]
+    sometimes[1] = int(one[0])
+    first = fixed.clone()
+    first[1] = ids[1, 0]
+    for made in (mixed, elsewhere, sometimes, first, ids.T, ids[: BATCH - 1]):
+        with pytest.raises(NoCertificateError) as raised:
+            entries_of(made)
+        assert raised.value.reason.code == "SYM193"
+
+
+@pytest.mark.parametrize("axis", range(4))
+@pytest.mark.parametrize("place", range(4))
+def test_an_operator_gets_its_slices_along_the_batch_axis_and_constants_in_their_places(axis: int, place: int) -> None:
+    shape, seen = (2, 3, 4), []
+    whole = (*shape[:axis], BATCH, *shape[axis:])
+    given = [(Entries(torch.zeros(whole, dtype=torch.int64), torch.float64), axis),
+             (Entries(torch.zeros(2, dtype=torch.int64), torch.float32), None)]  # fmt: skip
+
+    def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        seen.append(tensors)
+        return [tensors[0].movedim(axis, place), tensors[1] * 2]
+
+    call: Any = SimpleNamespace(name_with=lambda *told: "sort", dtypes=[torch.float64, torch.float32], run=run)
+    rows = np.concatenate([table(5, 24).numpy(), np.tile([7.0, 8.0], (5, 1))], axis=1)
+    fixed = np.zeros(26, dtype=bool)
+    fixed[[3, 24, 25]] = True
+    rows[:, 3] = 6.0
+    slices = unknown._Slices(call, given, [place, None], fixed, rows[0, fixed])
+    results = slices.run(rows[:, ~fixed])
+    whole_input, constants = seen[0]
+    np.testing.assert_array_equal(whole_input.movedim(axis, 0).numpy(), rows[:, :24].reshape(5, *shape))
+    assert whole_input.shape == (*shape[:axis], 5, *shape[axis:])
+    assert (constants.tolist(), constants.dtype) == ([7.0, 8.0], torch.float32)
+    np.testing.assert_array_equal(results[0].numpy(), rows[:, :24].reshape(5, *shape))
+    assert results[1].tolist() == [[14.0, 16.0]]
+    picked = slices.picking(0, 24)(*rows[:, ~fixed].T, np.array([1.0, 24.0, 2.0, 4.0, 5.0]))
+    assert picked.tolist() == rows[np.arange(5), [0, 23, 1, 3, 4]].tolist()
+
+
+@pytest.mark.parametrize(("most", "refused"), [(12, False), (11, True)])
+def test_an_operator_of_slices_is_refused_if_its_results_have_more_arguments_than_allowed(
+    most: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the 4 numbers of the result is a function of all 3 numbers given."""
+    monkeypatch.setattr(unknown, "_MOST_ARGUMENTS", most)
+    graph = Graph()
+    given = Entries(torch.from_numpy(graph.input((3,), 1))[0], torch.float64)
+    node = SimpleNamespace(meta={"val": torch.empty(4)}, name="sort")
+    call: Any = SimpleNamespace(name_with=lambda *told: "sort", dtypes=[torch.float64], node=node)
+    if refused:
+        with pytest.raises(NoCertificateError) as raised:
+            unknown._slice_by_slice(graph, call, [(given, None)], None)
+        assert raised.value.reason.code == "SYM192"
+    else:
+        assert unknown._slice_by_slice(graph, call, [(given, None)], None).ids.shape == (4,)
