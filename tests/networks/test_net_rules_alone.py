@@ -19,6 +19,7 @@ from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
 from symcheck.engine.networks.subject.precision import float64_default
+from symcheck.statements.statement import state
 
 SIZE = 48
 """Numbers of one input, which all arguments that depend on it share."""
@@ -381,3 +382,28 @@ def test_an_operator_of_slices_is_refused_if_its_results_have_more_arguments_tha
         assert raised.value.reason.code == "SYM192"
     else:
         assert unknown._slice_by_slice(graph, call, [(given, None)], None).ids.shape == (4,)
+
+
+def test_a_rule_that_raises_is_replaced_by_an_unknown_function_or_refused_for_its_own_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node: Any = SimpleNamespace(target=target_of("sin"), args=(), users=[])
+    own = NoCertificateError(state("SYM191"))
+
+    def computed_with(error: Exception | None, fallback: Any) -> Any:
+        def compute_or_raise(*_: Any) -> str:
+            if error is not None:
+                raise error
+            return "by its rule"
+
+        monkeypatch.setattr(interpreter, "compute", compute_or_raise)
+        return interpreter._computed_or_unknown(Graph(), node, {}, ((), {}), fallback)
+
+    for error in (own, TypeError("a form without a rule")):
+        assert computed_with(error, lambda node, values: "as an unknown function") == "as an unknown function"
+        for fallback in (None, lambda node, values: None):
+            with pytest.raises(NoCertificateError) as raised:
+                computed_with(error, fallback)
+            assert raised.value.reason.code == ("SYM191" if error is own else "SYM190")
+            assert error is own or raised.value.reason.fields["operation"] == "aten.sin.default"
+    assert computed_with(None, lambda node, values: "as an unknown function") == "by its rule"
