@@ -85,14 +85,15 @@ def is_reached(lab: Laboratory, centre: Centre) -> bool:
         centre: a possible centre.
 
     Returns:
-        Whether it lies in the affine hull of the visited states.
+        Whether it lies in the affine hull of the visited states, apart from coordinates that never change.
     """
-    scale = np.where(lab.spread > 0, lab.spread, 1.0)
-    middle = lab.states.mean(axis=0)
-    _, sizes, axes = np.linalg.svd((lab.states - middle) / scale, full_matrices=False)
-    spanned = axes[sizes > _RELATED * max(float(sizes.max(initial=0.0)), 1e-12)]
-    away = (centre.point - middle) / scale
-    return bool(np.abs(away - away @ spanned.T @ spanned).max() <= _RELATED)
+    used = np.flatnonzero(lab.spread > 0)
+    seen = lab.states[:, used] / lab.spread[used]
+    middle = seen.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(seen - middle, full_matrices=False)
+    spanned = axes[sizes > _RELATED * sizes.max(initial=0.0)]
+    away = centre.point[used] / lab.spread[used] - middle
+    return bool(np.abs(away - away @ spanned.T @ spanned).max(initial=0.0) <= _RELATED)
 
 
 def middle_of_whole(lab: Laboratory) -> Centre:
