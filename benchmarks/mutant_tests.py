@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import json
+import re
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +14,7 @@ from pathlib import Path
 import coverage
 from mutants import Mutant
 
+_IMPORT = re.compile(r"^ *(?:from ([\w.]+) import (\([^)]*\)|.*)|import (.*))", re.MULTILINE)
 _NEW_FILE = 0.2  # seconds to import one more file of tests
 
 
@@ -66,6 +67,10 @@ class Nearest:
         files = [name for name in names if (root / name).is_file()]
         modules = {_dotted(name): name for name in files}
         self._imports = {name: set(_imported(root, name, modules)) for name in files}
+        self._importers: dict[str, list[str]] = {}
+        for name, imported in self._imports.items():
+            for other in imported:
+                self._importers.setdefault(other, []).append(name)
 
     def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
         """Tests of the nearest files, fastest first in each of them, with a limited total time.
@@ -90,8 +95,8 @@ class Nearest:
         """The test files that import a module directly or not, nearest first."""
         distance, reached = {module: 0}, [module]
         for at in reached:
-            for name in sorted(self._imports.keys() - distance.keys()):
-                if at in self._imports[name]:
+            for name in self._importers.get(at, ()):
+                if name not in distance:
                     distance[name] = distance[at] + 1
                     reached.append(name)
         tests = [name for name in reached if Path(name).name.startswith("test_")]
@@ -133,15 +138,10 @@ def _dotted(name: str) -> str:
 
 def _imported(root: Path, name: str, modules: dict[str, str]) -> Iterator[str]:
     """The files that a file imports, in functions too, and the conftest beside a test."""
-    for node in ast.walk(ast.parse((root / name).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (modules[alias.name] for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            submodules = names & modules.keys()
-            yield from (modules[dotted] for dotted in submodules)
-            if submodules != names and node.module in modules:
-                yield modules[node.module]
+    for package, names, whole in _IMPORT.findall((root / name).read_text(encoding="utf-8")):
+        inner = {f"{package}.{each}" for each in re.findall(r"\w+", names)}
+        imported = inner | set(re.findall(r"[\w.]+", whole)) | (set() if inner <= modules.keys() else {package})
+        yield from (modules[each] for each in imported & modules.keys())
     conftest = Path(name).with_name("conftest.py")
     if Path(name).name.startswith("test_") and (root / conftest).is_file():
         yield conftest.as_posix()
