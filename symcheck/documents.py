@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
         path: a regular file, or a device such as /dev/stdin.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
         UnreadableError: the file is a named pipe, too large, or in another encoding.
     """
     mode = path.stat().st_mode
@@ -65,7 +65,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML file.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
         UnreadableError: the text is not TOML, or its nesting or numbers exceed the limits.
     """
     table: dict[str, Any] = _parse(tomllib.loads, read_text(path))

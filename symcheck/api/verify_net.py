@@ -119,12 +119,8 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
     space = env.observation_space
     actions = options.action_space or env.action_space
     options = replace(options, space=options.space or space, action_space=actions)
-    # Dict and Tuple observations: one shape per part; their inputs are generated, not rolled out.
-    parts = subspaces(space)
-    if parts is not None:
-        shapes = {key: part.shape for key, part in parts.items()}
-        structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
-        return replace(options, input_shape=options.input_shape or structured)
+    if subspaces(space) is not None:  # their inputs are generated, not rolled out; the space gives the shapes
+        return options
     if isinstance(space, gym.spaces.Discrete):
         # One-hot vectors of the values, on which a permutation of values acts; there are few enough to generate them.
         return replace(options, input_shape=options.input_shape or (int(space.n),))

@@ -127,7 +127,7 @@ def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
     """See `TabularMDP.sampling_tolerance`."""
     if mdp.counts is None:
         raise SpecError(
-            "expected an MDP counted from samples: this one's probabilities are exact.",
+            "expected an MDP counted from samples, got one with exact probabilities.",
             where="sampling_tolerance",
             remedy="Build the MDP with TabularMDP.from_samples.",
         )

@@ -175,7 +175,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
         actions: a batch, shape (n, columns).
 
     Raises:
-        SpecError: it accepts none of them; the message gives its error for tensors.
+        SpecError: the function accepts no kind of value; the message gives its error for tensors.
     """
     refused: SpecError | None = None
     missing = False

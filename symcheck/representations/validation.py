@@ -66,7 +66,7 @@ def common_dimension(dims: Sequence[int], name: str) -> int:
     """The dimension that all entries share.
 
     Raises:
-        RepresentationError: they differ, or there is none.
+        RepresentationError: the dimensions differ, or there is no entry.
     """
     if len(set(dims)) != 1:
         raise RepresentationError(f"all entries must have the same dimension, got {list(dims)}.", where=name)

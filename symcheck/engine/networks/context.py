@@ -40,8 +40,8 @@ from symcheck.engine.networks.subject.domain import Domain, domain_of, policy_sp
 from symcheck.engine.networks.subject.integers import of_whole_numbers
 from symcheck.engine.networks.subject.logits import on_logits
 from symcheck.engine.networks.subject.precision import followable
-from symcheck.engine.networks.subject.shapes import example_shapes, input_shape, mismatch
-from symcheck.engine.networks.subject.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
+from symcheck.engine.networks.subject.shapes import input_shape, mismatch
+from symcheck.engine.networks.subject.structured import of_leaves
 from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.subject.trainers import of_one_vector
 from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
@@ -113,14 +113,12 @@ class NetContext:
     def _claimed_input(self) -> tuple[nn.Module, InputClaim]:
         """The network as a function of one tensor, and the action on that tensor."""
         net, given = self._adapted, self.options.input_shape
-        leaves = shapes_of(example_shapes(net, self.symmetry) if given is None else given)
-        if leaves is None and given is None:
-            leaves = claimed_shapes(net, self.symmetry)
-        if leaves is None:
-            net = of_one_vector(net)
-            claim = input_claim(self.symmetry, input_shape(net, self.symmetry, given))
-            return of_whole_numbers(net, self._space), claim
-        return FlatInput(net, leaves), flat_claim(self.symmetry, leaves)
+        structured = of_leaves(net, self.symmetry, given, self._space)
+        if structured is not None:
+            return structured
+        net = of_one_vector(net)
+        claim = input_claim(self.symmetry, input_shape(net, self.symmetry, given))
+        return of_whole_numbers(net, self._space), claim
 
     @property
     def inputs(self) -> InputClaim:

@@ -196,7 +196,7 @@ def generator_named(context: NetContext, element: str) -> int:
     """The generator of that name.
 
     Raises:
-        SymcheckError: there is none.
+        SymcheckError: no generator has that name.
     """
     names = [getattr(name, "word", name) for name in context.elements]
     if element not in names:

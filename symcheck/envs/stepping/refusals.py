@@ -97,7 +97,7 @@ def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
     """Unpack the return value of `step`.
 
     Raises:
-        TargetError: it is not a tuple of five.
+        TargetError: the return value is not a tuple of five.
     """
     if isinstance(returned, tuple) and len(returned) == 5:
         return returned
@@ -113,7 +113,7 @@ def number_of(reward: Any, label: str) -> float:
     """The reward as a float; arrays with one element are accepted.
 
     Raises:
-        TargetError: it is not a number.
+        TargetError: the reward is not a number.
     """
     size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
     if size != 1:
@@ -136,7 +136,7 @@ def flag_of(value: Any, name: str, label: str) -> bool:
     """The flag `name` of a step.
 
     Raises:
-        TargetError: it is neither true nor false.
+        TargetError: the flag is neither true nor false.
     """
     try:
         return bool(value)

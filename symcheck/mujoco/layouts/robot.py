@@ -174,7 +174,7 @@ class Robot:
         """The image of a joint or actuator: section, number and sign.
 
         Raises:
-            SpecError: it has no image.
+            SpecError: the element has no image.
         """
         pairing = self.pairings[generator]
         images, signs = (

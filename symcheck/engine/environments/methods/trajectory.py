@@ -7,7 +7,7 @@ Therefore totals over episodes are compared, and whole episodes are swapped.
 
 The outcomes of (s, a) are compared: reward, next observation and termination, each after one regression on (s, a)
 fitted to both groups together. If the start distribution is not symmetric (or not claimed to be), the two groups visit
-different states, so a difference is no evidence about the dynamics and the verdict is undecided.
+different states, so a difference is not evidence about the dynamics, and the verdict is undecided.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from symcheck.engine.networks.capture.read_attributes import (
 from symcheck.engine.networks.capture.shared_memory import written_through_a_copy
 from symcheck.engine.networks.capture.texts_and_orders import depends_on_process
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.samples.sampling import FAR
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.subject.values import Opaque
@@ -57,9 +58,6 @@ SAMPLES = 3
 """Batch size at which two graphs are compared."""
 ROUNDINGS = 1e3
 """Units in the last place by which constants may differ that are computed in two dtypes."""
-FAR = 1e3
-"""Scale of a second batch on which graph and network are compared: beyond thresholds that clip or guard typical
-inputs."""
 
 
 def capture_every_call(

@@ -35,7 +35,7 @@ class ArrayFunction(nn.Module):
         """The function's outputs on inputs of shape (n, *shape), as tensors.
 
         Raises:
-            TypeError: it returns float32 for float64 input, so it has no exact copy.
+            TypeError: the function returns float32 for float64 input, so it has no exact copy.
         """
         x = inputs.detach().cpu().numpy()
         with _jax_in_float64() if x.dtype == np.float64 else nullcontext():

@@ -170,7 +170,7 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
     """Maps of several tensors as one map of their concatenated entries.
 
     Raises:
-        SpecError: one of them is a callable.
+        SpecError: one of the maps is a callable.
     """
     if any(callable(part) for part in parts):
         raise SpecError("callables are not supported within a mapping of a network's inputs.", where=where)
@@ -195,7 +195,7 @@ def as_affine(motion: Motion) -> AffineMap:
     """A map given as data, as a matrix and an offset.
 
     Raises:
-        TypeError: it is a callable.
+        TypeError: the map is a callable.
     """
     if isinstance(motion, AffineMap):
         return motion

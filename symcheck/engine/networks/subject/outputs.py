@@ -21,7 +21,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         Path ("output", "output[1]", "output['value']") to tensor, in order.
 
     Raises:
-        TargetError: it contains a distribution, or something that is not a tensor.
+        TargetError: the output contains a distribution, or something that is not a tensor.
 
     Example:
         >>> list(named_outputs((torch.zeros(1, 2), {"value": torch.zeros(1)})))

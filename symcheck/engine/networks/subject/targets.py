@@ -35,7 +35,7 @@ def resolve_network(
         The network.
 
     Raises:
-        TargetError: it cannot be found, built or loaded; the message gives the reason and a remedy.
+        TargetError: the network cannot be found, built or loaded; the message gives the reason and a remedy.
         MissingExtraError: the format needs an optional part.
     """
     net = _from_name(target, trust) if isinstance(target, str) else _build_network(target, type(target).__name__)
