@@ -10,9 +10,11 @@ from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import TrainedNetwork, empty_module
 from reference_agents.record import PARAMETERS_FILE, Record, load
+from reference_agents.symmetries import task_symmetry
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import TargetError, described
 from symcheck.nn.sequential import EquivariantHeads
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def load_equivariant_network(
@@ -59,6 +61,22 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     return module
 
 
+def load_symmetry(folder: Path) -> Symmetry:
+    """The symmetry that a run's networks were built for, on their inputs and outputs.
+
+    For an environment of one's own, the networks take encoded observations and return logits, so the claim differs from
+    the SPEC on the environment's spaces.
+
+    Args:
+        folder: a run folder.
+
+    Raises:
+        TargetError: the folder is not a run.
+        OptionError: no symmetry was claimed, or it no longer exists.
+    """
+    return task_symmetry(resolve_training(load(Path(folder)))[0])
+
+
 def _weights(path: Path) -> dict[str, torch.Tensor]:
     try:
         state: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
@@ -73,7 +91,7 @@ def _damage_error(path: Path, error: Exception) -> TargetError:
     return TargetError(
         f"the weights in {str(path)!r} cannot be read ({first[:200]}).",
         where="RUN",
-        remedy="Copy the whole run folder again, or train it again.",
+        remedy="Copy the whole run folder again, or repeat the training.",
     )
 
 

@@ -148,8 +148,8 @@ class ActorCritic:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`.
 
         Args:
-            d_numbers: the derivatives of the loss by the policy's outputs, (runs, batch, numbers).
-            d_values: the derivatives of the loss by the values, (runs, batch).
+            d_numbers: the derivatives of the loss with respect to the policy's outputs, (runs, batch, numbers).
+            d_values: the derivatives of the loss with respect to the values, (runs, batch).
         """
         if self._deviation is not None and self._deviation_gradient is not None:
             d_numbers, d_deviation = d_numbers.chunk(2, dim=2)
@@ -190,7 +190,7 @@ def _pool_block(plan: PoolPlan) -> Block:
 def _blocks(
     plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
 ) -> tuple[list[Block], list[StackedLinear]]:
-    """The hidden layers, and those of them whose matrices must be built after every change of the parameters."""
+    """All hidden layers, and the hidden layers whose matrices must be built after every change of the parameters."""
     # Without a pool the images are large. A GPU has the bandwidth for all windows at once.
     direct = device.type == "cpu" and any(isinstance(layer, FlattenPlan) for layer in plan.trunk)
     remaining = iter(layers)
