@@ -32,7 +32,7 @@ from symcheck.envs import atlas  # noqa: E402
 
 ROWS, PAGE = ROOT / "benchmarks" / "discover_table.json", ROOT / "docs" / "discover-table.md"
 _SAMPLES = 2_000
-_MOST_SECONDS = 120.0  # of a search by the wall clock; what it leaves open is said to be open
+_MOST_SECONDS = 120.0  # wall-clock limit of a search; unfinished searches are marked as open
 
 _HEAD = """# Discover: results and known symmetries
 

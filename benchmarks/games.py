@@ -38,7 +38,7 @@ class Row:
         game: in words.
         library: the library.
         name: the library's name of the game.
-        images: a function, or "discovered" for what `discover_game` finds.
+        images: a function, or "discovered" for the images that `discover_game` finds.
         words: the images in words.
         expected: the group if the claim holds, otherwise the reason.
         holds: whether the claim holds.
@@ -94,7 +94,7 @@ ROWS = (
 
 
 def measure(row: Row) -> tuple[bool, str]:
-    """Whether the claim holds, and the group or what is discovered."""
+    """Whether the claim holds, and the group that is claimed or discovered."""
     adapter = row.library.lower()
     if row.images == "discovered":
         found = sc.discover_game(row.name, adapter=adapter, samples=SAMPLES)
@@ -104,7 +104,7 @@ def measure(row: Row) -> tuple[bool, str]:
 
 
 def right(row: Row) -> bool:
-    """Whether the verdict is the expected one, and of a group that holds its name."""
+    """Whether the verdict is as expected and, for a group that holds, the group's name too."""
     holds, group = measure(row)
     return holds == row.holds and (not holds or group == row.expected)
 

@@ -1,15 +1,17 @@
 """Do the tests notice when the code is wrong? Scores of sampled mutants, by package group.
 
     python benchmarks/mutation.py record [TEST ...]        which test runs which line: the default suite, or these again
-    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2] [--again|--tests PATH]
+    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2] [--again]
     python benchmarks/mutation.py list GROUP               the sampled mutants, without running them
 
-`record` copies the working tree to build/mutation and runs the tests once under coverage; do it again after the code
-has changed. `run` changes one place at a time in another copy and runs the tests that run the changed lines, fastest
-first, until one fails; with `--tests` it needs no recording and runs these files and folders in the given order. The
-working tree itself is never changed. Limits are CPU seconds; a mutant with which the tests run past the limit is
-killed. Survivors are printed, and benchmarks/equivalent_mutants.toml says which of them change nothing that a test
-could see, and why.
+`run` changes one place at a time in a copy of the working tree and runs tests until one fails. With a recording, these
+are the tests that run the changed lines, fastest first. Without one, they are the test files with the shortest chain of
+imports to the changed module. `record` runs the tests once under coverage in another copy; do it again after the code
+has changed. The working tree itself is never changed. Tests of at most `--limit` CPU seconds are run on a mutant, and a
+mutant with which they take more than twice their time is killed. Survivors are printed, and
+benchmarks/equivalent_mutants.toml says which of them change nothing that a test could see, and why.
+
+Every run of the tests is a fork of this process, which has already imported the third-party modules that they use.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import argparse
 import concurrent.futures
 import contextlib
 import json
+import math
+import multiprocessing
 import os
-import queue
 import random
 import resource
 import shutil
@@ -28,10 +31,14 @@ import subprocess
 import sys
 import time
 import tomllib
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import coverage
+import pytest
+from mutant_tests import Nearest, Recording, file_of, times_of
 from mutants import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,8 +73,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "reports": ("reports/symcheck_reports/**/*.py",),
 }
 Key = tuple[str, ...]
-_NEW_FILE = 0.2  # seconds to import one more file of tests
-_START = 10.0  # CPU seconds to start Python, pytest and torch, with a margin of safety
+_START = 10.0  # CPU seconds to collect the tests and to import what this process has not, with a margin of safety
+_POLL = 0.02  # seconds between looks at a child
+_BROKEN = 99  # exit status of a run that could not start its tests
+_PYTEST = ("-q", "-p", "mutation_plugin", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+_SHARED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # this process has already imported some plugins
 _WAIT = 10  # wall time of a mutant as a multiple of its limit: the machine may be busy, or the process asleep
 
 
@@ -103,57 +113,6 @@ def files_by_group() -> dict[str, list[str]]:
     return groups
 
 
-class Recording:
-    """The tests that run a line, with their times in seconds."""
-
-    def __init__(self, folder: Path) -> None:
-        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
-        self._data = coverage.CoverageData(basename=str(folder / "coverage"))
-        self._data.read()
-        self._lines: dict[str, dict[int, list[str]]] = {}
-
-    def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """Tests that may detect a mutant, fastest first, with a limited total time.
-
-        After the tests that run its lines come other tests of the same files that run its module: the lines run by a
-        shared fixture are recorded only for the first test that uses it.
-        """
-        if mutant.path not in self._lines:
-            self._lines[mutant.path] = self._data.contexts_by_lineno(mutant.path)
-        lines = self._lines[mutant.path]
-        running = {test for line in mutant.lines for test in lines.get(line, ())} & self.seconds.keys()
-        files = {_file(test) for test in running}
-        module = {test for tests in lines.values() for test in tests} & self.seconds.keys()
-        beside = {test for test in module - running if _file(test) in files}
-        chosen: list[str] = []
-        imported: set[str] = set()
-        for test in sorted(running, key=self.seconds.__getitem__) + sorted(beside, key=self.seconds.__getitem__):
-            cost = self.seconds[test] + (_NEW_FILE if _file(test) not in imported else 0.0)
-            if cost <= seconds:
-                seconds -= cost
-                imported.add(_file(test))
-                chosen.append(test)
-        return chosen
-
-
-class Listed:
-    """Explicitly given tests, the same for every mutant: files in the given order, files of a folder by name."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self._files: list[str] = []
-        for path in paths:
-            inside = sorted((ROOT / path).rglob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
-            self._files += [file.relative_to(ROOT).as_posix() for file in inside]
-
-    def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """All of them, whatever their time: the limit of a mutant ends them."""
-        return list(dict.fromkeys(self._files))
-
-
-def _file(test: str) -> str:
-    return test.split("::")[0]
-
-
 class Tree:
     """A copy of the working tree in which modules may be changed."""
 
@@ -169,27 +128,51 @@ class Tree:
         self._stamp = time.time()
 
     def pytest(self, *arguments: str, coverage_file: Path | None = None, limit: float | None = None) -> tuple[int, str]:
-        """Run pytest here, in a child process; the exit status (-1 past the limit) and the end of its output."""
-        start = [sys.executable, "-m"]
-        if coverage_file is not None:
-            start += ["coverage", "run", "--append", f"--data-file={coverage_file}", f"--rcfile={_settings()}", "-m"]
-        paths = [self.folder, self.folder / "properties", self.folder / "reports", Path(__file__).parent]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
-        command = [*start, "pytest", "-q", "-p", "mutation_plugin", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-        with (self.folder.with_name(f"{self.folder.name}.log")).open("w+", encoding="utf-8") as log:
-            child = subprocess.Popen(
-                [*command, *arguments], cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-            try:
-                if limit is not None:
-                    resource.prlimit(child.pid, resource.RLIMIT_CPU, (int(limit), int(limit)))
-                status = child.wait(None if limit is None else _WAIT * limit)
-            except subprocess.TimeoutExpired:
-                status = -1
-            finally:
-                _end(child)
-            log.seek(0)
-            return status, log.read()[-2000:]
+        """Run pytest here, in a fork of this process; the exit status (-1 past the limit) and the end of its output."""
+        log = self.folder.with_name(f"{self.folder.name}.log")
+        child = os.fork()
+        if child == 0:
+            self._run_and_exit(arguments, log, coverage_file, limit)
+        end = time.monotonic() + _WAIT * (limit or math.inf)
+        ended, status = os.waitpid(child, os.WNOHANG)
+        while not ended and time.monotonic() < end:
+            time.sleep(_POLL)
+            ended, status = os.waitpid(child, os.WNOHANG)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # its own children too
+        if not ended:
+            os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status) if ended else -1, log.read_text(encoding="utf-8")[-2000:]
+
+    def _run_and_exit(
+        self, arguments: tuple[str, ...], log: Path, coverage_file: Path | None, limit: float | None
+    ) -> NoReturn:
+        """What the fork does: nothing of it may return into the code of its parent."""
+        status = _BROKEN
+        try:
+            os.setsid()
+            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            for stream in (1, 2):
+                os.dup2(output, stream)
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
+            os.chdir(self.folder)
+            paths = [str(self.folder / name) for name in ("", "properties", "reports")]
+            paths.append(str(Path(__file__).parent))
+            os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+            sys.path[:0] = paths
+            sys.argv = ["pytest"]
+            measuring = coverage.Coverage(str(coverage_file), config_file=str(_settings())) if coverage_file else None
+            with measuring.collect() if measuring else contextlib.nullcontext():
+                status = int(pytest.main([*_PYTEST, *_SHARED, *arguments]))
+            if measuring is not None:
+                measuring.save()
+        except BaseException:  # also what pytest itself lets pass: this process ends here
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
 
     def judge(self, mutant: Mutant, tests: list[str], *, limit: float) -> Outcome:
         """Run these tests on a mutant until one fails."""
@@ -200,12 +183,23 @@ class Tree:
         chosen.write_text(json.dumps(tests), encoding="utf-8")
         self._write(mutant.path, mutant.source)
         try:
-            status, _ = self.pytest("-x", f"--run-ids={chosen}", *sorted({_file(test) for test in tests}), limit=limit)
+            status, output = self.pytest(
+                "-x", f"--run-ids={chosen}", *sorted({file_of(test) for test in tests}), limit=limit
+            )
         finally:
             self._write(mutant.path, (ROOT / mutant.path).read_text(encoding="utf-8"))
+        if status == _BROKEN:
+            raise RuntimeError(f"the tests of {mutant.path}:{mutant.line} did not run: {output}")
         late = {-1: "timeout", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}
         verdict = {0: "survived", 5: "survived", **late}.get(status, "killed")
         return Outcome(mutant, verdict, len(tests), time.monotonic() - started)
+
+    def measure(self, file: str, seconds: float) -> dict[str, float]:
+        """The tests of a file that pass here in a limited time, with their seconds."""
+        times = self.folder.with_name(f"{self.folder.name}.json")
+        times.unlink(missing_ok=True)
+        self.pytest(f"--record-seconds={times}", f"--record-limit={seconds}", file)
+        return times_of(times)
 
     def remove(self) -> None:
         """Remove the copy, and the files written next to it."""
@@ -218,13 +212,6 @@ class Tree:
         self._stamp += 2
         (self.folder / path).write_text(text, encoding="utf-8")
         os.utime(self.folder / path, (self._stamp, self._stamp))
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a child and its descendants."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _settings() -> Path:
@@ -241,38 +228,42 @@ def record(tests: list[str]) -> int:
         for file in (data, seconds, BUILD / "killed.json"):
             file.unlink(missing_ok=True)
     status, output = Tree(BUILD / "tree").pytest(f"--record-seconds={BUILD / 'new.json'}", *tests, coverage_file=data)
-    before = json.loads(seconds.read_text(encoding="utf-8")) if seconds.exists() else {}
+    before = times_of(seconds)
     new = json.loads((BUILD / "new.json").read_text(encoding="utf-8"))
-    seconds.write_text(json.dumps({**before, **new}), encoding="utf-8")
+    seconds.write_text(json.dumps({**new, "seconds": {**before, **new["seconds"]}}), encoding="utf-8")
     print(output)
     return status
 
 
 def judge_all(
-    mutants: list[Mutant], recording: Recording | Listed, *, limit: float, jobs: int, settled: dict[Key, str]
+    mutants: list[Mutant], recording: Recording | Nearest, *, limit: float, jobs: int, settled: dict[Key, str]
 ) -> list[Outcome]:
     """Test mutants in copies of the working tree, one copy per job; mutants with a known verdict are not run."""
-    trees: queue.Queue[Tree] = queue.Queue()
-    for i in range(min(jobs, sum(mutant.key not in settled for mutant in mutants))):
-        trees.put(Tree(BUILD / f"worker-{os.getpid()}-{i}"))
+    waiting = [mutant for mutant in mutants if mutant.key not in settled]
+    chosen = [recording.tests(mutant, seconds=limit) for mutant in waiting]
+    limits = [2 * limit + _START] * len(waiting)
+    folder = BUILD / f"workers-{os.getpid()}"
+    fork = multiprocessing.get_context("fork")
+    try:
+        with concurrent.futures.ProcessPoolExecutor(jobs, fork, _start_worker, (folder,)) as pool:
+            judged = dict(zip((m.key for m in waiting), pool.map(_judge, waiting, chosen, limits), strict=True))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return [judged.get(mutant.key) or Outcome(mutant, settled[mutant.key], 0, 0.0) for mutant in mutants]
 
-    def judge(mutant: Mutant) -> Outcome:
-        if mutant.key in settled:
-            return Outcome(mutant, settled[mutant.key], 0, 0.0)
-        tree = trees.get()
-        try:
-            outcome = tree.judge(mutant, recording.tests(mutant, seconds=limit - _START), limit=limit)
-        finally:
-            trees.put(tree)
-        place = f"{mutant.path}:{mutant.line}"
-        print(f"{outcome.verdict:<10}{outcome.seconds:>6.1f} s  {place}", file=sys.stderr, flush=True)
-        return outcome
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        outcomes = list(pool.map(judge, mutants))
-    while not trees.empty():
-        trees.get().remove()
-    return outcomes
+_worker: list[Tree] = []  # the copy of a worker process
+
+
+def _start_worker(folder: Path) -> None:
+    _worker.append(Tree(folder / str(os.getpid())))
+
+
+def _judge(mutant: Mutant, tests: list[str], limit: float) -> Outcome:
+    """What a worker process does with a mutant."""
+    outcome = _worker[0].judge(mutant, tests, limit=limit)
+    print(f"{outcome.verdict:<10}{outcome.seconds:>6.1f} s  {mutant.path}:{mutant.line}", file=sys.stderr, flush=True)
+    return outcome
 
 
 def equivalent_mutants() -> dict[Key, str]:
@@ -316,28 +307,34 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="tests for record, groups for run and list")
     parser.add_argument("--count", type=int, default=15, help="mutants a group")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds a mutant")
+    parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds of tests a mutant")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="run only what earlier runs have not killed")
-    parser.add_argument("--tests", action="append", default=[], help="a file or folder, instead of a recording")
     given = parser.parse_intermixed_args()
     if given.command == "record":
         return record(given.names)
-    table, groups = [], files_by_group()
+    drawn_by_group = {
+        name: sample(files, given.count, seed=f"{given.seed}:{name}")
+        for name, files in files_by_group().items()
+        if name in (given.names or GROUPS)
+    }
+    if given.command == "list":
+        for mutant in (mutant for drawn in drawn_by_group.values() for mutant in drawn):
+            print(f"{mutant.path}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}")
+        return 0
+    unchanged = Tree(BUILD / f"unchanged-{os.getpid()}")
+    recording = Recording(BUILD) if (BUILD / "coverage").exists() else Nearest(ROOT, unchanged.measure)
     settled = equivalent_mutants() | (killed_before() if given.again else {})
+    table = []
     for name in given.names or GROUPS:
-        mutants = sample(groups[name], given.count, seed=f"{given.seed}:{name}")
-        if given.command == "list":
-            print(*(f"{m.path}:{m.line}\n  - {m.before}\n  + {m.after}" for m in mutants), sep="\n")
-            continue
-        recording = Listed(given.tests) if given.tests else Recording(BUILD)
+        mutants = drawn_by_group[name]
         outcomes = judge_all(mutants, recording, limit=given.limit, jobs=given.jobs, settled=settled)
         keep_killed(outcomes)
         table.append((name, *score(outcomes), len(outcomes)))
         print(f"{name}: {table[-1][1]} of {table[-1][2]}", flush=True)
         print_survivors(outcomes)
-    if table:
-        print(f"\n{'group':<26}{'mutants':>8}{'not equivalent':>16}{'killed':>8}{'score':>7}")
+    unchanged.remove()
+    print(f"\n{'group':<26}{'mutants':>8}{'not equivalent':>16}{'killed':>8}{'score':>7}")
     for name, killed, of, drawn in table:
         print(f"{name:<26}{drawn:>8}{of:>16}{killed:>8}{killed / max(of, 1):>7.0%}")
     return 0

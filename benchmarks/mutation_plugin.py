@@ -6,26 +6,33 @@ Under `coverage run`, every line that a test runs is stored with the id of the t
 from __future__ import annotations
 
 import json
+import math
 import os
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import coverage
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Two files: one for the seconds of each test, and one with the tests to run."""
+    """A limit, and two files: one for the seconds of each test, and one with the tests to run."""
     parser.addoption(
-        "--record-seconds", type=Path, default=None, help="JSON file: id of each test that passed: seconds"
+        "--record-seconds", type=Path, default=None, help="JSON file: seconds of each passed test; modules"
     )
+    parser.addoption("--record-limit", type=float, default=math.inf, help="CPU seconds after which to stop")
     parser.addoption("--run-ids", type=Path, default=None, help="JSON file: tests or files to run, in this order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Record only if requested."""
     if config.getoption("--record-seconds") is not None:
-        config.pluginmanager.register(Recorder(config.getoption("--record-seconds")))
+        config.pluginmanager.register(
+            Recorder(config.getoption("--record-seconds"), config.getoption("--record-limit"))
+        )
 
 
 @pytest.hookimpl(trylast=True)
@@ -40,8 +47,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class Recorder:
     """Stores the context of each line and the CPU seconds of each test that passes."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, limit: float) -> None:
         self._file = file
+        self._limit = limit
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
 
@@ -56,6 +64,8 @@ class Recorder:
             return (yield)
         finally:
             self._seconds[item.nodeid] = sum(os.times()[:4]) - started
+            if sum(self._seconds.values()) > self._limit:
+                item.session.shouldstop = "enough tests are measured"
             if measuring is not None:
                 measuring.switch_context("")
 
@@ -65,6 +75,13 @@ class Recorder:
             self._failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        """Tests that fail or skip without any mutant cannot detect one."""
+        """Tests that fail or skip without any mutant cannot detect one. Modules outside the tree do not change."""
         passed = {name: round(seconds, 4) for name, seconds in self._seconds.items() if name not in self._failed}
-        self._file.write_text(json.dumps(passed), encoding="utf-8")
+        outside = [name for name, module in list(sys.modules.items()) if _is_installed(module)]
+        self._file.write_text(json.dumps({"seconds": passed, "modules": outside}), encoding="utf-8")
+
+
+def _is_installed(module: ModuleType) -> bool:
+    """Whether a module belongs to Python or to an installed package."""
+    file = str(getattr(module, "__file__", None))
+    return "site-packages" in file or file.startswith(sysconfig.get_path("stdlib"))

@@ -5,8 +5,8 @@
 Made for one GPU and 16 cores: each network is one process that trains all of its seeds as one program, its environments
 in one vectoriser; the cores are shared out among the processes. A sweep that was stopped, by Ctrl-C, by the machine or
 in one of its processes, is gone on with by the same command; another budget needs another folder. The page is
-OUT/report.html; everything else is as `reference-agents train` leaves it. Exit codes: 0, 1 where a network could not be
-trained, 2 with one message where nothing can be, 130 where it was stopped.
+OUT/report.html; everything else is as `reference-agents train` leaves it. Exit codes: 0 success, 1 a network could not
+be trained, 2 nothing could be trained (with one message), 130 stopped by the user.
 """
 
 from __future__ import annotations

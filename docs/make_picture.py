@@ -15,8 +15,8 @@ from PIL import Image
 import symcheck as sc
 
 PICTURE = Path(__file__).parent / "images" / "report.png"
-HEADER = (40, 40, 1060, 200)  # left, top, right, bottom in pixels of the page: the verdict in words
-RESULTS = (40, 735, 1060, 1472)  # the table of properties
+HEADER = (40, 40, 1060, 212)  # left, top, right, bottom in pixels of the page: the verdict in words
+RESULTS = (40, 735, 1060, 1480)  # the table of properties
 
 
 def draw() -> None:

@@ -161,7 +161,7 @@ _LOADER_HEAD = '''"""The trained networks of this folder as torch modules; writt
 
 from pathlib import Path
 
-from reference_agents.loading import load_network
+from reference_agents.loading import load_network, load_symmetry
 
 FOLDER = Path(__file__).parent
 
@@ -169,6 +169,11 @@ FOLDER = Path(__file__).parent
 def network():
     """The first run."""
     return load_network(FOLDER)
+
+
+def symmetry():
+    """The claim on the inputs and outputs of these networks, as `symcheck verify-net` takes it."""
+    return load_symmetry(FOLDER)
 '''
 
 

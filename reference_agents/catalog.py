@@ -319,7 +319,7 @@ def find_task(name: str) -> Task:
     """Find the task of a given name.
 
     Raises:
-        OptionError: there is none; the message suggests the nearest name and lists the known ones.
+        OptionError: no task has that name; the message suggests the nearest name and lists the known ones.
 
     Example:
         >>> find_task("cartpole").environment
@@ -334,7 +334,7 @@ def find_network(task: Task, name: str) -> NetworkPlan:
     """Find the network of a given name for a task.
 
     Raises:
-        OptionError: there is none; the message suggests the nearest name and lists the known ones.
+        OptionError: no network has that name; the message suggests the nearest name and lists the known ones.
 
     Example:
         >>> find_network(find_task("cartpole"), "mlp").channels

@@ -52,7 +52,7 @@ class Started:
         job: the job.
         preset: the preset of its settings.
         command: the command line that started it.
-        parts: the jobs into which it is split.
+        parts: the jobs into which the training is split.
     """
 
     job: Job
@@ -370,5 +370,5 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
         raise OptionError(
             f"expected the same {what} as when the training run was started: {'; '.join(different)}.",
             where="--resume",
-            remedy="Resume with the original ones, or start a new training run.",
+            remedy=f"Resume with the original {what}, or start a new training run.",
         )

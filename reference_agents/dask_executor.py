@@ -230,7 +230,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             raise OptionError(
                 f"expected the address of a Dask scheduler that answers, got {scheduler!r} ({error}).",
                 where="--scheduler",
-                remedy="Start one with: dask scheduler",
+                remedy="Start a scheduler with: dask scheduler",
             ) from error
         with client:
             yield client

@@ -10,9 +10,11 @@ from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import TrainedNetwork, empty_module
 from reference_agents.record import PARAMETERS_FILE, Record, load
+from reference_agents.symmetries import task_symmetry
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import TargetError, described
 from symcheck.nn.sequential import EquivariantHeads
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def load_equivariant_network(
@@ -57,6 +59,22 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
         raise _damage_error(file, error) from error
     module.example_input = torch.zeros(1, *task.observation_shape)  # gives `verify-net` the shape; not a buffer
     return module
+
+
+def load_symmetry(folder: Path) -> Symmetry:
+    """The symmetry that a run's networks were built for, on their inputs and outputs.
+
+    For an environment of one's own, the networks take encoded observations and return logits, so the claim differs from
+    the SPEC on the environment's spaces.
+
+    Args:
+        folder: a run folder.
+
+    Raises:
+        TargetError: the folder is not a run.
+        OptionError: no symmetry was claimed, or it no longer exists.
+    """
+    return task_symmetry(resolve_training(load(Path(folder)))[0])
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:

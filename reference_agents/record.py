@@ -236,7 +236,7 @@ def load(folder: Path) -> Record:
     if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
         raise TargetError(
             f"{str(folder / RECORD_FILE)!r} is not of schema {SCHEMA!r}.",
-            remedy="Read it with the version that wrote it.",
+            remedy="Read the file with the version of symcheck that wrote it.",
         )
     try:
         # JSON has lists where the record has tuples.
@@ -356,6 +356,6 @@ def find_runs(folder: Path) -> Sequence[Path]:
         raise TargetError(
             f"expected a folder of runs, but {str(folder)!r} {problem}.",
             where="DIR",
-            remedy="Train one first: reference-agents train cartpole --out DIR.",
+            remedy="Train a network first: reference-agents train cartpole --out DIR.",
         )
     return folders

@@ -168,7 +168,8 @@ def _restore(loop: _Loop, state: State) -> None:
         raise TargetError(
             f"expected a checkpoint of this training run by this version, but it does not fit ({error!r}).",
             where="--resume",
-            remedy="Resume it with the version that wrote it, or delete the checkpoint to start again.",
+            remedy="Resume the run with the version of symcheck that wrote the checkpoint, or delete the checkpoint "
+            "to start again.",
         ) from error
 
 
@@ -304,7 +305,7 @@ class _Loop:
         return np.asarray(returns.mean(1))
 
     def close(self) -> None:
-        """Close the environments that are anybody's; ours hold nothing."""
+        """Close users' environments; the built-in ones hold no resources."""
         if isinstance(self._environment, GymnasiumVector):
             self._environment.close()
 

@@ -76,7 +76,7 @@ def offers_action_masks(task: Task) -> bool:
     environment = encoding_of(task).make()
     try:
         observation, info = environment.reset(seed=0)
-    except Exception:  # the training resets it too, and reports what it raises
+    except Exception:  # the training resets the environment too, and reports its errors
         return False
     finally:
         with contextlib.suppress(Exception):

@@ -39,8 +39,8 @@ def read_text(path: Path) -> str:
         path: a regular file, or a device such as /dev/stdin.
 
     Raises:
-        OSError: it cannot be opened.
-        UnreadableError: it is a named pipe, too large, or in another encoding.
+        OSError: the file cannot be opened.
+        UnreadableError: the file is a named pipe, too large, or in another encoding.
     """
     mode = path.stat().st_mode
     # A pipe created by a shell for this process has a writer, or ends.
@@ -65,8 +65,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML file.
 
     Raises:
-        OSError: it cannot be opened.
-        UnreadableError: it is not TOML, or its nesting or numbers exceed the limits.
+        OSError: the file cannot be opened.
+        UnreadableError: the text is not TOML, or its nesting or numbers exceed the limits.
     """
     table: dict[str, Any] = _parse(tomllib.loads, read_text(path))
     return table
@@ -81,7 +81,7 @@ def parse_json(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        UnreadableError: it is not JSON, or its nesting or numbers exceed the limits.
+        UnreadableError: the text is not JSON, or its nesting or numbers exceed the limits.
 
     Example:
         >>> parse_json("[" * 5000 + "]" * 5000)

@@ -22,8 +22,8 @@ class SymcheckError(Exception):
         remedy: what to do; it ends the message if given.
 
     Example:
-        >>> str(SymcheckError("expected 1 sample or more, got 0.", where="--samples", remedy="Leave it out."))
-        '--samples: expected 1 sample or more, got 0. Leave it out.'
+        >>> str(SymcheckError("expected 1 sample or more, got 0.", where="--samples", remedy="Omit the option."))
+        '--samples: expected 1 sample or more, got 0. Omit the option.'
     """
 
     def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:

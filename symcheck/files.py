@@ -140,7 +140,7 @@ def check_writable(path: Path, where: str) -> None:
         raise SymcheckError(
             f"expected a file in an existing folder, got {path}: there is no folder {path.parent}.",
             where=where,
-            remedy=f"Create it first: mkdir -p {path.parent}",
+            remedy=f"Create the folder first: mkdir -p {path.parent}",
         )
     if path.is_dir():
         name = _NAMES.get(where, "report.html")

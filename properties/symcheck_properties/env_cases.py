@@ -75,7 +75,7 @@ class EnvCases:
     @functools.cached_property
     def _chosen(self) -> Chosen:
         chosen = choose_method(prepare(self._make, self._symmetry, self._options, "environment", ignore, Clock()))
-        # Whole episodes may stand beside the pairs, but single cases are compared as pairs.
+        # Whole episodes may supplement the pairs, but single cases are compared as pairs.
         if not isinstance(getattr(chosen.evidence, "of_steps", chosen.evidence), PairedEvidence):
             raise SymcheckError(
                 f"single cases are compared where states can be set and steps are reproducible; here: {chosen.reason}.",

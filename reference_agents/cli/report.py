@@ -136,7 +136,9 @@ def with_others(model: CurveModel | None, results: Sequence[OtherResult]) -> Cur
         detail = "trained elsewhere; symcheck verify-net verifies its network"
         networks.append(NetworkCurves(name, float("nan"), curves, verdict_detail=detail))
     evaluation = " ".join(filter(None, [model.evaluation, *(result.evaluation for result in results)]))
-    return dataclasses.replace(model, networks=networks, evaluation=evaluation)
+    # Every run of another trainer is shown, so it also counts as trained.
+    trained = None if model.trained is None else model.trained + sum(len(result.curves) for result in results)
+    return dataclasses.replace(model, networks=networks, evaluation=evaluation, trained=trained)
 
 
 def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:

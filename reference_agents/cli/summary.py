@@ -37,7 +37,9 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"saved in {folder}; draw with: reference-agents report {folder.parent}", highlight=False, soft_wrap=True
+        f"saved in {folder}; draw the curves with: reference-agents report {folder.parent}",
+        highlight=False,
+        soft_wrap=True,
     )
 
 

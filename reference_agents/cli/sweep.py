@@ -85,7 +85,7 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
         raise OptionError(
             f"{str(request.out)!r} already contains a sweep.",
             where="--out",
-            remedy=f"Continue it (--resume {request.out}), or name another folder.",
+            remedy=f"Resume the sweep (--resume {request.out}), or name another folder.",
         )
     parts = part_count(request)
     folders = [prepare_folder(request.out, folder_name(job)) for job in jobs]

@@ -96,7 +96,7 @@ def _resume_locked(request: Request, folder: Path, started: Started) -> int:
         raise TargetError(
             f"expected the folder of a training run that was stopped, but the one in {str(folder)!r} has ended.",
             where="--resume",
-            remedy=f"Draw it with: reference-agents report {folder}",
+            remedy=f"Draw its curves with: reference-agents report {folder}",
         )
     # Resolved to the spelling of the recorded name; None if it was not given.
     network = None if request.network is None else resolve_network(started.job.task, request.network).name

@@ -274,7 +274,7 @@ def _split_halves(layer: LinearPlan, depth: int) -> _Halves | None:
 
 
 def _count_blocks(basis: Floats) -> int:
-    """2 if every matrix (rank, 2, 2) is diagonal, as where policy and value have layers of their own; else 1."""
+    """2 if every matrix (rank, 2, 2) is diagonal, as if policy and value have separate layers; else 1."""
     return 2 if basis.shape[1:] == (2, 2) and not basis[:, [0, 1], [1, 0]].any() else 1
 
 

@@ -69,7 +69,7 @@ class ActionEncoder:
         """The bound of each real number that a policy draws, shape (coordinates,); infinity if unbounded."""
         with np.errstate(invalid="ignore"):
             bounds = np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
-        # A coordinate of one value can take no other: a policy may draw what it likes.
+        # A coordinate with a single possible value keeps it, whatever the policy draws.
         unbounded: Floats = np.where(self._high > self._low, bounds, np.inf)
         return unbounded
 

@@ -8,7 +8,7 @@ map is affine. Affine maps become linear around a common fixed point.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,12 +17,13 @@ import numpy as np
 from gymnasium import spaces
 
 from reference_agents.encoding.actions import ActionEncoder
-from reference_agents.encoding.observations import Leaf, ObservationEncoder, counts_of, one_hot
+from reference_agents.encoding.observations import Leaf, ObservationEncoder
 from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS, Entry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.representations import constructors as representations
 from symcheck.symmetry.action_bounds import check_corners
+from symcheck.symmetry.choices import action_permutation, choice_permutation, depends_on_state
 from symcheck.symmetry.space_maps import SpaceMap, fit
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -162,7 +163,7 @@ def _child(entry: Entry, key: Any, where: str) -> Entry:
 def _read_leaf(entry: Entry, leaf: Leaf, where: str) -> _Affine:
     space = leaf.space
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        return _Affine(_read_choices(fit(entry, space, where).image, space, where), np.zeros(leaf.size))
+        return _Affine(choice_permutation(fit(entry, space, where).image, space, where, _INSTEAD), np.zeros(leaf.size))
     fit(entry, space, where)  # raises with its own message if entries do not fit
     affine = _read_affine(fit(entry, _as_floats(space), where), space.shape or (), where)
     if isinstance(space, spaces.MultiBinary):
@@ -189,56 +190,6 @@ def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Af
     return _Affine(exact if np.allclose(matrix, exact, rtol=0.0, atol=1e-6) else matrix, offset)
 
 
-def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.MultiDiscrete, where: str) -> Floats:
-    """The permutation of one-hot vectors that a map of values induces, shape (values, values).
-
-    Raises:
-        SpecError: the map mixes components, or is not a permutation.
-    """
-    counts, first = counts_of(space)
-    start = np.array(first)
-    as_value = (lambda chosen: int(chosen[0])) if isinstance(space, spaces.Discrete) else _shape_joint_action(space)
-
-    def encoded(chosen: Any) -> Floats:
-        return one_hot(np.asarray(image(as_value(chosen))), space)
-
-    begins = np.cumsum([0, *counts])
-    matrix = np.zeros((begins[-1], begins[-1]))
-    try:
-        base = encoded(start)
-        for component, count in enumerate(counts):
-            # The image of this component is the block that changes if the component takes another value.
-            images = [encoded(start + value * (np.arange(len(counts)) == component)) for value in range(count)]
-            changed = np.flatnonzero(np.abs(images[-1] - base) > 0) if count > 1 else np.array([begins[component]])
-            target = int(np.searchsorted(begins, changed[0], side="right")) - 1
-            block = slice(begins[target], begins[target + 1])
-            for value, at in enumerate(images):
-                matrix[block, begins[component] + value] = at[block]
-    except (IndexError, ValueError) as error:
-        raise _no_permutation(where) from error
-    # A permutation of components and of their values has exactly one 1 in every row and column.
-    if (matrix.sum(0) != 1).any() or (matrix.sum(1) != 1).any():
-        raise _no_permutation(where)
-    drawn = np.random.default_rng(0)
-    for _ in range(8):
-        chosen = start + np.array([drawn.integers(count) for count in counts])
-        if not np.array_equal(encoded(chosen), matrix @ one_hot(chosen, space)):
-            raise _no_permutation(where)
-    return matrix
-
-
-def _shape_joint_action(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
-    return lambda chosen: np.asarray(chosen, dtype=space.dtype).reshape(space.shape)
-
-
-def _no_permutation(where: str) -> SpecError:
-    return SpecError(
-        "expected a map that permutes components, or the values of one; this map mixes components or leaves the space.",
-        where=where,
-        remedy=_INSTEAD,
-    )
-
-
 class _AtObservation:
     """A map of actions at one observation, which is passed to callables."""
 
@@ -257,31 +208,21 @@ def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space
     drawn = copy.deepcopy(space)
     drawn.seed(0)
     observations = [drawn.sample() for _ in range(3)]
-    maps = []
-    for i, entry in enumerate(symmetry.action):
-        first, *others = (_read_action(entry, encoder.space, seen, f"action[{i}]") for seen in observations)
-        if not all(np.allclose(first.matrix, o.matrix) and np.allclose(first.offset, o.offset) for o in others):
-            raise SpecError(
-                "expected one action map for all states; this callable depends on the state.",
-                where=f"action[{i}]",
-                remedy=_INSTEAD,
-            )
-        maps.append(first)
-    return maps
+    return [_read_action(entry, encoder.space, observations, f"action[{i}]") for i, entry in enumerate(symmetry.action)]
 
 
-def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where: str) -> _Affine:
+def _read_action(entry: Entry, space: spaces.Space[Any], observations: Sequence[Any], where: str) -> _Affine:
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
-        image = _AtObservation(fit(entry, space, where), observation).image
-        # Bits are choices between two values.
-        choices = spaces.MultiDiscrete(np.full(space.shape, 2)) if isinstance(space, spaces.MultiBinary) else space
-        matrix = _read_choices(image, choices, where)
+        matrix = action_permutation(entry, space, observations, where, _INSTEAD)
         return _Affine(matrix, np.zeros(len(matrix)))
     fit(entry, space, where)  # raises with its own message if entries do not fit
-    act = _AtObservation(fit(entry, _as_floats(space), where), observation)
-    affine = _read_affine(act, space.shape or (), where)
-    check_corners(act.batch, space, where)  # binding checks data; a callable is known to be affine at this point
-    return affine
+    space_map = fit(entry, _as_floats(space), where)
+    acts = [_AtObservation(space_map, observation) for observation in observations]
+    first, *others = (_read_affine(act, space.shape or (), where) for act in acts)
+    if not all(np.allclose(first.matrix, o.matrix) and np.allclose(first.offset, o.offset) for o in others):
+        raise depends_on_state(where, _INSTEAD)
+    check_corners(acts[0].batch, space, where)  # binding checks data; a callable is known to be affine at this point
+    return first
 
 
 def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:

@@ -1,8 +1,8 @@
 """Encodes observations of any space of fixed size as float32 arrays: one vector, or one image with channels first.
 
     Box            its numbers, row by row; bytes from 0 to 255 are divided by 255
-    MultiBinary -1 and 1, so that the exchange of 0 and 1 changes the sign
-    Discrete one-hot; for MultiDiscrete, one component after the other
+    MultiBinary    -1 and 1, so that the exchange of 0 and 1 changes the sign
+    Discrete       one-hot; for MultiDiscrete, one component after the other
     Dict, Tuple    their parts, one after the other
 
 An observation that consists of one image stays an image if both of its sides have at least `LEAST_SIDE` pixels.
@@ -20,6 +20,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Array, Floats
 from symcheck.errors import TargetError
+from symcheck.symmetry.choices import counts_of, one_hot
 
 LEAST_SIDE = 8
 # An image has its channels last if only its last axis is this short.
@@ -56,27 +57,6 @@ def scale_of(space: spaces.Space[Any]) -> float:
     """The factor for a space: bytes become numbers from 0 to 1."""
     is_bytes = isinstance(space, spaces.Box) and space.dtype == np.uint8 and bool((space.high == 255).all())
     return 1.0 / 255.0 if is_bytes else 1.0
-
-
-def counts_of(space: spaces.Discrete | spaces.MultiDiscrete) -> tuple[list[int], list[int]]:
-    """The number of values of each component, and the first value."""
-    if isinstance(space, spaces.Discrete):
-        return [int(space.n)], [int(space.start)]
-    return [int(n) for n in space.nvec.reshape(-1)], [int(first) for first in space.start.reshape(-1)]
-
-
-def one_hot(value: npt.NDArray[Any], space: spaces.Discrete | spaces.MultiDiscrete) -> Floats:
-    """One number for each value of each component: 1 for the current value, otherwise 0.
-
-    Example:
-        >>> one_hot(np.array([1, 0]), spaces.MultiDiscrete([2, 3])).tolist()
-        [0.0, 1.0, 1.0, 0.0, 0.0]
-    """
-    counts, first = counts_of(space)
-    encoded = np.zeros(sum(counts))
-    begins = np.cumsum([0, *counts[:-1]])
-    encoded[begins + value.reshape(-1).astype(np.int64) - first] = 1.0
-    return encoded
 
 
 def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:

@@ -167,7 +167,7 @@ class GymnasiumVector:
     def close(self) -> None:
         """Close every environment."""
         for environment in itertools.chain.from_iterable(self._environments):
-            # What was trained and played is kept, whatever goes wrong when somebody else's code cleans up.
+            # Keep what was trained and played, even if the cleanup of third-party code fails.
             with contextlib.suppress(Exception):
                 environment.close()
 

@@ -190,7 +190,7 @@ def _pool_block(plan: PoolPlan) -> Block:
 def _blocks(
     plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
 ) -> tuple[list[Block], list[StackedLinear]]:
-    """The hidden layers, and those of them whose matrices must be built after every change of the parameters."""
+    """All hidden layers, and the hidden layers whose matrices must be built after every change of the parameters."""
     # Without a pool the images are large. A GPU has the bandwidth for all windows at once.
     direct = device.type == "cpu" and any(isinstance(layer, FlattenPlan) for layer in plan.trunk)
     remaining = iter(layers)

@@ -13,7 +13,7 @@ import numpy as np
 from reference_agents.networks.plans import ActorCriticPlan, LinearPlan
 from symcheck.array_types import Floats
 
-# What the policy and the value read of a pair (policy, value).
+# The component of a pair (policy, value) that the policy head and the value head read.
 _READERS = np.eye(2)
 
 

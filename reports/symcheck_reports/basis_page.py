@@ -29,7 +29,7 @@ def render_basis(model: BasisModel) -> str:
         model: the layers with their ranks and pictures.
 
     Returns:
-        A complete HTML document; it requests nothing.
+        A complete HTML document that makes no network requests.
 
     Raises:
         ValueError: `model` has no layer.

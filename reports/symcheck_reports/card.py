@@ -26,7 +26,7 @@ def read_runs(report: Any) -> list[dict[str, Any]]:
         report: the parsed JSON.
 
     Raises:
-        ValueError: it is not a report.
+        ValueError: the data is not a report.
     """
     if not isinstance(report, dict) or report.get("schema") not in READABLE:
         raise ValueError("a file that is not a symcheck report")

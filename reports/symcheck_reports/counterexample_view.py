@@ -94,7 +94,7 @@ def _undrawn(result: PropertyResult, example: Counterexample) -> str:
 
 
 def _place(result: PropertyResult, is_drawn: bool, symbol: str) -> str:
-    """Where it fails, in words; an input that is drawn below is not listed."""
+    """The place of the violation in words; an input that is drawn below is not listed."""
     example = result.counterexample
     if not is_drawn or example is None or len(list(leaves(to_json_value(example.observation)))) <= _SPELLED_OUT:
         return words.place_sentence(result)

@@ -18,7 +18,7 @@ def render_curves(model: CurveModel) -> str:
         model: the curves of every network, as the trainer filled them in.
 
     Returns:
-        A complete HTML document; it requests nothing.
+        A complete HTML document that makes no network requests.
 
     Raises:
         ValueError: `model` has no network, so there is nothing to draw.

@@ -18,7 +18,7 @@ class DiscoveryCandidate:
         observation: the map of observations, in words.
         action: the map of actions, in words; "" if it is not known.
         order: the order of the element.
-        verdict: "proved", "passed", "failed" or "undecided" from verification; otherwise "follows", "refused" or
+        verdict: "proved", "passed", "failed" or "undecided" from verification; otherwise "follows", "rejected" or
             "untried".
         why: the reason, in a sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.

@@ -29,7 +29,7 @@ def render_discovery(model: DiscoveryModel) -> str:
         model: the search.
 
     Returns:
-        A complete HTML document; it requests nothing.
+        A complete HTML document that makes no network requests.
 
     Example:
         >>> "no symmetry of the forms searched holds" in render_discovery(

@@ -14,7 +14,7 @@ _STYLES = {
     "passed": "green",
     "follows": "green",
     "failed": "bold red",
-    "refused": "red",
+    "rejected": "red",
     "undecided": "bold yellow",
     "untried": "yellow",
 }

@@ -8,7 +8,7 @@ from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count, one_line, plural, scientific
 
-REFUSALS = ("failed", "refused")
+REFUSALS = ("failed", "rejected")
 
 
 def found_sentence(model: DiscoveryModel) -> str:
@@ -91,7 +91,7 @@ def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[Di
         (candidate, number of similar ones that it represents).
 
     Example:
-        >>> one = DiscoveryCandidate("(o0) -> (-o0)", "", 2, "refused", "it moves nothing", None, "it moves nothing")
+        >>> one = DiscoveryCandidate("(o0) -> (-o0)", "", 2, "rejected", "it moves nothing", None, "it moves nothing")
         >>> [more for _, more in gather([one] * 5, 1)]
         [4]
     """

@@ -20,7 +20,7 @@ def render_homomorphism(model: HomomorphismModel) -> str:
         model: the maps and their properties.
 
     Returns:
-        A complete HTML document; it requests nothing.
+        A complete HTML document that makes no network requests.
 
     Raises:
         ValueError: `model` has no state.

@@ -171,7 +171,7 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     """The runs of one file; empty if it is another kind of JSON.
 
     Raises:
-        ValueError: it cannot be parsed, or claims to be a report and is not one.
+        ValueError: the file cannot be parsed, or claims to be a report and is not one.
     """
     try:
         data = read_json(path)

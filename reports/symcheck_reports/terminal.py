@@ -80,6 +80,7 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
     if not quiet:
         lines += _columns(run)
         lines += _regions(run)
+        lines += _without_proof(run)
         lines += [Text()] if lines[-1] else []
     return [*lines, *_summary(run, quiet)]
 
@@ -90,6 +91,13 @@ def _regions(run: RunResult) -> list[Text]:
     regions = dict.fromkeys(str(part) for region in stated for part in region_parts(region))
     gap = " " * _VERDICT_WIDTH
     return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
+
+
+def _without_proof(run: RunResult) -> list[Text]:
+    """Why a network is tested on samples only."""
+    if run.kind != "net" or run.verdict != "passed" or not str(run.method_reason):
+        return []
+    return [Text.assemble(" " * _VERDICT_WIDTH, "  ", (f"method: {one_line(str(run.method_reason), 300)}", "dim"))]
 
 
 def _columns(run: RunResult) -> list[Text]:

@@ -31,7 +31,7 @@ class TriedImage:
 
     Attributes:
         name: in words.
-        verdict: the verdict of `verify_game` on this image alone; "refused" if no moves fit it.
+        verdict: the verdict of `verify_game` on this image alone; "rejected" if no moves fit it.
         why: the reason why it was rejected, or the properties that fail.
     """
 
@@ -169,7 +169,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
     tried: list[TriedImage] = []
     for board_map, image in tried_images(opened, chosen.seed):
         if isinstance(image, str):
-            tried.append(TriedImage(board_map.name, "refused", image))
+            tried.append(TriedImage(board_map.name, "rejected", image))
             continue
         # Images including the original position, because a single quarter turn is not a group.
         alone = _verify_images(_open_with(target, adapter, [image], original=False), screening, ignore)

@@ -33,8 +33,8 @@ class VerifyEnvOptions(EnvOptions):
     )
     layout: Any = option(
         None,
-        "A layout file (TOML) that lists the terms of a robot's observation. Use it instead of a symmetry: the mirror "
-        "is derived from the robot's model.",
+        "A layout file (TOML) that lists the terms of a robot's observation. Give a layout instead of a symmetry: the "
+        "mirror is derived from the robot's model.",
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
@@ -47,7 +47,7 @@ class VerifyNetOptions(NetOptions):
         None, "The environment whose observations are used as inputs.", panel=NETWORK, completion="environments"
     )
     checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path, panel=NETWORK)
-    trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool, panel=NETWORK)
+    trust: bool = option(False, "Load files even if loading them may run code.", kind=bool, panel=NETWORK)
     pytest_file: str | Path | None = option(
         None,
         "If there is a counterexample, write it to this file as a pytest test.",
@@ -71,7 +71,7 @@ class AuditPolicyOptions(PolicyOptions):
     """The options of `audit_policy` and `symcheck audit-policy`."""
 
     checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path)
-    trust: bool = option(False, "Load files that may run code when they are loaded.", kind=bool)
+    trust: bool = option(False, "Load files even if loading them may run code.", kind=bool)
 
 
 @dataclass(frozen=True)

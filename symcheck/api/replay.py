@@ -87,7 +87,7 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
             raise SymcheckError(
                 f"expected a report as symcheck writes it, but {' and '.join(wrong) or 'a property'} cannot be read.",
                 where=str(path),
-                remedy="Generate it again: symcheck verify-env ... --json FILE.",
+                remedy="Write the report again: symcheck verify-env ... --json FILE.",
             )
     return reports
 

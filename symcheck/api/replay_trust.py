@@ -30,7 +30,7 @@ def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> 
     """Reject a report whose header and command name different runs.
 
     Raises:
-        SymcheckError: they differ; the message names both.
+        SymcheckError: header and command differ; the message names both.
     """
     verb = _VERBS.get(report["kind"])
     if verb != command.verb:
@@ -45,16 +45,16 @@ def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) ->
     """Reject a report whose symmetry differs from the one that its command now names.
 
     Raises:
-        SymcheckError: they differ; the message names both.
+        SymcheckError: the symmetries differ; the message names both.
     """
     check_group(report, symmetry.name, symmetry.group.name, where)
 
 
 def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str) -> None:
-    """The same check, given the names of a symmetry and its group.
+    """Reject a report whose symmetry or group has another name than the one that its command now names.
 
     Raises:
-        SymcheckError: they differ; the message names both.
+        SymcheckError: the symmetries differ; the message names both.
     """
     given = (report["symmetry"], report["group"].get("name"))
     now = (symmetry, group)
@@ -87,7 +87,7 @@ def check_trust(command: RunCommand, where: str) -> None:
         raise SymcheckError(
             f"its command runs code outside the current folder and that of the report: {', '.join(outside)}.",
             where=where,
-            remedy="Replay it in the folder that contains the files, or add --trust if you trust them.",
+            remedy="Replay the report in the folder that contains these files, or add --trust if you trust them.",
         )
     if "trust" in command.options:
         raise SymcheckError(

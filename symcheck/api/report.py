@@ -75,7 +75,8 @@ class DrawableCounterexample(Counterexample):
 
         if self.run is None:
             raise SymcheckError(
-                "this counterexample belongs to no run.", remedy="Take it from a report: report[name].counterexample"
+                "this counterexample belongs to no run.",
+                remedy="Take the counterexample from a report: report[name].counterexample",
             )
         return Page(html.render_counterexamples(self.run, self.property_name))
 

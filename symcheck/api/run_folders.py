@@ -33,7 +33,7 @@ def networks_of_run(target: str) -> list[str]:
         raise TargetError(
             f"expected a run folder of reference-agents (containing {_FILE}), got the folder {folder}.",
             where="TARGET",
-            remedy="Train one: reference-agents train cartpole --network equivariant",
+            remedy="Create a run folder: reference-agents train cartpole --network equivariant",
         )
     names: list[str] = load_attribute(f"{folder / _FILE}:NETWORKS", where="TARGET")
     return [f"{folder / _FILE}:{name}" for name in names]

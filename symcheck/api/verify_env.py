@@ -69,7 +69,7 @@ def verify_env(
         raise OptionError(
             "a baseline can be applied only after all properties were checked.",
             where="--fail-fast with --baseline",
-            remedy="Leave one of them out.",
+            remedy="Omit --fail-fast or --baseline.",
         )
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     named = _symmetries(target, symmetry, chosen.layout)

@@ -82,7 +82,7 @@ def verify_net(
         raise OptionError(
             f"expected one network, got the {len(targets)} of a run folder.",
             where="--certificate",
-            remedy="Name one of its networks.",
+            remedy="Name one network of the folder.",
         )
     for target in targets:
         module = resolve_network(target, checkpoint=chosen.checkpoint, trust=chosen.trust)
@@ -115,19 +115,18 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
     if options.env is None:
         return options
     target = resolve_environment(options.env, where="--env")
-    space = target.single().observation_space
-    # Dict and Tuple observations: one shape per part; their inputs are generated, not rolled out.
-    parts = subspaces(space)
-    if parts is not None:
-        shapes = {key: part.shape for key, part in parts.items()}
-        structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
-        return replace(options, input_shape=options.input_shape or structured, space=options.space or space)
+    env = target.single()
+    space = env.observation_space
+    actions = options.action_space or env.action_space
+    options = replace(options, space=options.space or space, action_space=actions)
+    if subspaces(space) is not None:  # their inputs are generated, not rolled out; the space gives the shapes
+        return options
     if isinstance(space, gym.spaces.Discrete):
         # One-hot vectors of the values, on which a permutation of values acts; there are few enough to generate them.
-        return replace(options, input_shape=options.input_shape or (int(space.n),), space=options.space or space)
+        return replace(options, input_shape=options.input_shape or (int(space.n),))
     observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
-    return replace(options, input_shape=shape, observations=observations, space=options.space or space)
+    return replace(options, input_shape=shape, observations=observations)
 
 
 def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline: Baseline | None) -> str:

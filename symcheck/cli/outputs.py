@@ -29,7 +29,7 @@ class Outputs:
         panel=REPORTS,
         is_shared=True,
     )
-    html: Path | None = option(None, "Write one self-contained page.", kind=Path, panel=REPORTS, is_shared=True)
+    html: Path | None = option(None, "Write one self-contained HTML page.", kind=Path, panel=REPORTS, is_shared=True)
     json: Path | None = option(
         None, "Write the results as JSON, schema symcheck/2.", kind=Path, panel=REPORTS, is_shared=True
     )

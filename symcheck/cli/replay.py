@@ -12,12 +12,15 @@ from symcheck.cli.exit_codes import FailOn, code_of, reports_mistakes
 
 @reports_mistakes
 def command(
-    file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A JSON report of verify-env, verify-net, verify-mirror, verify-game or audit-policy."),
+    ],
     trust: Annotated[
         bool, typer.Option("--trust", help="Also import code from outside the current folder and the report's folder.")
     ] = False,
 ) -> None:
-    """Reproduce the counterexamples of a JSON report; exits with 1 if they still fail, otherwise with 0.
+    """Reproduce the counterexamples of a JSON report. Exit codes: 0 none fails now, 1 one still fails, 3 undecided.
 
     The command of the report is printed first. The code that it names is then imported and run.
 

@@ -27,6 +27,6 @@ def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
         raise TargetError(
             f"expected JSON reports below {folder}, found none.",
             where="DIR",
-            remedy=f"Write one: symcheck verify-env CartPole-v1 --json {folder}/cartpole.json",
+            remedy=f"Write a report: symcheck verify-env CartPole-v1 --json {folder}/cartpole.json",
         )
     typer.echo(f"written: {write_text(folder / index.INDEX_NAME, index.render_index(listed))}")

@@ -99,7 +99,7 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     """Read one check; all are read before the first is run.
 
     Raises:
-        OptionError: it names no subject, or has a setting that its kind does not support.
+        OptionError: the check names no subject, or has a setting that its kind does not support.
     """
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
     settings.check_names(given, settings.CHECK[kind], where)

@@ -117,7 +117,7 @@ class ActionValues:
         return [[first + m % n for first, n in zip(self.firsts, self.counts, strict=True)] for m in range(rows)]
 
     def with_literal(self, literal: int) -> list[Any]:
-        """The actions over which a literal's effect is averaged; in a Discrete space, the action itself."""
+        """The actions over which the effect of a literal is averaged; in a Discrete space, only the action itself."""
         component = int(np.searchsorted(self.firsts, literal, side="right")) - 1
         made = {tuple(literal if k == component else i for k, i in enumerate(base)) for base in self.bases}
         return [self.action(each) for each in sorted(made)]

@@ -34,7 +34,7 @@ class Found:
 
 
 def automorphisms(structure: Structure, *, most: int = MOST_MAPS) -> Found:
-    """Search for all of them.
+    """Search for all signed permutations that preserve a table of effects.
 
     Args:
         structure: the table of effects.

@@ -85,12 +85,12 @@ def propose(lab: Laboratory) -> Proposals:
     rollouts = roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
-        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; allow more with --max-time"])
+        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; raise --max-time"])
     proposals = propose_pictures(lab, rollouts) if parts.pictures else _vectors(lab, rollouts)
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes are compared, which detects less than setting states does; "
+        f"{lab.why}: whole episodes are compared, which detects less than single steps from set states; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
@@ -242,7 +242,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         if candidate.residual <= _FITS or all_heard:
             fitting.append(candidate)
         else:
-            fate: Fate = "refused" if describes else "untried"
+            fate: Fate = "rejected" if describes else "untried"
             kind = (
                 "a model of the rollouts differs" if describes else "a model that does not describe the steps differs"
             )

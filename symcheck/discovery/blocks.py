@@ -172,7 +172,9 @@ def _write_key(key: Any) -> str:
 def _restrict_to_part(observed: SignedMap, block: Block) -> SignedMap:
     index = [i - block.first for i in observed.index[block.at]]
     if sorted(index) != list(range(block.size)):
-        raise SpecError("the map mixes parts of the observation, which no entry can express.", where=str(block.path))
+        raise SpecError(
+            "the map mixes parts of the observation; no entry can express such a map.", where=str(block.path)
+        )
     return SignedMap.of(index, observed.sign[block.at], observed.offset[block.at])
 
 

@@ -130,7 +130,7 @@ class _Search:
             self.found.complete = False
             self.found.remarks.append(
                 f"the time budget ended the collection of states after {len(self.lab.states)}; coordinates that did "
-                "not vary in them were left fixed; allow more with --max-time"
+                "not vary among these states were left fixed; raise --max-time"
             )
         points = centres(self.lab)
         for form, state_map in board_maps(self.lab):
@@ -151,8 +151,8 @@ class _Search:
             self._by_name(mirror)
         if not self.found.structured and not self.lab.shows_state:
             self.found.remarks.append(
-                "maps of the state were searched, not maps of the observation alone; if you know such a map, write it "
-                "down and check it with verify-env"
+                "maps of the state were searched, not maps of the observation alone; if you know a map of the "
+                "observation, write it down and check it with verify-env"
             )
 
     def _try_board(self, state_map: SignedMap, form: str, centre: Centre) -> None:
@@ -245,7 +245,7 @@ class _Search:
                 self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
-        """A mirror that the model has by its names, tested even if a fault hides it from the effects."""
+        """A mirror derived from names in the model; it is tested even if a fault hides it in the effects."""
         if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
             self.seen.add(self._moving(mirror.state))
             self._try(mirror.state, _BY_NAME)
@@ -253,7 +253,7 @@ class _Search:
             self.found.remarks.append(mirror.remark)
 
     def _product_of_fitting(self, state_map: SignedMap, form: str) -> Candidate | None:
-        """A map of random steps as a product of two maps that fit, which saves the thousands of steps of its own."""
+        """For random steps: a map as a product of two fitting maps, which saves thousands of steps for its own test."""
         if self.lab.kind != "stochastic":
             return None
         fitting = [each for each in self.found.candidates if each.reward_agrees]
@@ -333,7 +333,7 @@ class _Search:
         label = self.labels.get(self._moving(candidate.state))
         moves = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
         order, misfit, form = candidate.state.order, candidate.residual, candidate.form
-        self.found.refused.append(Trial(moves, "", order, "refused", why, misfit, kind=kind, form=form))
+        self.found.refused.append(Trial(moves, "", order, "rejected", why, misfit, kind=kind, form=form))
 
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share

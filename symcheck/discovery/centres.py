@@ -47,7 +47,7 @@ class Centre:
 
     @property
     def is_probed(self) -> bool:
-        """Whether it consists of integers, like the states."""
+        """Whether the point consists of integers, like the states."""
         return bool((self.point == np.rint(self.point)).all())
 
 

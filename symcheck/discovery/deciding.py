@@ -240,11 +240,11 @@ class _Bench:
             self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
         elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
             why = f"rewards differ by {candidate.reward_gap:.2g} at the median of the states where they differ"
-            self._set(candidate, "refused", candidate.refuted or why, "rewards or terminations differ")
+            self._set(candidate, "rejected", candidate.refuted or why, "rewards or terminations differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
-            self._set(candidate, "refused", why, "its product with accepted maps would be a rejected map")
+            self._set(candidate, "rejected", why, "its product with accepted maps would be a rejected map")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             many = self.runs >= MOST_SCREENED
             limit = f"{MOST_SCREENED} candidates were screened before" if many else "the time budget ran out"
@@ -256,7 +256,8 @@ class _Bench:
     def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
         """Whether the search's counterexamples suffice; if there are few candidates, a run locates the failure.
 
-        The same holds for a mirror that the model has by name, because users ask about it.
+        A run also locates the failure of a mirror derived from names in the model, because users ask about such a
+        mirror.
         """
         if candidate.label:
             return False
@@ -277,7 +278,7 @@ class _Bench:
             )
             return
         except SymcheckError as error:
-            self._set(candidate, "refused", error.problem, "verification rejects the claim")
+            self._set(candidate, "rejected", error.problem, "verification rejects the claim")
             return
         except KeyboardInterrupt:
             self.judgement.interrupted = True
@@ -290,7 +291,7 @@ class _Bench:
             self._fall(candidate, result)
             return
         if candidate.refuted:
-            self._set(candidate, "refused", candidate.refuted, "rewards or terminations differ")
+            self._set(candidate, "rejected", candidate.refuted, "rewards or terminations differ")
             return
         if self._contradicts(candidate):
             why = "it was not rejected, but with accepted maps it generates a map that only exchanges actions"
@@ -323,7 +324,7 @@ class _Bench:
     def _refused_before(self, candidate: Candidate) -> Candidate | None:
         """A rejected map that is a product of this one with accepted maps."""
         for record in self.records.values():
-            if record.fate != "failed" and not (record.fate == "refused" and record.candidate.refuted):
+            if record.fate != "failed" and not (record.fate == "rejected" and record.candidate.refuted):
                 continue
             other = record.candidate
             if other.key != candidate.key and self.known.leads_to(candidate, other):
@@ -344,8 +345,8 @@ class _Bench:
             weakest = min(self.members, key=lambda member: self._evidence(member, verdicts))
             said = why_of(joint) if joint is not None else "it could not be verified as a whole"
             why = (
-                f"verified alone, it is not rejected, but {group.name}, which it generates together with others, is "
-                f"not accepted: {said}"
+                f"verified alone, it is not rejected; together with others it generates {group.name}, which is not "
+                f"accepted: {said}"
             )
             self._set(weakest, "undecided", why, "the group that contains it is not accepted", joint)
             dropped = [weakest]
@@ -412,6 +413,6 @@ _RANK: dict[Fate, int] = {
     "follows": 2,
     "undecided": 3,
     "failed": 4,
-    "refused": 5,
+    "rejected": 5,
     "untried": 6,
 }

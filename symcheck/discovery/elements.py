@@ -69,7 +69,7 @@ def closure(generators: Sequence[Candidate], identity: Candidate) -> dict[Key, C
             raise SymcheckError(
                 f"the maps generate more than {MOST_ELEMENTS} elements.",
                 where="discovery",
-                remedy="Verify them one by one.",
+                remedy="Verify the maps one by one.",
             )
     return elements
 

@@ -51,9 +51,9 @@ class Budget:
         most: the largest number of steps, even if rewards are rare.
         share: the share of the time budget.
         taught: the number of steps for fitting a model.
-        asked: the number of steps that it predicts.
-        asked_again: the number of steps that it predicts for an action map.
-        patience: how many times `most` are played if that yields enough episodes with a rare reward.
+        asked: the number of steps that the model predicts.
+        asked_again: the number of steps that the model predicts for an action map.
+        patience: how many times `most` steps are played if this yields enough episodes with a rare reward.
     """
 
     steps: int
@@ -149,7 +149,7 @@ class _Question:
 
     Attributes:
         name: in words.
-        taught, asked: numbers of the steps for fitting, and of those that are predicted.
+        taught, asked: indices of the steps for fitting, and of the predicted steps.
         targets: the targets, shape (steps of the rollouts, 1); None for the step itself, which is transformed too.
         is_rare: whether the target marks rare steps; then all predicted steps are rare.
         sees_next: whether the next observation is an input of the prediction.

@@ -71,12 +71,12 @@ class SignedMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it is the identity."""
+        """Whether the map is the identity."""
         return self == SignedMap.identity(self.dim)
 
     @property
     def cost(self) -> int:
-        """Length of its description: moved components count three, negated ones two, offsets five."""
+        """Length of the map's description: a moved component counts three, a negated one two, an offset five."""
         moved = sum(i != j for j, i in enumerate(self.index))
         return 3 * moved + 2 * sum(s < 0 for s in self.sign) + 5 * sum(x != 0 for x in self.offset)
 
@@ -218,12 +218,12 @@ class Candidate:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it changes neither states nor actions."""
+        """Whether the candidate changes neither states nor actions."""
         return self.state.is_identity and self.action.is_identity
 
     @property
     def cost(self) -> int:
-        """Length of its description; among several generators the simplest is preferred."""
+        """Length of the candidate's description; among several generators, the simplest is preferred."""
         return 4 * self.state.cost + self.action.cost
 
     @property

@@ -49,7 +49,7 @@ def moments_of_steps(rollouts: Rollouts, middle: Floats) -> tuple[Joint, ...]:
         middle: the point about which observations are negated.
 
     Returns:
-        Numbers over literals; empty if episodes are too few to know how far their means are off.
+        Numbers over literals; empty if there are too few episodes to estimate the errors of their means.
     """
     if count_alike(rollouts) < FEWEST_EPISODES:
         return ()
@@ -101,7 +101,7 @@ def _play_states(lab: Laboratory) -> Rollouts | None:
 
 
 def _moments_of_outcomes(rollouts: Rollouts, place: Floats) -> list[Joint]:
-    """Moments of places with what rewards and terminations exceed their means by."""
+    """Moments of places with the deviations of rewards and terminations from their means."""
     made = []
     for values in (rollouts.rewards, rollouts.ended.astype(np.float64)):
         if np.ptp(values) > 0:

@@ -52,7 +52,7 @@ class Transitions:
 
     @property
     def explored_outcomes(self) -> dict[tuple[int, int], set[Outcome]]:
-        """The outcomes without those in states where no action was ever tried, as every episode was cut short there."""
+        """The outcomes without transitions into states in which no action was tried, as every episode ended there."""
         kept = dict(self.outcomes)
         while True:
             known = {state for state, _ in kept}
@@ -147,7 +147,7 @@ def collect(lab: Laboratory) -> Transitions:
 
 
 def _begin_often(lab: Laboratory, met: Transitions) -> None:
-    """Reset until every observed start state occurred often, so that hardly any start state remains unobserved."""
+    """Reset until every observed start state occurred often, so that few start states can remain unobserved."""
     for _ in range(_MOST_RESETS):
         if min(met.starts.values(), default=0) >= _OFTEN or not lab.in_time(_SHARE):
             break
@@ -219,7 +219,7 @@ def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
     try:
         run = court.accept_claim(claim)
     except SymcheckError as error:
-        trial = Trial(moves, actions, claim.group.order, "refused", error.problem, form=_FORM)
+        trial = Trial(moves, actions, claim.group.order, "rejected", error.problem, form=_FORM)
         return _join(result, trial, is_open=True)
     trial = Trial(moves, actions, claim.group.order, run.verdict, why_of(run), result=run, form=_FORM)
     if not is_accepted(run):

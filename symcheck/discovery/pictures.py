@@ -59,7 +59,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         if refutes_whatever_the_actions(
             rollouts, before, after, functools.partial(parts.move, name, beside), lab.alpha / len(maps)
         ):
-            trial = Trial(moves, "", whole.order, "refused", WHATEVER, kind=WHATEVER, form=form)
+            trial = Trial(moves, "", whole.order, "rejected", WHATEVER, kind=WHATEVER, form=form)
             proposals.refused.append(trial)
             continue
         fitting = [_match(lab, name, rows, shape) for rows, shape in effects]

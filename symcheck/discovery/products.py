@@ -86,7 +86,7 @@ class Products:
         return large.word(self._points, as_point(candidate)) is not None
 
     def leads_to(self, candidate: Candidate, other: Candidate) -> bool:
-        """Whether the product with one map, on either side, gives another."""
+        """Whether the product of a candidate with some element of the group, on either side, is the other candidate."""
         back = candidate.inverse()
         return (other * back) in self or (back * other) in self
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from symcheck.mdp.homomorphism import Homomorphism  # loads scipy
 
 Route = Literal["states", "rollouts", "table"]
-Fate = Verdict | Literal["refused", "follows", "untried"]
+Fate = Verdict | Literal["rejected", "follows", "untried"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Trial:
         moves: the observation map, in one line.
         actions: the action map; "" if it was never determined.
         order: the order of the element.
-        verdict: the verdict of verification; "refused" by the search, "follows" from the accepted group, or "untried".
+        verdict: the verdict of verification; "rejected" by the search, "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
         residual: median misfit on the screening states, relative to a typical step; None if it was not screened.
         result: the verification, if there was one.
@@ -100,7 +100,7 @@ class Sensitivities:
     Attributes:
         names: the names of the coordinates, then of the actions' columns.
         rows: effect of every column on every coordinate, each row scaled to its largest entry.
-        centre: the point at which it was measured.
+        centre: the point at which the effects were measured.
     """
 
     names: tuple[str, ...]

@@ -86,7 +86,7 @@ def count_alike(rollouts: Rollouts) -> float:
 
 
 def play_short(lab: Laboratory, steps: int, longest: int) -> list[Rollouts]:
-    """Further steps from short episodes; fewer if the time budget ends."""
+    """Additional steps from short episodes; fewer if the time budget ends."""
     codec, parts = lab.stepper.codec, []  # type: Any, list[Rollouts]
     taken = 0
     while taken < steps and lab.in_time(_GATHERING):

@@ -186,9 +186,9 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
             "numbered states have no coordinates to negate or exchange, and this environment has no table of its "
             "transitions.",
             where="observation space",
-            remedy="Give it a table as the attribute P, like Gymnasium's toy-text environments (P[s][a]: a list of "
-            "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
-            "permutation down and check it with verify-env.",
+            remedy="To search all permutations, give the environment its table as the attribute P, like Gymnasium's "
+            "toy-text environments (P[s][a]: a list of (probability, next state, reward, terminated)). If "
+            "you know the permutation, write it down and check it with verify-env.",
         )
 
 

@@ -100,7 +100,7 @@ class Witnesses:
                 continue
             followers += follows
             if (other := kept.leads_to_refuted(heard.candidate)) is not None:
-                proposals.refused.append(_trial(heard.candidate, heard.moves, "refused", _say_lead(other), _DIFFER))
+                proposals.refused.append(_trial(heard.candidate, heard.moves, "rejected", _say_lead(other), _DIFFER))
                 kept.refute(heard)
             else:
                 self._keep(heard, kept, many, proposals)
@@ -130,7 +130,7 @@ class Witnesses:
         candidate = heard.candidate
         if why := asked.refute(heard.move, candidate.state.order, None, self._level):
             said = f"{_DIFFER} for every action map: {why}"
-            proposals.refused.append(_trial(candidate, heard.moves, "refused", said, _DIFFER))
+            proposals.refused.append(_trial(candidate, heard.moves, "rejected", said, _DIFFER))
             return []
         kept, why = [], ""
         for action_map in (candidate.action, *candidate.others):
@@ -141,7 +141,7 @@ class Witnesses:
                 kept.append(action_map)
         if not kept:
             said = f"{_DIFFER} with every action map that was fitted: {why}"
-            proposals.refused.append(_trial(candidate, heard.moves, "refused", said, _DIFFER, another=True))
+            proposals.refused.append(_trial(candidate, heard.moves, "rejected", said, _DIFFER, another=True))
             return []
         return [replace(heard, candidate=replace(candidate, action=kept[0], others=tuple(kept[1:])))]
 

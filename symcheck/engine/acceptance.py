@@ -22,7 +22,7 @@ def accept_violation(
         result: the failed property.
         acceptance: the kind of acceptance, the size of the violation and the limit.
         accepted: the note to attach if the size is within the limit.
-        refused: the note to attach if it is not.
+        refused: the note to attach if the violation is not accepted.
 
     Returns:
         The property: passed and approximate if within the limit, otherwise still failed, with the note.

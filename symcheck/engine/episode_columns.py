@@ -88,7 +88,7 @@ class _Given(NamedTuple):
         covariates: shape (transitions, columns).
         names: the names of these columns.
         drawn: the number of leading columns that are actions.
-        starts: row at which each episode begins.
+        starts: the first row of each episode.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
     """
@@ -123,7 +123,8 @@ class EpisodeColumns:
         targets, _, epsilon = self._targets(part, episodes)
         ranked = rank_outcomes(targets, epsilon, given.coarse)
         scores, residual = totals(ranked.scores, starts), finite(ranked.residual)
-        # A copy of an earlier value (a stacked frame) leaves a residual of rounding, which is no unit for its changes.
+        # A copy of an earlier value (a stacked frame) leaves a residual of rounding, which cannot serve as the unit of
+        # its changes.
         explained = ranked.repeating & (np.abs(residual) <= WIDEST_TIE * ranked.tie).all(axis=0)
         return OutcomesByEpisode(
             np.where(ranked.repeating, targets, ranked.residual),
@@ -198,7 +199,7 @@ class EpisodeColumns:
             if name == f"{moment} of {column}{text}"
         )
         if (compared := next(named, None)) is None:
-            return self._differing_box(part, columns, rests, episodes, own)  # a learned feature is of all of them
+            return self._differing_box(part, columns, rests, episodes, own)  # a learned feature depends on all columns
         side, j, moment = compared
         fields = self._differing_box(part, columns[:, [j]], rests[:, [j]], episodes, own) if moment == "mean" else {}
         if j < len(target_names):

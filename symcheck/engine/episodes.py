@@ -81,7 +81,7 @@ class EpisodeFeatures:
 
     Attributes:
         episodes: plain ones, then mapped ones.
-        starts: row at which each episode begins.
+        starts: the first row of each episode.
         covariates: (s, a) of every transition, shape (transitions, columns).
         scores: the scores of the outcomes, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
@@ -223,7 +223,7 @@ def _frequent_values(column: Floats, ranks: Floats) -> tuple[Floats, Bools, Floa
 
 
 def episode_starts(episodes: list[Transitions]) -> npt.NDArray[np.intp]:
-    """The row at which each episode begins."""
+    """The first row of each episode."""
     return np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
 
 
@@ -338,7 +338,7 @@ def named_features(
         sides: only the first ones if there are too many.
         fit: on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a constant
             value would reveal the visited states.
-        starts: row at which each episode begins.
+        starts: the first row of each episode.
         deep: whether moments other than the mean are also computed by visited sides.
 
     Returns:

@@ -21,7 +21,7 @@ class Equation:
         claim: the equation, with g acting on states, observations and actions.
         meaning: the same in words.
         unit: norm and place of its residuals.
-        noun: what is compared, in the singular.
+        noun: the compared quantity, in the singular.
         tolerance: the origin of the tolerance of its residuals, as a code of `notes.toml`; "" if none applies.
     """
 

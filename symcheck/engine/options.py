@@ -70,7 +70,7 @@ class EnvOptions(RunOptions):
     )
     accept_gap: float | None = option(
         None,
-        "Accept violations that cost at most this much in optimal value, in units of return, as approximate.",
+        "Accept violations as approximate if they cost at most this much optimal value, in units of return.",
         kind=float,
         panel=REPORTS,
     )
@@ -98,7 +98,7 @@ class EnvOptions(RunOptions):
             raise OptionError(
                 "the cost of a broken symmetry can be computed only after all properties were checked.",
                 where="--fail-fast with --accept-gap",
-                remedy="Leave one of them out.",
+                remedy="Omit --fail-fast or --accept-gap.",
             )
         if self.method not in METHODS:
             raise OptionError(
@@ -198,7 +198,7 @@ def check_samples(samples: object, least: int = 1) -> None:
         raise OptionError(
             f"expected a whole number of samples, {least} or more, got {samples!r}.",
             where="--samples",
-            remedy=f"Leave it out for the default of {DEFAULT_SAMPLES}." if least == 1 else None,
+            remedy=f"Omit the option for the default of {DEFAULT_SAMPLES}." if least == 1 else None,
         )
     if samples > MOST_SAMPLES:
         given = f"{samples:,}" if samples < 10**30 else "a number of more than 30 digits"

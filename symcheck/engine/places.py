@@ -10,14 +10,14 @@ import numpy as np
 from symcheck.array_types import Bools, Floats
 
 _CUTS = 33  # quantiles of a column between which intervals begin and end
-_ROUNDS = 8  # intervals that are taken one inside the other
-_MOST_TRIED = 32  # columns, the clearest ones, of which intervals are looked for after the first
-_BETTER = 1.1  # times the deviations of what it lies in: an interval that says less is not worth naming
-_CLEARER = 1.25  # the same of the whole box, because its choice alone makes some difference larger
-_RARE = 0.05  # share of the steps that count, up to which all sides of the box are drawn around them
-_COMMON = 0.5  # share of all steps: a side that more of them lie within does not tell the box from the rest
-_LONGEST = 8.0  # times the median size: values further off count as much, so that no single one makes a place
-_IMAGES = 0.8  # weight of a box on the images' side: the same difference shows where the environment has it
+_ROUNDS = 8  # maximum number of nested intervals
+_MOST_TRIED = 32  # columns with the clearest intervals, to which the search is restricted after the first round
+_BETTER = 1.1  # required ratio of deviations of an interval to those of the interval that contains it
+_CLEARER = 1.25  # required ratio for the whole box; larger, because the selection of a box alone raises the ratio
+_RARE = 0.05  # up to this share of relevant steps, all sides of the box are fitted around them
+_COMMON = 0.5  # a side that contains more than this share of all steps is not informative
+_LONGEST = 8.0  # times the median size; larger values are clipped, so that no single value determines a place
+_IMAGES = 0.8  # weight of a box among the images; the same difference also appears in the original episodes
 
 
 class Side(NamedTuple):
@@ -75,9 +75,9 @@ def locate(signed: Floats, columns: Floats, names: list[str], own: Bools) -> tup
         best, rounds = deviations, rounds + 1
         rows = rows[(columns[rows, j] >= low) & (columns[rows, j] <= high)]
         cut.add(j)
-    # So large is the largest of as many sums of random signs; every round chooses among as many boxes again.
+    # The expected maximum of as many sums of random signs; every round chooses among this number of boxes again.
     chance = math.sqrt(2 * rounds * math.log(columns.shape[1] * min(_CUTS, count) ** 2))
-    # What happens rarely has a place even if it happens on one side only.
+    # Rare events have a place even if they occur on one side only.
     if best < max(chance, 0.0 if rare else _CLEARER * first):
         return [], everywhere
     sides, inside = [], everywhere

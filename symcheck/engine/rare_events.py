@@ -34,7 +34,7 @@ def find_far_off(residual: Floats, tie: Floats) -> Bools:
     Returns:
         Shape (steps, targets).
     """
-    # What is no number is as far off as an infinity.
+    # NaN counts as far off, like an infinity.
     distance = np.where(np.isnan(residual), np.inf, np.abs(residual))
     far = distance > np.maximum(_FAR * np.quantile(distance, _QUANTILE, axis=0, method="nearest"), tie)
     return far & np.array([_is_rare(column) for column in far.T], dtype=np.bool_)
@@ -61,7 +61,7 @@ def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Float
         (20, ['reward far from its fit'])
     """
     far = find_far_off(residual, tie)
-    # In ranks, what is no number lies below all numbers.
+    # In ranks, NaN lies below all numbers.
     signs = np.where(np.isnan(residual), -1.0, np.sign(residual)) * far
     kept = np.flatnonzero(far.any(axis=0))
     return signs[:, kept], [f"{names[j]} far from its fit" for j in kept]
@@ -124,13 +124,13 @@ def mark_switches(following: Floats, names: list[str], whole: Bools) -> tuple[Fl
         >>> x = np.linspace(-3, 3, 6001)
         >>> shown = np.where((x > 2) | (x < -2) | (x < -1.97) & (np.arange(6001) % 2 == 0), np.nan, x)
         >>> mark_switches(np.stack([x, shown], axis=1), ["x", "y"], np.zeros(2, bool))[1]
-        ['values of y that are no numbers next to a threshold of x']
+        ['values of y that are not numbers next to a threshold of x']
     """
     switches: list[tuple[str, Floats]] = []
     for name, column, has_levels in zip(names, following.T, whole, strict=True):
         unknown = ~np.isfinite(column)
         if unknown.any():
-            switches.append((f"values of {name} that are no numbers", unknown.astype(np.float64)))
+            switches.append((f"values of {name} that are not numbers", unknown.astype(np.float64)))
         elif has_levels and len(levels := np.unique(column)) == 2:
             switches.append((f"values {levels[1]:g} of {name}", (column == levels[1]).astype(np.float64)))
     marked = [mark_thresholds(column, following, names, event) for event, column in switches[:_MOST_SWITCHES]]

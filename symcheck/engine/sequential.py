@@ -6,7 +6,7 @@ valid too:
 
     P(min_k p_k / w_k <= alpha) <= sum_k P(p_k <= w_k alpha) <= alpha,
 
-however the looks depend on each other, and whichever of them were taken, because omitting a look only increases the
+for any dependence between the looks, and for any subset of the looks, because omitting a look only increases the
 minimum. So a run may stop at any look and for any reason, and Holm's procedure accepts the smallest p_k / w_k like any
 other p-value.
 

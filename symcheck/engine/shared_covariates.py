@@ -44,7 +44,7 @@ def swap_test_given(
         epsilon: rounding units, shape (dim,); 0 for integers.
         covariates: shared by both members, shape (n, columns).
         weights: the weights of the pairs; see `side_weights`.
-        level: the level at which the test will be used.
+        level: the level of the test.
         rng: draws the swaps.
         sampled: whether swaps are drawn; see `swap_test`.
 

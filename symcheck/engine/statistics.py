@@ -136,7 +136,7 @@ def sign_flip_test(
 
     Args:
         differences: shape (n, features); under the claim, a row and its negative have the same distribution.
-        level: the level at which the test will be used; it determines the number of flips before any data is seen.
+        level: the level of the test; it determines the number of flips before any data is examined.
         rng: draws the flips.
         sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, which is also valid but larger, and
             costs nothing.
@@ -250,7 +250,7 @@ def swap_test(
         expected: shape (n, dim), one member of each pair.
         actual: shape (n, dim), the other.
         names: the names of the coordinates.
-        level: the level at which the test will be used; it determines the number of swaps before any data is seen.
+        level: the level of the test; it determines the number of swaps before any data is examined.
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
             a difference.

@@ -181,15 +181,22 @@ class ElementEntry:
     """A product exp(t_1 A_1) exp(t_2 A_2) ... on a vector whose length is determined by the first value.
 
     Attributes:
-        factors: the one-parameter groups with their amounts; the last acts first.
+        factors: one-parameter groups with their amounts, and maps of discrete generators, which have the amount 0; the
+            last acts first.
     """
 
-    factors: tuple[tuple[LieEntry, float], ...]
+    factors: tuple[tuple[LieEntry | AffineEntry, float], ...]
+
+    @property
+    def sizes(self) -> set[int]:
+        """The numbers of components that the factors determine; empty if any number from `least` on fits."""
+        given = [entry.dim if isinstance(entry, AffineEntry) else entry.size for entry, _ in self.factors]
+        return {size for size in given if size is not None}
 
     @property
     def least(self) -> int:
         """The smallest number of components on which it can act."""
-        return max(lie.least for lie, _ in self.factors)
+        return max(entry.dim if isinstance(entry, AffineEntry) else entry.least for entry, _ in self.factors)
 
     def sized(self, dim: int) -> AffineEntry:
         """The affine map on the given number of components."""
@@ -199,8 +206,8 @@ class ElementEntry:
 @lru_cache(maxsize=512)
 def _sized(entry: ElementEntry, dim: int) -> AffineEntry:
     whole = np.eye(dim + 1)
-    for lie, t in entry.factors:
-        whole = whole @ lie.homogeneous_at(t, dim)
+    for factor, t in entry.factors:
+        whole = whole @ (factor.homogeneous() if isinstance(factor, AffineEntry) else factor.homogeneous_at(t, dim))
     return affine_of(whole)
 
 

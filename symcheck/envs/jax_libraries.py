@@ -82,7 +82,7 @@ def make_named(text: str) -> Any:
 
     Raises:
         MissingExtraError: the library is not installed.
-        TargetError: it has no environment of that name.
+        TargetError: the library has no environment of that name.
     """
     library, _, name = text.partition(":")
     try:

@@ -37,7 +37,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         raise TargetError(
             f"expected an environment with Box observations, got {space}.",
             where="--env",
-            remedy="Flatten them with gymnasium.wrappers.FlattenObservation, or give --input-shape.",
+            remedy="Flatten the observations with gymnasium.wrappers.FlattenObservation, or give --input-shape.",
         )
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=reset_seed(seed))

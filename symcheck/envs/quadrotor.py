@@ -167,7 +167,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
-        """Start all of them."""
+        """Start a new episode of every quadrotor."""
         # One stream for all quadrotors: use the first seed of a list.
         super().reset(seed=next((s for s in seed if s is not None), None) if isinstance(seed, list) else seed)
         self._states = start_many(self.np_random, self.num_envs)
@@ -193,7 +193,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
         return self._states.copy()
 
     def set_state(self, states: npt.ArrayLike) -> None:
-        """Put all of them into states, shape (num_envs, 18); their episodes continue."""
+        """Set the states of all quadrotors, shape (num_envs, 18); their episodes continue."""
         self._states = np.array(states, dtype=np.float64).reshape(self.num_envs, SIZE)
         self._over[:] = False
         self._ages[:] = 0

@@ -65,7 +65,7 @@ class EnvTarget:
         """Build the environment, which must be a single one.
 
         Raises:
-            TargetError: it is a vector environment.
+            TargetError: the target is a vector environment.
         """
         env = self.make()
         if isinstance(env, gym.vector.VectorEnv):

@@ -102,7 +102,7 @@ def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
         raise TargetError(
             f"copying the environment raised {described(error)}; positions are stored as copies of the environment.",
             where="TARGET",
-            remedy="Build it without render_mode.",
+            remedy="Build the environment without render_mode.",
         ) from error
     return twin
 

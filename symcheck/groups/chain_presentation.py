@@ -91,7 +91,7 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
             raise GroupError(
                 f"the derived presentation of {name} has more than {LARGEST:,} letters.",
                 where="relators",
-                remedy="Use a group of the catalogue, or give a Group its relators.",
+                remedy="Use a group of the catalogue, or pass the group's relators to Group.",
             )
     return tuple(words)
 
@@ -116,7 +116,7 @@ def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None
     raise GroupError(
         f"no short words were found for the coset representatives of {name}.",
         where="relators",
-        remedy="Use a group of the catalogue, or give a Group its relators.",
+        remedy="Use a group of the catalogue, or pass the group's relators to Group.",
     )
 
 
@@ -281,7 +281,7 @@ def _sift_element(levels: Sequence[Level], depth: int, letters: _Letters, g: Ele
 def _close(
     done: npt.NDArray[np.bool_], relators: Sequence[Signed], moves: npt.NDArray[np.int64], column: dict[int, int]
 ) -> None:
-    """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
+    """Marks every edge that is the only unknown edge in the loop of some relator, until nothing changes."""
     # back[:, i] is the inverse of column i: the preimage under letter i.
     back = np.empty_like(moves)
     for i in range(moves.shape[1]):

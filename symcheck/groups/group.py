@@ -5,9 +5,9 @@ product of two elements is their composition: `g * h` applies `h` first. A `Grou
 order, identities included, because all other data ("one matrix per generator") follows this order.
 
 A list of matrices, one per generator, is a representation if and only if every *relator* maps to the identity matrix.
-Relators are words that equal the identity and together present the group; catalogue groups carry textbook ones, and
-`symcheck.groups.presentation` derives them from the Cayley graph for the others. No function here enumerates a group
-implicitly: S_30 has 2.7e32 elements and two generators.
+Relators are words that equal the identity and together present the group. Groups of the catalogue have textbook
+relators; for other groups, `symcheck.groups.presentation` derives relators from the Cayley graph. No function here
+enumerates a group implicitly: S_30 has 2.7e32 elements and two generators.
 """
 
 from __future__ import annotations

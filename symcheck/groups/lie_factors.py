@@ -50,17 +50,17 @@ class Factor:
 
     @property
     def translates(self) -> bool:
-        """Whether it contains translations and is therefore not compact."""
+        """Whether the factor contains translations and is therefore not compact."""
         return self.kind in ("se", "e", "t")
 
     @property
     def turns(self) -> bool:
-        """Whether it contains rotations; in one dimension there are none."""
+        """Whether the factor contains rotations; in one dimension there are none."""
         return self.kind in ("so", "o", "se", "e") and self.n > 1
 
     @property
     def reflects(self) -> bool:
-        """Whether it has a discrete generator of determinant -1."""
+        """Whether the factor has a discrete generator of determinant -1."""
         return self.kind in ("o", "e")
 
     @property
@@ -79,7 +79,7 @@ class Factor:
 
     @property
     def shifts(self) -> int:
-        """The number of its translations, which come before its rotations."""
+        """The number of translations, which come before the rotations."""
         return self.n if self.translates else 0
 
     @cached_property

@@ -104,7 +104,7 @@ def _without_full_powers(word: Sequence[int], orders: Sequence[int]) -> Word:
 
 
 def _close(known: npt.NDArray[np.bool_], relators: Sequence[Word], table: npt.NDArray[np.int64]) -> None:
-    """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
+    """Marks every edge that is the only unknown edge in the loop of some relator, until nothing changes."""
     changed = True
     while changed:
         changed = False

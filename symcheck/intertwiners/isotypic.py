@@ -111,8 +111,8 @@ def _irreducible_subspaces(rho: Representation, rng: np.random.Generator) -> lis
 def _adapted_coordinates(part: Floats, ends: Floats) -> Floats | None:
     """An orthonormal basis of an irreducible subspace, shape (dim, columns, width).
 
-    Of complex type there is J with J^2 = -1 that commutes with the group: pairs (v, J v) are then the coordinates on
-    which every intertwiner acts in the same way. None if the restriction of a generic element is not of either type.
+    For the complex type, there is a J with J^2 = -1 that commutes with the group; every intertwiner acts in the same
+    way on all pairs (v, J v). None if the restriction of a generic element is not of either type.
     """
     size = part.shape[1]
     inside = part.T @ ends @ part

@@ -19,7 +19,7 @@ RESIDUAL = 1e-12
 """Largest residual of the equations of a basis, relative to the largest entry of the matrices: 1e4 ulps, the rounding
 of sums of up to 1e4 terms, as for finite groups."""
 MISSING = 1e-9
-"""The same for the fixed points of the projection."""
+"""Largest relative change of a basis matrix by the projection, which must fix it."""
 
 
 def lie_basis(rho_in: LieRepresentation, rho_out: LieRepresentation) -> BlockBasis:

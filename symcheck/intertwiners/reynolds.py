@@ -1,8 +1,8 @@
 """The Reynolds operator for general representations: W -> 1/|G| sum over g of rho_out(g)^-1 W rho_in(g).
 
-For a small group, the sum is computed directly. In a large group, every element is a product u_0 u_1 ... of coset
-representatives along a stabilizer chain in exactly one way, so the average over G is the average over U_0, then over
-U_1, and so on: about n^2/2 elements for S_n instead of n!.
+For a small group, the sum is computed directly. In a large group, every element can be written in exactly one way as a
+product u_0 u_1 ... of coset representatives along a stabilizer chain. The average over G is therefore the average over
+U_0, then over U_1, and so on: about n^2/2 elements for S_n instead of n!.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Both bounds follow from a contraction argument. A map of the MDP to itself may preserve rewards only up to epsilon_R and
 distributions up to epsilon_T. Such a map changes optimal values by at most a one-step error divided by 1 - discount,
 because errors of later steps are discounted. The bounds are worst-case bounds: on random MDPs about ten times the true
-gap at discount 0.9 and a hundred times at 0.99, so say "at most".
+gap at discount 0.9 and a hundred times at 0.99, so reports say "at most".
 """
 
 from __future__ import annotations

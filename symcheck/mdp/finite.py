@@ -2,9 +2,9 @@
 
     R(s, a),    T(s' | s, a),    and the probability that the episode ends after (s, a), for each s' if known.
 
-Row s * actions + a of `transitions` is the distribution of the states in which the episode continues; together with
-`terminations`, the distribution of the states in which it has just ended, it sums to one. The value after termination
-is 0. An absorbing state with reward 0 is an equivalent notation.
+Row s * actions + a of `transitions` is the distribution of the states in which the episode continues. The same row of
+`terminations` is the distribution of the states in which the episode has just ended. Together they sum to one. The
+value after termination is 0. An absorbing state with reward 0 is an equivalent notation.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _require_table(env: Any) -> Mapping[int, Mapping[int, Any]]:
         raise TargetError(
             f"the wrapper {opaque} may make the table wrong.",
             where="env",
-            remedy="Give the environment without it: env.unwrapped.",
+            remedy="Give the environment without this wrapper: env.unwrapped.",
         )
     name = env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
     raise TargetError(

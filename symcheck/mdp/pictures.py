@@ -49,11 +49,11 @@ class Drawn(Protocol):
 
     @property
     def origin(self) -> str:
-        """How it was computed, in words."""
+        """How the homomorphism was computed, in words."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is exact up to rounding."""
+        """Whether the homomorphism is exact up to rounding."""
 
     @property
     def reward_error(self) -> float:

@@ -116,7 +116,7 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
             f"the samples do not contain {len(gaps)} of the {visits.size} pairs, "
             f"the first action {action} in state {state}.",
             where="from_samples",
-            remedy="Sample them, or leave them out: unseen='unavailable'.",
+            remedy="Sample these pairs, or make them unavailable: unseen='unavailable'.",
         )
     available = visits > 0
     available[idle, 0] = True
@@ -127,9 +127,9 @@ def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
     """See `TabularMDP.sampling_tolerance`."""
     if mdp.counts is None:
         raise SpecError(
-            "expected an MDP counted from samples: this one's probabilities are exact.",
+            "expected an MDP counted from samples, got one with exact probabilities.",
             where="sampling_tolerance",
-            remedy="Build it with TabularMDP.from_samples.",
+            remedy="Build the MDP with TabularMDP.from_samples.",
         )
     if not 0.0 < alpha < 1.0:
         raise SpecError(f"expected a number in (0, 1), got {alpha!r}.", where="alpha")

@@ -120,7 +120,7 @@ def _list_elements(group: Group, elements: Sequence[Element] | None) -> tuple[El
         raise SpecError(
             f"expected each of the {group.order} elements of {group.name} once, got {len(listed)}: {listed!r}.",
             where=f"{WHERE}, elements",
-            remedy="Leave it out to use the order of group.elements().",
+            remedy="Omit elements to use the order of group.elements().",
         )
     if not listed[0].is_identity:
         raise SpecError("expected the identity first.", where=f"{WHERE}, elements")

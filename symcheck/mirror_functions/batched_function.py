@@ -135,7 +135,8 @@ class BatchedFunction:
                 raise SpecError(
                     f"{self._name} changes its input in place: {layout.words(changed)} differ after the call.",
                     where=WHERE,
-                    remedy="Clone what is negated or rearranged; the identity's block must stay as it was.",
+                    remedy="Clone the input before you negate or rearrange its columns: the identity's block must be "
+                    "the unchanged batch.",
                 )
 
     def _half(self, answer: Any, given: Floats | None, layout: Layout) -> Floats | None:
@@ -174,7 +175,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
         actions: a batch, shape (n, columns).
 
     Raises:
-        SpecError: it accepts none of them; the message gives its error for tensors.
+        SpecError: the function accepts no kind of value; the message gives its error for tensors.
     """
     refused: SpecError | None = None
     missing = False

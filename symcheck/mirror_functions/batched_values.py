@@ -54,7 +54,7 @@ class Leaf:
 
     @property
     def is_vector(self) -> bool:
-        """Whether its values are numbers that maps may combine linearly, rather than labels."""
+        """Whether the values are numbers that maps may combine linearly, and not labels."""
         return self.first is None
 
 

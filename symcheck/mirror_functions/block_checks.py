@@ -61,8 +61,8 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     """Check that block 0 returns its input.
 
     Raises:
-        RepresentationError: it does not; the message names the identity block, the columns that differ, or an
-            interleaved order.
+        RepresentationError: the identity does not come first; the message names the identity block, the columns that
+            differ, or an interleaved order.
     """
     images, given = joint_images(function, samples), samples.side_by_side()
     if close(images[0], given).all():
@@ -114,13 +114,13 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
 
     Args:
         function: the mirror function.
-        samples: the pairs on which it is tested.
+        samples: the pairs on which the function is tested.
         group: the group.
         elements: its elements in the order of the blocks.
 
     Raises:
-        RepresentationError: they do not; the message names the misplaced blocks, or the failing composition and its
-            columns.
+        RepresentationError: the blocks are not those of the group; the message names the misplaced blocks, or the
+            failing composition and its columns.
 
     Cost: |G|^2 n rows of the function; for large groups only compositions with generators, which suffice.
     """

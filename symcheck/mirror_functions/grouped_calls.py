@@ -85,7 +85,7 @@ class GroupedFunction:
             The blocks.
 
         Raises:
-            SpecError: it raised, or returned a value with a wrong form, width or number of blocks.
+            SpecError: the function raised an error, or returned a value with a wrong form, width or number of blocks.
         """
         if self.form == "per_group" and observations is not None:
             return self._images_by_group(observations, actions)
@@ -294,8 +294,8 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
         actions: a batch.
 
     Raises:
-        SpecError: it accepts no form (the message gives its error for each), or it reads an attribute of an environment
-            that is None.
+        SpecError: the function accepts no form (the message gives its error for each), or it reads an attribute of an
+            environment that is None.
     """
     refusals: dict[Form, Exception] = {}
     for form in _forms(candidate):

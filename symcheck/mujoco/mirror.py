@@ -271,7 +271,7 @@ def _default_layout(loaded: LoadedModel) -> Sequence[str]:
         raise SpecError(
             f"the layout of the observation of {type(loaded.env).__name__} is not known.",
             where="observation",
-            remedy='Give its blocks, for instance observation=["qpos[2:]", "qvel"], or its entries.',
+            remedy='Give the blocks of the observation, for instance observation=["qpos[2:]", "qvel"], or its entries.',
         )
     return blocks
 

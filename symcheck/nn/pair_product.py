@@ -21,7 +21,7 @@ _SUM_AND_DIFFERENCE = np.array([[1.0, 1.0], [1.0, -1.0]])
 
 
 def pair_scale(into: Floats, out: Floats, weights: Floats) -> float | None:
-    """The scale with which the coordinates of pairs, including those of the weight, are sums and differences.
+    """The scale factor of the product, if the coordinates of inputs, outputs and weight are sums and differences.
 
     Args:
         into: coordinates of an input from its components.
@@ -55,7 +55,7 @@ def pair_product(x: Tensor, coefficients: Tensor, scale: float, bias: Tensor | N
     Args:
         x: pairs (batch, channels_in, 2).
         coefficients: A and B of the weight [[A, B], [B, A]], (channels_out, 2, channels_in).
-        scale: a factor of the weight; that of `pair_scale` is 1/2 for A and B themselves.
+        scale: a factor of the weight: the result of `pair_scale`, or 1/2 for A and B themselves.
         bias: the bias, (channels_out, 2); None for no bias.
 
     Returns:

@@ -30,7 +30,7 @@ def require_continuous(G: Any, where: str) -> ContinuousGroup:
         raise RepresentationError(
             f"expected a continuous group, got {given}.",
             where=where,
-            remedy="Make one with symcheck.groups, for instance so(3) or o(2).",
+            remedy="Make a group with symcheck.groups, for instance so(3) or o(2).",
         )
     return G
 

@@ -360,7 +360,8 @@ def require_representation(rho: object, where: str) -> None:
         raise RepresentationError(
             f"expected a representation, got {rho!r} ({type(rho).__name__}).",
             where=where,
-            remedy="Make one with symcheck.representations, for instance regular(G) or from_matrices(G, matrices).",
+            remedy="Make a representation with symcheck.representations, for instance regular(G) or from_matrices(G, "
+            "matrices).",
         )
 
 

@@ -30,7 +30,7 @@ def require_group(group: Any, where: str) -> None:
         raise RepresentationError(
             f"expected a group, got {group!r} ({type(group).__name__}).",
             where=where,
-            remedy="Make one with symcheck.groups, for instance cyclic(4).",
+            remedy="Make a group with symcheck.groups, for instance cyclic(4).",
         )
 
 
@@ -66,7 +66,7 @@ def common_dimension(dims: Sequence[int], name: str) -> int:
     """The dimension that all entries share.
 
     Raises:
-        RepresentationError: they differ, or there is none.
+        RepresentationError: the dimensions differ, or there is no entry.
     """
     if len(set(dims)) != 1:
         raise RepresentationError(f"all entries must have the same dimension, got {list(dims)}.", where=name)

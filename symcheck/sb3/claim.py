@@ -20,6 +20,7 @@ from symcheck.envs.specs import resolve_symmetry
 from symcheck.errors import SpecError
 from symcheck.representations import constructors, operations
 from symcheck.representations.representation import Representation
+from symcheck.symmetry.choices import on_bernoulli_logits, signed_images
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -84,19 +85,9 @@ def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_s
 
 
 def _on_bernoulli_logits(rho: Representation) -> Representation:
-    """One logit for each bit of a MultiBinary action, from the pair of logits of its two values.
-
-    A bit's logit is the difference of the pair, so exchanging the values negates it.
-    """
-    # (bits, 2 * bits): the logit of 1 minus that of 0.
-    difference = np.kron(np.eye(rho.dim // 2), np.array([[-1.0, 1.0]]))
-    images = []
-    for g in rho.group.generators:
-        matrix = difference @ np.asarray(rho.matrix(g), dtype=float) @ difference.T / 2.0
-        # Entries are exact, because values are permuted. Column j contains the image of bit j.
-        rows = np.abs(matrix).argmax(0)
-        images.append([f"{matrix[row, column]:+.0f}"[0] + str(row + 1) for column, row in enumerate(rows)])
-    return constructors.signed_permutation(rho.group, images)
+    """One logit for each bit of a MultiBinary action, from the pair of logits of its two values."""
+    matrices = [on_bernoulli_logits(np.asarray(rho.matrix(g), dtype=float)) for g in rho.group.generators]
+    return constructors.signed_permutation(rho.group, [signed_images(matrix) for matrix in matrices])
 
 
 def _sized(rho: Representation, size: int) -> Representation:

@@ -26,7 +26,7 @@ def pattern_of(code: str) -> str:
         >>> pattern_of("SYM014")
         'the claim holds with sign <sign> on <coordinate>'
         >>> pattern_of("too_few")
-        'at least <least> checks are needed, but only <checked> could be made: allow more with --samples'
+        'at least <least> checks are needed, but only <checked> could be made: raise --samples'
     """
     template = environment().parse(sentence_of(code))
     return " ".join(_written(template.body).split())

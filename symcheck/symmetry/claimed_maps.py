@@ -87,7 +87,7 @@ class ClaimedMaps:
             raise SpecError(
                 f"expected a group, got {group!r} ({type(group).__name__}).",
                 where="Symmetry.group",
-                remedy="Build one with symcheck.groups, for instance symcheck.groups.cyclic(2).",
+                remedy="Make a group with symcheck.groups, for instance symcheck.groups.cyclic(2).",
             )
         self.name = name
         self.group = group
@@ -216,7 +216,7 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
                 f"must represent the symmetry's group {group.name!r} (order {group.order}): "
                 f"got a representation of {written.group.name!r} (order {written.group.order}).",
                 where=part,
-                remedy="Build both from the same group object.",
+                remedy="Build the symmetry and the representation from the same group object.",
             )
         # One matrix per generator, read in the same way as other entries.
         written = [written.matrix(g) for g in group.generators]
@@ -350,13 +350,13 @@ def _in_words(entry: Entry) -> tuple[str, str]:
         return f"{entry.operator!r}", "For images, use spatial operators: BasisConv2d(..., spatial=[...])."
     if isinstance(entry, TreeEntry):
         return "a mapping of sub-spaces", (
-            "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "
-            "block in the order of the space's keys."
+            "Flatten the sub-spaces (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the "
+            "vector, block by block in the order of the space's keys."
         )
     if isinstance(entry, FunctionEntry):
         return "a callable", "Layers need the map as data: signs, a permutation or a matrix."
     if isinstance(entry, IdentityEntry):
-        return "the identity", "Give it a size: a list with 1 for each component."
+        return "the identity", "Write the identity with its size: a list with 1 for each component."
     if entry.offset is not None:
         return "a map with an offset", "Affine maps become linear when the network's input is centred first."
     return "data on a vector", ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
-from symcheck.entries.lie_forms import ElementEntry, LieEntry, LieFunctionEntry
+from symcheck.entries.lie_forms import ElementEntry, LieEntry, LieFunctionEntry, affine_of
 from symcheck.errors import SpecError
 from symcheck.spaces.values import numeric
 from symcheck.symmetry.elements import Factors
@@ -17,6 +18,7 @@ from symcheck.symmetry.lie_spaces import size_of, subspaces
 if TYPE_CHECKING:
     import gymnasium as gym
 
+    from symcheck.array_types import Ints
     from symcheck.symmetry.claimed_maps import ClaimedMaps
 
 
@@ -61,12 +63,22 @@ def compose(steps: Sequence[Step], space: gym.Space[Any] | None, context: Sequen
         return TreeEntry(inner)
     if any(calls(step.entry) for step in steps):
         return FunctionEntry(_Composite(steps, context))
-    if len(moving) == 1 and moving[0].amount is None:
-        whole: Entry = moving[0].entry
-        return whole
+    discrete = [step.entry for step in moving if isinstance(step.entry, AffineEntry)]
+    if len(discrete) == len(moving):
+        return reduce(_affine_product, discrete)
+    if any(isinstance(step.entry, SpatialEntry) for step in moving):
+        return moving[0].entry if len(moving) == 1 else FunctionEntry(_Composite(moving, None))
     product = ElementEntry(tuple((step.entry, float(step.amount or 0.0)) for step in moving))
     size = size_of(space)
     return product if size is None else product.sized(size)  # type: ignore[return-value]
+
+
+def _affine_product(a: AffineEntry, b: AffineEntry) -> AffineEntry:
+    """The map that applies b first; signed permutations stay exact, and permutations of values stay such."""
+    if a.is_signed_permutation and b.is_signed_permutation:
+        a_sign, b_index = cast("Ints", a.sign), cast("Ints", b.index)
+        return AffineEntry(index=cast("Ints", a.index)[b_index], sign=a_sign[b_index] * cast("Ints", b.sign))
+    return affine_of(a.homogeneous() @ b.homogeneous())
 
 
 def _child(entry: Any, key: Any) -> Any:

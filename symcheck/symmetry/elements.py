@@ -5,9 +5,9 @@ generic elements generate a dense subgroup of a compact connected Lie group; one
 n + 1 generic amounts for the translations along n axes. An element is a word in Lie generators with one amount each.
 
 An angle is drawn such that, for every harmonic k up to 8, rotation changes cos(k phi) somewhere by at least half its
-amplitude: 2 |sin(k angle / 2)| >= 1/2 (no angle changes all eight by more than 0.69 of it). Up to k = 32 the change is
-at least a tenth. A defect with a fourfold or eightfold pattern is therefore never tested at an angle under which it is
-invariant.
+amplitude: 2 |sin(k angle / 2)| >= 1/2 (no angle changes all eight by more than 0.69 of their amplitude). Up to k = 32
+the change is at least a tenth. A defect with a fourfold or eightfold pattern is therefore never tested at an angle
+under which it is invariant.
 """
 
 from __future__ import annotations

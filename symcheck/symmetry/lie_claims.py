@@ -87,7 +87,7 @@ def _of_representation(rho: Representation, group: ContinuousGroup, part: str) -
         raise RepresentationError(
             f"must represent the symmetry's group {group.name!r}: got a representation of {rho.group.name!r}.",
             where=part,
-            remedy="Build both from the same group object.",
+            remedy="Build the symmetry and the representation from the same group object.",
         )
     lie = tuple(LieEntry(matrix=matrix) for matrix in rho.algebra)
     return lie, tuple(parse_entry(matrix, part) for matrix in rho.matrices)

@@ -68,7 +68,7 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
         raise SpecError(
             f"the entry acts on {entry.size or entry.least} components, but the space has {size}: {space}.",
             where=where,
-            remedy=f"Write it for {size} components, in the order of the space.",
+            remedy=f"Write the entry for {size} components, in the order of the space.",
         )
     if of_actions and entry.shift is not None:
         bounded = np.isfinite(space.low).reshape(-1) | np.isfinite(space.high).reshape(-1)

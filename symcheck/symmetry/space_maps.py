@@ -108,8 +108,8 @@ class _AnyVector:
         return self._fitted(array[0].size).batch(array) if len(array) else array
 
     def _fitted(self, size: int) -> _Vector:
-        least = max(entry.size or entry.least for entry, _ in self._entry.factors)
-        if size < least or any(entry.size not in (None, size) for entry, _ in self._entry.factors):
+        least = self._entry.least
+        if size < least or not self._entry.sizes <= {size}:
             raise SpecError(f"expected a vector of {least} components, got {size}.", where=self._where)
         return _Vector(self._entry.sized(size), self._where)
 
@@ -178,7 +178,7 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
     """The image that a callable returned for a value, if it has the value's form.
 
     Raises:
-        SpecError: the image has different parts or a different shape, or is no number.
+        SpecError: the image has different parts or a different shape, or is not a number.
     """
     if isinstance(space, spaces.Discrete):
         return _whole_number(image, where)

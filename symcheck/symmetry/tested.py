@@ -1,9 +1,9 @@
-"""A claim of a continuous group fitted to spaces, at the finitely many elements that a run tests.
+"""The claim of a continuous group at the finitely many elements that a run tests, fitted to an environment's spaces.
 
 The engine treats it as any other bound symmetry: its letters are the tested elements (generic ones, then discrete
-generators), and its maps are affine or callables. There are two more kinds of letters. Some belong to the relations on
-which callables are tested. Negative letters are Haar elements of the compact connected part; they are drawn at the
-first request. The word `UNIFORM` means a new Haar element for each value.
+generators), and its maps are affine or callables. There are two more kinds of letters. The first kind belongs to the
+relations on which callables are tested. Negative letters stand for Haar elements of the compact connected part; each is
+drawn at the first request. The word `UNIFORM` means a new Haar element for each value.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _sized_where_written(entry: Any) -> Any:
         return TreeEntry({key: _sized_where_written(child) for key, child in entry.children.items()})
     if not isinstance(entry, ElementEntry):
         return entry
-    sizes = {lie.size for lie, _ in entry.factors if lie.size is not None}
+    sizes = entry.sizes
     return entry.sized(sizes.pop()) if len(sizes) == 1 else entry
 
 
@@ -112,8 +112,8 @@ class BoundTested(BoundSymmetry):
 
     Args:
         symmetry: the claim.
-        observation_space: the environment's.
-        action_space: the environment's.
+        observation_space: the environment's observation space.
+        action_space: the environment's action space.
         seed: the seed of the elements.
         seen: observed values whose spread determines the size of translations; None uses amounts of about 1.
 

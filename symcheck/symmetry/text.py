@@ -97,7 +97,12 @@ def describe(entry: Entry | ElementEntry, symbol: str) -> str:
         case AffineEntry():
             return _affine(entry, symbol)
         case ElementEntry(factors):
-            return "; ".join(f"{lie.describe(symbol)}, t = {t:.6g}" for lie, t in factors)
+            return "; ".join(
+                _affine(factor, symbol)
+                if isinstance(factor, AffineEntry)
+                else f"{factor.describe(symbol)}, t = {t:.6g}"
+                for factor, t in factors
+            )
 
 
 def _affine(entry: AffineEntry, symbol: str) -> str:

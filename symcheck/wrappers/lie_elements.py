@@ -80,7 +80,7 @@ def check_ranges(bound: BoundTested, amounts: Any) -> list[tuple[float, float]]:
             f"translations have no uniform distribution: expected range = (low, high) for {', '.join(shifts)}, got "
             f"{amounts!r}.",
             where="range",
-            remedy="Give one pair for all shifts, or one pair for each.",
+            remedy="Give one pair for all shifts, or one pair for each shift.",
         )
     return [(float(low), float(high)) for low, high in ranges]
 

@@ -114,3 +114,6 @@ def test_results_of_other_trainers_are_drawn_beside_ours(tmp_path: Path) -> None
     assert "mlp (other trainer)" in written
     assert "the training episodes that ended since the previous point" in written
     assert "nan" not in written.replace("finance", "").split("<body")[1].split("<script")[0].lower()
+    # four runs are drawn, none left out; another trainer's learning rate is unknown and not named
+    assert "shown of" not in written
+    assert "learning rate –" not in written

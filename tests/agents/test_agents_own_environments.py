@@ -12,6 +12,7 @@ from gymnasium import spaces
 from typer.testing import CliRunner
 
 import reference_agents
+import symcheck as sc
 from reference_agents.cli.app import app
 from reference_agents.encoding.actions import ActionEncoder
 from reference_agents.encoding.environment import encoded_environment
@@ -118,6 +119,11 @@ def test_a_run_of_an_own_environment_is_evaluated_and_its_network_loaded(tmp_pat
     assert (logits.shape, values.shape) == ((1, 6), (1, 1))
     with pytest.raises(OptionError, match="expected a run that was trained"):
         result.network(seed=0)
+    # the claim on the network's inputs and outputs is beside it
+    written = str(result.folder / "network.py")
+    assert sc.verify_net(f"{written}:network", f"{written}:symmetry", samples=50).verdict == "proved"
+    with pytest.raises(SpecError, match=r"mapping of entries|components"):
+        sc.verify_net(f"{written}:network", f"{FILE}:parts", samples=50)
 
 
 def test_objects_of_a_python_program_are_trained_and_better_than_at_first() -> None:

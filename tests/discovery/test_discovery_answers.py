@@ -311,7 +311,7 @@ def test_a_goal_that_differs_between_episodes_takes_part_in_the_search():
 def test_a_symmetry_of_the_states_that_no_map_of_observations_shows_is_refused_and_listed():
     found = search(worlds.SlantedPlane, samples=200)
     assert (found.group["order"], found.fields["observation"]) == (2, [[1, -1]])
-    refused = [trial.why for trial in found.trials if trial.verdict == "refused"]
+    refused = [trial.why for trial in found.trials if trial.verdict == "rejected"]
     # All elements of D4 but the identity and what is accepted.
     assert sum("no signed permutation of the observation matches this map" in why for why in refused) == 6
 
@@ -319,7 +319,7 @@ def test_a_symmetry_of_the_states_that_no_map_of_observations_shows_is_refused_a
 def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
-    assert [trial.verdict for trial in goal_alone] == ["refused"]
+    assert [trial.verdict for trial in goal_alone] == ["rejected"]
     assert "steps with a rare reward or a termination" in goal_alone[0].why
 
 
@@ -561,7 +561,7 @@ def test_maps_that_are_refused_are_listed_before_those_that_were_never_tried():
     likely = [Candidate(m, SignedMap.of([1, 0]), m) for m in flips[:2]]
     judged = decide([*likely, *refuted], Candidate(plain, still, plain), court)
     verdicts = [trial.verdict for trial in judged.trials]
-    assert verdicts == ["refused"] * 4 + ["untried"] * 2
+    assert verdicts == ["rejected"] * 4 + ["untried"] * 2
 
 
 @pytest.mark.parametrize("others", [(SignedMap.of([1, 0]),), ()])

@@ -136,14 +136,14 @@ def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
 
 def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
     tried = _model().candidates[0]
-    still = dataclasses.replace(tried, verdict="refused", why="it changes neither", kind="it changes neither")
+    still = dataclasses.replace(tried, verdict="rejected", why="it changes neither", kind="it changes neither")
     stream = io.StringIO()
     print_discovery(_model(candidates=[still] * 499 + [tried]), Console(file=stream, width=100, color_system=None))
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("none")
     assert "no symmetry of the forms searched holds" in lines[0]
-    assert sum(line.startswith("refused") for line in lines) == 1
-    assert any("and 498 more maps refused: it changes neither" in line for line in lines)
+    assert sum(line.startswith("rejected") for line in lines) == 1
+    assert any("and 498 more maps rejected: it changes neither" in line for line in lines)
     assert any(line.startswith("failed") for line in lines)
     assert len(lines) < 20
 

@@ -205,7 +205,7 @@ def test_candidates_of_a_black_box_are_asked_about_steps_too(monkeypatch):
     lab = SimpleNamespace(in_time=lambda share: True, alpha=0.01, rng=np.random.default_rng(1))
     proposals = Proposals()
     black_box._hear_witnesses(lab, [Candidate(both, SignedMap.of([0, 1], [-1, 1]), both)], proposals)
-    assert [(trial.verdict, "next observation" in trial.why) for trial in proposals.refused] == [("refused", True)]
+    assert [(trial.verdict, "next observation" in trial.why) for trial in proposals.refused] == [("rejected", True)]
 
 
 def one_step_episodes(after, *, rewards=None, ended=None):
@@ -301,5 +301,5 @@ def test_a_model_of_rollouts_decides_on_maps_only_where_it_describes_the_steps(m
     monkeypatch.setattr(black_box, "_FITS", -1.0)
     monkeypatch.setattr(black_box, "_MOST_CANDIDATES", 0)
     mixed, plain = propose(worlds.Turned), propose(worlds.Drifting)
-    assert [(each.verdict, each.is_open) for each in plain.refused] == [("refused", False)]
+    assert [(each.verdict, each.is_open) for each in plain.refused] == [("rejected", False)]
     assert [(each.verdict, each.is_open) for each in mixed.refused] == [("untried", True)]

@@ -9,10 +9,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from symcheck.discovery import centres, kernel_models, moments, turning
+from symcheck.discovery import black_box, centres, kernel_models, moments, turning
 from symcheck.discovery.action_values import ActionValues, values_of
 from symcheck.discovery.assignment import assign
 from symcheck.discovery.boards import board_maps, shift
+from symcheck.discovery.by_states import Proposals
 from symcheck.discovery.claims import is_data, toml_of
 from symcheck.discovery.episode_counts import list_images, places_of, usual_values
 from symcheck.discovery.kernel_models import KernelModel
@@ -452,3 +453,42 @@ def test_members_and_products_of_a_listed_group():
     alone = Candidate(two, SignedMap.of([0], [-1]), two)
     assert Products([alone], identity).moves_actions_alone
     assert not known.moves_actions_alone
+
+
+def _flip(size, places, residual=0.0, gap=0.0):
+    whole = SignedMap.of(range(size), [-1 if k in places else 1 for k in range(size)])
+    return Candidate(whole, SignedMap.identity(1), whole, residual=residual, reward_gap=gap)
+
+
+def test_a_product_fits_no_better_than_its_worse_factor():
+    exact, first, second = _flip(3, {0}), _flip(3, {1}, 0.2, 0.5), _flip(3, {2}, 0.3, 0.4)
+    assert (exact.residual, exact.reward_gap, exact.reward_agrees) == (0.0, 0.0, True)
+    for one, other in ((first, second), (second, first)):
+        product = one * other
+        assert (product.residual, product.reward_gap) == (0.3, 0.5)
+        assert product.state == product.observation == _flip(3, {1, 2}).state
+    turn, swap = SignedMap.of([1, 0], [1, -1]), SignedMap.of([1, 0])
+    both = Candidate(turn, SignedMap.identity(1), turn) * Candidate(swap, SignedMap.identity(1), swap)
+    row = np.array([[2.0, 5.0]])
+    assert np.array_equal(both.state.apply(row), turn.apply(swap.apply(row)))
+    assert not np.array_equal(both.state.apply(row), swap.apply(turn.apply(row)))
+    assert Candidate(turn, SignedMap.of([1, 2, 0]), turn).order == 12
+
+
+def test_of_too_many_candidates_a_group_is_kept_or_the_best_that_are_no_products(monkeypatch):
+    identity = _flip(4, ())
+    group = [_flip(4, set(places)) for n in range(1, 5) for places in itertools.combinations(range(4), n)]
+    for left_out, kept in ((0, 15), (1, 4)):
+        proposals = Proposals(space=("16", "flips"), candidates=group[left_out:])
+        black_box._keep_best(proposals, identity)
+        assert len(proposals.candidates) == kept
+        assert Products(proposals.candidates, identity).order == 16
+        assert proposals.complete
+    monkeypatch.setattr(black_box, "_MOST_CANDIDATES", 3)
+    many = [_flip(5, {place}, residual=0.1 * place) for place in range(5)]
+    for count, remarks in ((3, []), (5, ["2 candidates with a worse fit were not verified"])):
+        proposals = Proposals(space=("32", "flips"), candidates=many[:count][::-1])
+        black_box._keep_best(proposals, _flip(5, ()))
+        assert proposals.candidates == many[:3]
+        assert proposals.remarks == remarks
+        assert proposals.complete == (not remarks)

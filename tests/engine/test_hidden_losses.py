@@ -201,6 +201,6 @@ def test_episodes_that_were_not_compared_to_their_end_pass_nothing() -> None:
     sound = judged(lambda: gym.wrappers.TimeLimit(Buffered(), 400))
     assert {one.verdict for one in sound.values()} == {"undecided"}
     assert {one.notes[-1].text for one in sound.values()} == {
-        "whole episodes show no violation up to step 100, but what setting a state loses may act later: allow more "
-        "with --samples"
+        "whole episodes show no violation up to step 100, but state that is lost when a state is set may have an "
+        "effect later: raise --samples"
     }

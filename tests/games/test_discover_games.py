@@ -35,7 +35,7 @@ class Slope(Lines):
 def test_the_group_of_the_rules_is_found(game, group, refused):
     found = sc.discover_game(game, samples=40)
     assert found.group == group, found.to_text()
-    assert sum(item.verdict in ("refused", "failed") for item in found.tried) == refused, found.to_text()
+    assert sum(item.verdict in ("rejected", "failed") for item in found.tried) == refused, found.to_text()
     assert sc.verify_game(game, found.symmetries, samples=40).verdict == found.verdict
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,9 @@ from symcheck.certificate_checker import (
     _Forms,
     _Terms,
     check,
+    digest,
     evaluate,
+    main,
     unpack,
 )
 from symcheck.engine.networks.graph.certificate import packed
@@ -239,3 +243,30 @@ def test_an_array_is_read_only_in_the_size_that_it_states() -> None:
                   {"dtype": "<c8", "shape": [6]}):  # fmt: skip
         with pytest.raises(ValueError, match="bytes for dtype"):
             unpack({**stored, **wrong})
+
+
+def test_a_digest_depends_on_every_value_and_not_on_the_order_of_keys() -> None:
+    document = seal(pair())
+    backwards = json.loads(json.dumps(document), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    assert list(backwards) != list(document)
+    assert digest(backwards) == digest(document) == document["digest"]
+    check(backwards)
+    for key in document.keys() - {"digest"}:
+        assert digest({**document, key: "another"}) != document["digest"]
+
+
+def test_the_command_compares_the_weights_that_follow_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, right, wrong = (str(tmp_path / name) for name in ("c.json", "right.npz", "wrong.npz"))
+    Path(file).write_text(json.dumps(seal(pair())))
+    weights = {"w": np.array([[2.0, 3.0], [3.0, 2.0]]), "b": np.ones(2)}
+    np.savez(right, **weights)
+    np.savez(wrong, **{**weights, "b": np.array([1.0, 1.5])})
+    cases = (([file], 0), ([file, "--weights", right], 0), ([file, "--weights", wrong], 1), ([wrong], 2), ([right], 2))
+    for arguments, code in cases:
+        assert main(arguments) == code
+        written = capsys.readouterr()
+        told, silent = (written.err, written.out) if code == 2 else (written.out, written.err)
+        assert told.startswith(("accepted: ", "rejected: ", "unreadable: ")[code])
+        assert not silent

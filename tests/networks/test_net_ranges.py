@@ -10,6 +10,7 @@ import pytest
 from symcheck.engine.networks.blame.running import entries_at
 from symcheck.engine.networks.graph.nodes import BATCH, Graph
 from symcheck.engine.networks.graph.ranges import hold_always, ranges_of
+from symcheck.engine.networks.graph.unbounded import _may_be_infinite
 
 INF = np.inf
 
@@ -148,3 +149,52 @@ def test_a_constant_holds_where_it_is_not_zero() -> None:
     for other in (made.constant(0.0), any_number, np.concatenate([made.constant(1.0), made.constant(0.0)])):
         assert not hold_always(made.graph, np.concatenate([exp, other]))
         assert not hold_always(made.graph, np.concatenate([other, made.constant(1.0)]))
+
+
+# numbers with bounds of every kind, and these bounds
+BOXES: dict[str, tuple[Callable[[Made, np.ndarray], np.ndarray], float, float]] = {
+    "any": (lambda m, x: x, -INF, INF),
+    "from zero on": (lambda m, x: m.of("relu", x), 0.0, INF),
+    "up to zero": (lambda m, x: m.add(m.of("relu", x), signs=(-1.0,)), -INF, 0.0),
+    "zero": (lambda m, x: m.of("relu", m.add(m.of("exp", x), signs=(-1.0,))), 0.0, 0.0),
+    "bounded": (lambda m, x: m.of("tanh", x), -1.0, 1.0),
+    "below minus two": (lambda m, x: m.add(m.of("relu", x), m.constant(2.0), signs=(-1.0, -1.0)), -INF, -2.0),
+    "between three and four": (lambda m, x: m.add(m.of("sigmoid", x), m.constant(3.0)), 3.0, 4.0),
+}
+
+
+@pytest.mark.parametrize("second", BOXES)
+@pytest.mark.parametrize("first", BOXES)
+def test_a_product_reaches_the_products_of_the_bounds_and_no_more(first: str, second: str) -> None:
+    """Numbers stay finite, so that zero times an unbounded factor is zero."""
+    made = Made()
+    (make, *ends), (other, *others) = BOXES[first], BOXES[second]
+    ids = made.product(make(made, made.a), other(made, made.b))
+    ranges, entry = ranges_of(made.graph), int(ids[0]) // BATCH
+    large = 1e100  # stands for every finite number
+    corners = [np.clip(x, -large, large) * np.clip(y, -large, large) for x in ends for y in others]
+    expected = [np.sign(x) * INF if abs(x) >= large else x for x in (min(corners), max(corners))]
+    assert [ranges.low[entry], ranges.high[entry]] == expected
+
+
+POINTS = np.array([-150.0, -3.5, -2.0, -1.0, -0.9, 0.0, 0.9, 1.0, 3.5, 150.0], dtype=np.float32)
+UNDEFINED: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("exp", "expm1", "sinh", "cosh", "tanh", "sin", "sqrt", "log", "log1p", "log2"), ()),
+    **dict.fromkeys(("reciprocal", "arcsin", "arccos", "arctanh"), ()),
+    **{f"pow {power}": (power,) for power in (-2.0, -1.0, -0.5, 0.5, 1.5, 2.0, 3.0)},
+}
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_a_value_may_be_infinite_or_undefined_exactly_where_float32_computes_one(name: str, box: str) -> None:
+    made = Made()
+    make, low, high = BOXES[box]
+    points = POINTS[np.clip(POINTS, low, high) == POINTS]
+    function, *_ = name.split()
+    with np.errstate(all="ignore"):
+        values = getattr(np, "power" if function == "pow" else function)(points, *np.float32(UNDEFINED[name]))
+    made.of(function, make(made, made.a), parameters=UNDEFINED[name])
+    assert _may_be_infinite(made.graph, made.graph.nodes[-1]).any() == (not np.isfinite(values).all())
+    made.of("any f", make(made, made.b))
+    assert _may_be_infinite(made.graph, made.graph.nodes[-1]).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
+from symcheck.engine.networks.graph import interpreter
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
@@ -101,6 +103,10 @@ RULES: list[tuple[Any, ...]] = [
     ("bitwise_and.Tensor", BOOL, OTHER), ("bitwise_or.Tensor", BOOL, OTHER), ("logical_not", X),
     ("pow.Tensor_Scalar", X, 1), ("pow.Tensor_Scalar", X, 2), ("pow.Tensor_Scalar", X, 3), ("pow.Tensor_Scalar", X, 4),
     ("pow.Tensor_Scalar", Made("exp", X), 0.5),
+    # in place: the operator of the same overload
+    ("add_.Tensor", X, Y, {"alpha": 3}), ("sub_.Scalar", X, 2.0), ("mul_.Tensor", X, 2.0), ("div_.Tensor", X, Y),
+    ("relu_", X), ("clamp_", X, -0.5, 0.7), ("copy_", X, Y), ("fill_.Scalar", X, 2.0), ("zero_", X),
+    ("masked_fill_.Scalar", X, OTHER, 3.0),
     # choices and bounds
     ("where.self", BOOL, X, Y), ("where.self", NEVER, X, Y), ("where.ScalarOther", BOOL, X, 2.0),
     ("where.ScalarSelf", BOOL, 2.0, Y), ("masked_fill.Scalar", X, OTHER, 3.0),
@@ -220,7 +226,7 @@ REFUSED: list[tuple[tuple[Any, ...], str]] = [
     (("pow.Scalar", 2.0, X), "pow with an exponent that depends on the input"),
     (("addmm", B, V, W.T, {"beta": 2}), "addmm with factors"),
     (("addmm", B, V, W.T, {"alpha": 2}), "addmm with factors"),
-    (("_to_copy", X, {"dtype": torch.int32}), "a cast of numbers that int32 may not hold"),
+    (("_to_copy", X, {"dtype": torch.int32}), "a cast of numbers that may be out of range for int32"),
     (("index_add", X, 1, torch.tensor([0, 1, 2]), Y, {"alpha": 2}), "index_add with a factor"),
     (("index_put", X, [None, torch.tensor([2, 2])], Given(2, 4)), "several entries written at one index"),
     (("index_put", WHOLE, [None, torch.tensor([2, 0])], Given(2, 4)), "numbers written into a tensor of another dtype"),
@@ -234,8 +240,8 @@ REFUSED: list[tuple[tuple[Any, ...], str]] = [
     (("argmax", Given(1, 4), 1), "argmax"),
     (("argmax", Given(17), 1), "argmax"),
     (("median", X), "median of all entries"),
-    (("_to_copy", X, {"dtype": torch.int64}), "a cast of numbers that int64 may not hold"),
-    (("neg", Made("_to_copy", BOOL, {"dtype": torch.uint8})), "neg of numbers that uint8 may not hold"),
+    (("_to_copy", X, {"dtype": torch.int64}), "a cast of numbers that may be out of range for int64"),
+    (("neg", Made("_to_copy", BOOL, {"dtype": torch.uint8})), "neg of numbers that may be out of range for uint8"),
     (("copy_", torch.zeros(3, 4, dtype=torch.int64), X), "a cast to integers"),
     (("fill_.Tensor", torch.zeros(3, dtype=torch.int64), torch.tensor(2.5)), "a cast to integers"),
     (("add.Tensor", Made("empty.memory_format", [3, 4]), X), "add of NaN or of memory that was never written"),
@@ -266,3 +272,22 @@ def test_sixteen_candidates_are_compared_and_uninitialised_memory_may_be_overwri
     with pytest.raises(NoCertificateError) as raised:
         followed(graph, ids, ("mm", Given(4), table(4, 2) / 0.0))
     assert raised.value.reason.code == "SYM191"
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_constants_become_equal_if_they_differ_by_rounding_alone(
+    axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "axis_of", lambda value, size: axis)
+    node: Any = SimpleNamespace(meta={"val": torch.empty(1)})
+    rows = table(1, 5).expand(2 * BATCH, 5).clone()  # two batches, one after the other
+    rows[BATCH:] += 1.0
+    for off, equal in ((1e-15, True), (1e-13, True), (1e-9, False)):
+        differing = rows * (1.0 + off * table(2 * BATCH, 5, seed=1).sign())
+        graph = Graph()
+        made = constant(graph, differing.swapaxes(0, axis).contiguous())
+        interpreter._make_alike(graph, node, [made])
+        numbers = graph.numbers(made.ids.swapaxes(0, axis).numpy())
+        batches = numbers.reshape(2, BATCH, 5)
+        assert (batches == batches[:, :1]).all() == equal
+        np.testing.assert_allclose(numbers, differing, rtol=1e-12 if equal else 0)

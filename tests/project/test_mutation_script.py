@@ -73,10 +73,12 @@ def test_a_mutant_that_a_test_notices_is_killed_and_an_equivalent_one_survives(m
     assert [outcome.verdict for outcome in outcomes] == list(verdicts.values())
     assert [outcome.tests for outcome in outcomes] == [2, 2, 2, 0]  # what runs the line, then its neighbours
     assert mutation.score(outcomes) == (2, 4)
-    named = mutation.judge_all(
-        [outcome.mutant for outcome in outcomes[1:3]], mutation.Listed(["test_tiny.py"]), limit=60, jobs=1, settled={}
-    )
-    assert [outcome.verdict for outcome in named] == ["killed", "survived"]
+    unchanged = mutation.Tree(mutation.BUILD / "unchanged")
+    nearest = mutation.Nearest(mutation.ROOT, unchanged.measure)
+    assert nearest.files("tiny.py") == ["test_tiny.py"]
+    near = mutation.judge_all([outcome.mutant for outcome in outcomes], nearest, limit=60, jobs=1, settled={})
+    assert [outcome.verdict for outcome in near] == ["killed", "killed", "survived", "survived"]
+    assert [outcome.tests for outcome in near] == [2, 2, 2, 2]
     mutation.keep_killed(outcomes)
     known = {outcomes[2].mutant.key: "equivalent", **mutation.killed_before()}
     assert mutation.score(judge([o.mutant for o in outcomes], settled=known)) == (2, 3)

@@ -93,3 +93,12 @@ def test_square_brackets_are_text_and_not_markup(passing_run: RunResult) -> None
 
 def test_terminal_output_is_as_agreed(several_runs: list[RunResult], gold: Callable[[str, str], None]) -> None:
     gold("several.txt", _printed(several_runs))
+
+
+def test_a_network_that_is_tested_on_samples_only_says_why(passing_run: RunResult) -> None:
+    why = "samples: the proof could not trace the group action through layer 3"
+    passed = replace(passing_run, kind="net", method_reason=why)
+    assert f"method: {why}" in "\n".join(line.plain for line in terminal.run_lines(passed))
+    proved = replace(passed, properties=tuple(replace(p, verdict="proved") for p in passed.properties))
+    for run in (proved, replace(passed, kind="env")):
+        assert "method:" not in "\n".join(line.plain for line in terminal.run_lines(run))

@@ -241,3 +241,76 @@ def test_the_checker_finds_a_wrapper_that_forgets_its_seed(monkeypatch: pytest.M
 def _checked_often(env: gym.Env[Any, Any]) -> None:
     for _ in range(10):
         check_env(env, skip_render_check=True)
+
+
+TURNED = {"rotate": [[0, 1]]}
+PLANE = spaces.Box(-10, 10, (2,), np.float64)
+PLANE_AND_IMAGE = spaces.Dict({"plane": PLANE, "image": spaces.Box(0, 1, (2, 2), np.float64)})
+BY_HAND = [
+    (
+        sc.Symmetry("plane", sc.groups.o(2), [TURNED, [1, -1]], [TURNED, [1, -1]]),
+        PLANE,
+        PLANE,
+    ),
+    (
+        sc.Symmetry(
+            "image and plane",
+            sc.groups.product(C4, sc.groups.so(2)),
+            [{"plane": TURNED}, {"image": "rot90"}],
+            ["identity", [1, 2, 3, 0]],
+        ),
+        PLANE_AND_IMAGE,
+        spaces.Discrete(4, start=2),
+    ),
+]
+
+
+@pytest.mark.parametrize(("symmetry", "seen", "acted"), BY_HAND, ids=["O(2)", "C4 x SO(2)"])
+def test_elements_of_rotations_and_discrete_generators_are_drawn_and_undone(
+    symmetry: sc.Symmetry, seen: spaces.Space[Any], acted: spaces.Space[Any]
+) -> None:
+    class Shown(gym.Env[Any, Any]):
+        observation_space, action_space = seen, acted
+        taken: Any = None
+
+        def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[Any, dict[str, Any]]:
+            plane, image = np.array([3.0, 1.0]), np.array([[0.0, 0.1], [0.2, 0.3]])
+            return plane if seen is PLANE else {"plane": plane, "image": image}, {}
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            self.taken = action
+            return self.reset()[0], 0.0, False, False, {}
+
+    inner = Shown()
+    env = RandomSymmetry(inner, symmetry, rng=np.random.default_rng(0))
+    turned, corners, determinants = [], set(), set()
+    for _ in range(40):
+        obs, _ = env.reset()
+        plane = obs if seen is PLANE else obs["plane"]
+        turned.append(plane)
+        angle = np.arctan2(plane[1], plane[0])
+        np.testing.assert_allclose(np.hypot(*plane), np.sqrt(10))  # a rotation or reflection
+        if seen is PLANE:
+            action = np.array([0.5, 0.25])
+            env.step(action)
+            first, image = np.array([3.0, 1.0]), plane
+            # The element that takes (3, 1) to the image is a turn or a turned reflection: undone in one of two ways.
+            turn = angle - np.arctan2(*first[::-1])
+            flip = angle + np.arctan2(*first[::-1])
+            undone = [
+                np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]) @ action,
+                np.array([[np.cos(flip), np.sin(flip)], [np.sin(flip), -np.cos(flip)]]) @ action,
+            ]
+            matches = [np.allclose(inner.taken, other) for other in undone]
+            assert any(matches), image
+            determinants.add(matches.index(True))
+        else:
+            quarter = next(k for k in range(4) if np.array_equal(np.rot90([[0.0, 0.1], [0.2, 0.3]], k), obs["image"]))
+            env.step(np.int64(2))
+            assert inner.taken == 2 + (-quarter) % 4
+            corners.add(quarter)
+    assert len({tuple(np.round(plane, 9)) for plane in turned}) == 40
+    assert determinants == ({0, 1} if seen is PLANE else set())
+    assert corners == (set() if seen is PLANE else {0, 1, 2, 3})

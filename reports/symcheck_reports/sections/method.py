@@ -9,7 +9,7 @@ VERDICTS = (
     ("proved", "holds for every input: all cases were enumerated, or the weights themselves certify it"),
     ("passed", "no violation was found; the evidence says how much was tested and what could have been missed"),
     ("failed", "there is a counterexample, or a test rejects at level alpha over the whole run"),
-    ("undecided", "the budget ran out, or the method cannot decide; the property says what would decide it"),
+    ("undecided", "the budget ran out, or the method cannot decide; the property says what is needed to decide"),
 )
 
 

@@ -27,7 +27,7 @@ class WrongColumn:
     Attributes:
         group: the observation group, or "action".
         index: its index in the group.
-        element: index of the first non-identity element under which it is wrong.
+        element: index of the first non-identity element under which the column is wrong.
         expected: the row that the model requires.
         found: the row that the function returns.
     """

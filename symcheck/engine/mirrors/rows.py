@@ -36,7 +36,7 @@ class Row:
     kind: str = "linear"
 
     def is_only(self, column: int, coefficient: float) -> bool:
-        """Whether it is a single column with a single coefficient."""
+        """Whether the content is the given column times the given coefficient."""
         return (
             self.kind == "linear"
             and len(self.terms) == 1
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is zero."""
+        """Whether the content is zero."""
         return self.kind == "linear" and not self.terms and abs(self.constant) < 1e-4
 
     def same_as(self, other: Row) -> bool:

@@ -36,11 +36,12 @@ from symcheck.engine.networks.samples.ruler import ENOUGH, ROUNDED, Ruler
 from symcheck.engine.networks.samples.sampling import stacked_observations, typical_inputs
 from symcheck.engine.networks.subject.adapters import adapt_agent
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.subject.domain import Domain, domain_of
+from symcheck.engine.networks.subject.domain import Domain, domain_of, policy_space
 from symcheck.engine.networks.subject.integers import of_whole_numbers
+from symcheck.engine.networks.subject.logits import on_logits
 from symcheck.engine.networks.subject.precision import followable
-from symcheck.engine.networks.subject.shapes import example_shapes, input_shape, mismatch
-from symcheck.engine.networks.subject.structured import FlatInput, claimed_shapes, flat_claim, shapes_of
+from symcheck.engine.networks.subject.shapes import input_shape, mismatch
+from symcheck.engine.networks.subject.structured import of_leaves
 from symcheck.engine.networks.subject.subject import Subject
 from symcheck.engine.networks.subject.trainers import of_one_vector
 from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
@@ -112,14 +113,12 @@ class NetContext:
     def _claimed_input(self) -> tuple[nn.Module, InputClaim]:
         """The network as a function of one tensor, and the action on that tensor."""
         net, given = self._adapted, self.options.input_shape
-        leaves = shapes_of(example_shapes(net, self.symmetry) if given is None else given)
-        if leaves is None and given is None:
-            leaves = claimed_shapes(net, self.symmetry)
-        if leaves is None:
-            net = of_one_vector(net)
-            claim = input_claim(self.symmetry, input_shape(net, self.symmetry, given))
-            return of_whole_numbers(net, self._space), claim
-        return FlatInput(net, leaves), flat_claim(self.symmetry, leaves)
+        structured = of_leaves(net, self.symmetry, given, self._space)
+        if structured is not None:
+            return structured
+        net = of_one_vector(net)
+        claim = input_claim(self.symmetry, input_shape(net, self.symmetry, given))
+        return of_whole_numbers(net, self._space), claim
 
     @property
     def inputs(self) -> InputClaim:
@@ -157,7 +156,9 @@ class NetContext:
         except TargetError as error:
             raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
         constant = () if roles is not None else self._constant_outputs(shapes)
-        return output_claims(self.symmetry, shapes, roles, constant)
+        actions = policy_space(self._given, "action_space", self.options.action_space)
+        logits = on_logits(self.symmetry, actions, self._space, shapes, self.inputs.shape)
+        return output_claims(self.symmetry, shapes, roles, constant, logits)
 
     def _constant_outputs(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
         """The outputs that are parameters rather than functions of the input, if another output has the same size."""
@@ -180,10 +181,7 @@ class NetContext:
     @property
     def _space(self) -> Any:
         """The observation space of the environment, or the policy's own; None if neither is known."""
-        if self.options.space is not None:
-            return self.options.space
-        policy = getattr(self._given, "structured_input", self._given)  # a policy loaded from a file is wrapped
-        return getattr(policy, "observation_space", None)
+        return policy_space(self._given, "observation_space", self.options.space)
 
     def draw_inputs(self, stream: int, count: int) -> Floats:
         """Ordinary inputs, shape (count, *shape), from one of the run's independent streams."""

@@ -57,7 +57,8 @@ class NetOptions(RunOptions):
 
     In Python, `input_shape` may also be a mapping (or tuple) of shapes, if the network takes a dictionary (or tuple) of
     tensors, and `outputs` may contain entries, one per generator. `observations` are additional inputs to test,
-    stacked, shape (n, *input_shape). `space` is a Gymnasium space inside which inputs are drawn; by default it is taken
+    stacked, shape (n, *input_shape). `space` is a Gymnasium space inside which inputs are drawn; `action_space`
+    says to which values the logits of MultiDiscrete or MultiBinary actions belong. By default both spaces are taken
     from `env` or from the policy.
 
     Raises:
@@ -67,7 +68,7 @@ class NetOptions(RunOptions):
         >>> NetOptions(samples=0)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. Leave it out ...
+        symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. Omit the ...
     """
 
     samples: int | None = option(
@@ -100,6 +101,7 @@ class NetOptions(RunOptions):
     )
     observations: Any = option(None, "Inputs to test in addition to the generated ones, stacked.", is_typed=False)
     space: Any = option(None, "Observation space from which inputs are drawn.", is_typed=False)
+    action_space: Any = option(None, "Action space to whose values the logits belong.", is_typed=False)
 
     def __post_init__(self) -> None:
         # As on the command line: one text for all outputs, one number for a vector.
@@ -136,6 +138,7 @@ class NetKeywords(RunKeywords, total=False):
     certificate: str | Path | None
     observations: Any
     space: Any
+    action_space: Any
 
 
 def _check_dtype(dtype: str | None) -> None:

@@ -177,5 +177,5 @@ def _as_literal(motion: Motion) -> dict[str, Any]:
     raise SymcheckError(
         "the group action is given by a callable, which a plain test cannot contain.",
         where="--pytest",
-        remedy="Write the symmetry as data.",
+        remedy="Write the maps as data: signs, a permutation or a matrix.",
     )

@@ -189,14 +189,14 @@ def _stays_behind(context: NetContext, x: Floats, generator: int, path: str) -> 
     if not is_decision(claim, context.outputs):
         return False
     wanted, actual = both_sides(context.claimed, claim, generator, x[None], exact=False)
-    return bool(staying_behind(wanted, actual, context.ruler.reference[path].largest)[1][0])
+    return bool(staying_behind(wanted, actual, context.ruler.reference[path].spread, claim.choices)[1][0])
 
 
 def generator_named(context: NetContext, element: str) -> int:
     """The generator of that name.
 
     Raises:
-        SymcheckError: there is none.
+        SymcheckError: no generator has that name.
     """
     names = [getattr(name, "word", name) for name in context.elements]
     if element not in names:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_samples, check_whole, is_number
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_samples, check_whole, is_number
 from symcheck.errors import OptionError
 
 
@@ -24,6 +24,13 @@ class PolicyOptions(RunOptions):
         symcheck.errors.OptionError: --tolerance: expected a residual above 0, got 0.
     """
 
+    samples: int | None = option(
+        None,
+        "Number of states of the data to test, drawn at random. Default: all.",
+        kind=int,
+        panel=BUDGET,
+        is_shared=True,
+    )
     units: str = option("", "Unit of the actions, printed in reports, for instance rad.")
     tolerance: float | None = option(
         None,

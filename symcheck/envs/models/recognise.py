@@ -1,8 +1,8 @@
 """Recognises environments that have a batched form: known source code, and wrappers that change nothing.
 
 A subclass, a wrapper that changes anything, a method replaced on the instance or in the class, or a release of
-Gymnasium with different code has no batched form and is stepped one state at a time: so your own environment is always
-verified.
+Gymnasium with different code has no batched form and is stepped one state at a time. A run therefore always verifies
+your own environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Looks up how the state of an environment is set and read.
 
-The first of these sources that applies is used: access registered for the class (or a base class), the environment's
-own `get_state`/`set_state`, and built-in access (one module per family). All of them act on the unwrapped environment;
+Three sources are tried in this order: access registered for the class (or a base class), the environment's own
+`get_state`/`set_state`, and built-in access (one module per family). All of them act on the unwrapped environment;
 steps still go through the whole wrapper stack that you train on.
 """
 

@@ -14,8 +14,8 @@ reverses the ground.
 
 BipedalWalker, 32 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
 31 ground contact of legs[1] and legs[3]. The state carries the unchanged terrain and, for each foot, the pieces of
-ground that it touched, because the environment's flag says "in the air" when a foot leaves one piece, even if it stands
-on the next.
+ground that it touched. They are needed because the environment's flag says "in the air" when a foot leaves one piece,
+even if the foot stands on the next one.
 
 Not restored: the contact and joint impulses of the previous step (the solver's warm start), and the time for which a
 body has been at rest (a lander that falls asleep ends the episode).

@@ -87,7 +87,9 @@ def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> Tar
     """The error when `source` returns an observation of the right size in the wrong shape."""
     text = f"{source} returned an observation of shape {shape}, but its space has shape {space.shape}."
     return TargetError(
-        text, where=label, remedy=f"Return it in the shape of the space: observation.reshape({space.shape})."
+        text,
+        where=label,
+        remedy=f"Return the observation in the shape of the space: observation.reshape({space.shape}).",
     )
 
 
@@ -95,7 +97,7 @@ def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
     """Unpack the return value of `step`.
 
     Raises:
-        TargetError: it is not a tuple of five.
+        TargetError: the return value is not a tuple of five.
     """
     if isinstance(returned, tuple) and len(returned) == 5:
         return returned
@@ -111,7 +113,7 @@ def number_of(reward: Any, label: str) -> float:
     """The reward as a float; arrays with one element are accepted.
 
     Raises:
-        TargetError: it is not a number.
+        TargetError: the reward is not a number.
     """
     size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
     if size != 1:
@@ -134,7 +136,7 @@ def flag_of(value: Any, name: str, label: str) -> bool:
     """The flag `name` of a step.
 
     Raises:
-        TargetError: it is neither true nor false.
+        TargetError: the flag is neither true nor false.
     """
     try:
         return bool(value)

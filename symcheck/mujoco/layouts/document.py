@@ -112,13 +112,13 @@ def read_layout(given: Any) -> WrittenLayout:
         raise SpecError(
             'a plane has no meaning with group = "C4": quarter turns are about z.',
             where=f"{label}, plane",
-            remedy="Leave it out.",
+            remedy="Omit plane.",
         )
     if isinstance(table.get("observation"), Mapping) and "action" in table["observation"]:
         raise SpecError(
             "an observation group cannot be called 'action': reports use this name for the columns of the action.",
             where=f"{label}, observation",
-            remedy="Give it another name.",
+            remedy="Give the group another name.",
         )
     observation = {
         str(name): _read_terms(terms, f"{label}, observation.{name}")

@@ -174,7 +174,7 @@ class Robot:
         """The image of a joint or actuator: section, number and sign.
 
         Raises:
-            SpecError: it has no image.
+            SpecError: the element has no image.
         """
         pairing = self.pairings[generator]
         images, signs = (
@@ -187,7 +187,7 @@ class Robot:
                 f"{title(self.model, driven.section, driven.index)} has no image under the {pairing.isometry.name}."
                 + (f" {pairing.unpaired[0]}." if pairing.unpaired else ""),
                 where=self.label,
-                remedy="Remove it from the layout, or try another plane.",
+                remedy="Remove this element from the layout, or try another plane.",
             )
         return driven.section, int(images[driven.index]), int(signs[driven.index])
 

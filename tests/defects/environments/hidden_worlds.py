@@ -290,7 +290,7 @@ def limited(env: gym.Env[Any, Any], steps: int = 60) -> gym.Env[Any, Any]:
     return gym.wrappers.TimeLimit(env, steps)
 
 
-UNSET = "state access does not restore"
+UNSET = "tate access does not restore"
 HIDDEN = [
     # the wind is as large as what setting a state loses of it: nobody knows which of them broke the pairs
     Hidden("a wind after fifty steps", lambda: limited(LateWind(), 100), "not passed", says=UNSET),

@@ -3,9 +3,9 @@
 They are reported, but never decide.
 
 A vector whose coordinate lies between the values of two visited states need not be a state, so its outcome cannot
-refute a claim. One finding is reported nevertheless: if termination begins at the same number on both sides, and
-exactly at that number one side always terminates and the other never does, then one side compares with `>` and the
-other with `>=`. The verdict is undecided, because it is not known whether that number can be reached.
+refute a claim. One finding is reported nevertheless. Suppose that termination begins at the same number on both sides,
+and that exactly at this number one side always terminates and the other never does. Then one side compares with `>` and
+the other with `>=`. The verdict is undecided, because it is not known whether that number can be reached.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _bisect(
 
 
 def _thresholds(ends: Ends, rows: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Neighbouring values between which steps begin to terminate, by bisection from `low` (going on) to `high`."""
+    """Two neighbouring values, by bisection: steps at the lower one continue, steps at the higher one terminate."""
     low, high = low.copy(), high.copy()
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2

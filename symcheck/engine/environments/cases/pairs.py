@@ -227,7 +227,7 @@ class Pairs:
         if self.bound.has_state and f"setting the state {short_text(case.image.state)} raised" in error.problem:
             raise SpecError(
                 f"the state map leaves the space of states: the image of {short_text(case.situation.state)} is "
-                f"{short_text(case.image.state)}, and the environment refuses it ({error.problem})",
+                f"{short_text(case.image.state)}, and the environment rejects it ({error.problem})",
                 where="state",
                 remedy="The image of every state must be a state.",
             ) from error

@@ -57,7 +57,7 @@ class Tolerance:
         self._sizes: dict[Part, Floats] = {}
 
     def learn_sizes(self, comparison: Comparison) -> None:
-        """Take the typical size of every coordinate from these cases, for all later tolerances of this property."""
+        """Measure the typical size of every coordinate on these cases, for all later tolerances of this property."""
         self._sizes[comparison.part] = _typical_sizes(comparison)
 
     def of(self, comparison: Comparison, nudge: Floats | float = 0.0) -> Floats:
@@ -109,7 +109,7 @@ class Tolerance:
             if neighbours is None:
                 break
             largest[rest] = np.maximum(largest[rest], self._movement(comparison.part, some, neighbours))
-            within = (residual <= self.of(comparison, largest)).all(axis=1)  # so written, NaN is not
+            within = (residual <= self.of(comparison, largest)).all(axis=1)  # NaN counts as outside
             rest = np.flatnonzero(~within)
             if not len(rest):
                 break

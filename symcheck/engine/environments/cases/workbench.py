@@ -73,7 +73,7 @@ class Workbench:
 
     @functools.cached_property
     def moved(self) -> bool:
-        """Whether the claim changes a gathered state, or an action taken there; if not, both sides are the same step.
+        """Whether the claim changes a gathered state or an action in it; if not, both sides are the same step.
 
         In that case a pass would carry no information, so `decide` leaves every equation undecided. The whole pool is
         examined only for a claim that changes nothing; nothing is stepped and no random number is drawn.

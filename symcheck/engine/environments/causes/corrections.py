@@ -35,7 +35,7 @@ _LONGEST_ORDER = 24  # largest order of an action map
 
 @dataclass
 class _Effort:
-    """The remaining budget: pairs to step, and a deadline."""
+    """The remaining budget: a number of pairs to step, and a deadline."""
 
     pairs: int
     deadline: float

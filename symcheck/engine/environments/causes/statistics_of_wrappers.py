@@ -23,7 +23,7 @@ _APART = 1e-5  # tolerance relative to the standard deviation: statistics are st
 
 
 def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
-    """The result with the wrapper whose statistics break it as the first cause, if there is one.
+    """The result; if a wrapper's statistics violate the claim, the wrapper is named as the first cause.
 
     Args:
         result: the result of one property.

@@ -2,9 +2,8 @@
 
 The same (s, a) is set and stepped twice, with other states in between. If the outcomes differ, either the environment
 is random, or some state is not restored by setting; seeding distinguishes the two. The set-versus-reached check is part
-of it: if states that are set behave differently from states that rollouts reach, and another reset leads to another
-outcome, then some quantity is sampled at the start of an episode and kept. The pair (s, a) then has a distribution of
-outcomes.
+of it. If set states behave differently from states that rollouts reach, and the outcome changes after another reset,
+some quantity is sampled at the start of an episode and kept. The pair (s, a) then has a distribution of outcomes.
 """
 
 from __future__ import annotations
@@ -216,7 +215,7 @@ def _ignores_seeds(
     apart: float,
     rng: np.random.Generator,
 ) -> bool:
-    """Whether steps differ from known steps of the same seed, in an environment where `apart` of them usually do."""
+    """Whether steps differ from known steps with the same seed; without seeds, the fraction `apart` differs."""
     orders = (rng.permutation(len(states)) for _ in range(_count_rounds(apart)))
     return any(_compare_steps(stepper, known, _step_seeded(stepper, states, actions, at, seed))[0] for at in orders)
 

@@ -130,7 +130,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
             if caution := _compare_one_number(stepper, each, same, typical, memory):
                 return SetVersusReached(caution, reached.remarks, loss)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
-    # A quantity known to lag by one step after setting lags on the last step too, and is no evidence of a clock.
+    # A quantity known to lag by one step after setting lags on the last step too, so it is not evidence of a clock.
     lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
 

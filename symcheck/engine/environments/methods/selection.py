@@ -205,7 +205,7 @@ def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
     """The exact method, if the environment has a correct table.
 
     Raises:
-        OptionError: it was requested and does not apply.
+        OptionError: the exact method was requested and does not apply.
     """
     stepper = bench.pairs.stepper
     table = table_of(stepper.env)

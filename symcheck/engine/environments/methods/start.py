@@ -200,7 +200,7 @@ class StartEvidence:
         level = bench.judged_at(TESTS, sample.word, test.p_value)
         checked = sum(len(each.actual) for each, _ in tests)
         rejected = test.p_value <= level
-        # Only the rejecting coordinate matters: another one that survives resets is no excuse.
+        # Only the rejecting coordinate matters: another coordinate that survives resets does not explain the rejection.
         follows_past = rejected and bool(self.surviving[test.coordinate])
         facts = _compared_facts(bench, [each for each, _ in tests], len(sample.actual))
         if rejected:

@@ -7,7 +7,7 @@ Therefore totals over episodes are compared, and whole episodes are swapped.
 
 The outcomes of (s, a) are compared: reward, next observation and termination, each after one regression on (s, a)
 fitted to both groups together. If the start distribution is not symmetric (or not claimed to be), the two groups visit
-different states, so a difference is no evidence about the dynamics and the verdict is undecided.
+different states, so a difference is not evidence about the dynamics, and the verdict is undecided.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class TrajectoryEvidence:
         return "asked" if self.bench.options.method == "trajectory" else "lossy"
 
     def _blame_start(self) -> Statement | None:
-        """Why a rejection is not attributed to the dynamics: the starts of the two groups may differ."""
+        """The reason not to attribute a rejection to the dynamics: the starts of the two groups may differ."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
             start = self._start.verdict if claimed else "unclaimed"

@@ -3,14 +3,14 @@
     |Q*(s, a) - Q*(g s, g a)| <= (epsilon_R + discount * epsilon_T * S) / (1 - discount)
 
 Finite MDPs are solved, and the gap itself is reported next to epsilon_R and epsilon_T (a total variation). If pairs of
-single outcomes are compared, both epsilons are the largest observed values, which are lower estimates of suprema, and
-the result is labelled as an estimate. Deterministic outcomes are point masses, whose total variation is 1 as soon as
-anything differs. Therefore epsilon_T is their Wasserstein-1 distance, with coordinates in units of their standard
-deviation, and S is the observed cost of a displacement of that size: two copies at that distance follow the same action
-sequence, and their discounted rewards are compared. That cost is a lower estimate of the difference of optimal values.
-If rewards differ and few states recur, the differences are accumulated along the worst path through them. A pair that
-terminates on one side only counts as total variation 1, and S is then the largest span of returns possible with the
-observed rewards. For random dynamics, `distribution_gap` compares distributions. Whole episodes of a black box carry no
+single outcomes are compared, both epsilons are the largest observed values. The suprema may be larger, so the result is
+labelled as an estimate. Deterministic outcomes are point masses, whose total variation is 1 as soon as anything
+differs. Therefore epsilon_T is their Wasserstein-1 distance, with coordinates in units of their standard deviation, and
+S is the observed cost of a displacement of that size: two copies at that distance follow the same action sequence, and
+their discounted rewards are compared. That cost is a lower estimate of the difference of optimal values. If rewards
+differ and few states recur, the differences are accumulated along the worst path through them. A pair that terminates
+on one side only counts as total variation 1, and S is then the largest span of returns possible with the observed
+rewards. For random dynamics, `distribution_gap` compares distributions. Whole episodes of a black box carry no
 information about values at given (s, a): under the uniform policy even a broken symmetry may leave the distribution of
 returns unchanged.
 """

@@ -75,7 +75,7 @@ class WholeEpisodes:
             return state("episodes_undecided", why=episodes.reason)
         if ends_only or caution is None:
             return None
-        # A counter may act in a single step, and what survives a reset makes episodes depend on each other.
+        # A counter may act in a single step, and state that survives a reset makes episodes depend on each other.
         if bench.options.method != "auto" or caution.code not in _RESET_RESTORES:
             return state("episodes_only_refute")
         if hidden:

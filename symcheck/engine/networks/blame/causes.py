@@ -1,4 +1,4 @@
-"""Why the outputs of a call have no image although its inputs have."""
+"""Why the outputs of a call have no image although its inputs have one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The layers of a network under a group: the result from the weights of each, and the layer at fault.
 
-Calls of the network are passed in order. A call is reported as the cause on two conditions: it is the first with an
-entry without an image although all its inputs have one, and this entry reaches an output that violates the claim. A
-part that is equivariant only in sum with others is therefore not blamed.
+Calls of the network are passed in order. A call is reported as the cause on two conditions: it is the first call whose
+inputs all have an image and whose result has an entry without one, and this entry reaches an output that violates the
+claim. A part that is equivariant only in sum with others is therefore not blamed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Part:
 
     @property
     def reads(self) -> Ints:
-        """Its input entries."""
+        """The input entries of the call."""
         return _entries([ids for step in self.steps for ids in step.given])
 
 

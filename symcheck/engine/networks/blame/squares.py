@@ -24,7 +24,7 @@ class Square:
 
     @property
     def name(self) -> str:
-        """Its usual name."""
+        """The usual name of the symmetry."""
         return _NAMES[(self.transpose, self.flip_rows, self.flip_columns)]
 
 

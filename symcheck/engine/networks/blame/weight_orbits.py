@@ -29,7 +29,7 @@ class TiedWeights:
     inputs: Sequence[SignedPermutation]
 
     def blame(self, unit: int, column: int) -> list[tuple[int, int]]:
-        """The weights to name for a difference observed at one of them.
+        """The weights of an orbit to name for an observed difference at one weight.
 
         The weight that differs from the majority of its orbit; both if the orbit has two weights; none if the values do
         not decide.

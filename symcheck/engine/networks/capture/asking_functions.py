@@ -1,4 +1,4 @@
-"""Functions whose answers depend on more than their arguments: a clock, files, chance, or how a call is made."""
+"""Functions whose results depend on more than their arguments: on a clock, files, randomness, or how a call is made."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
         try:
             result = func(*args, **kwargs)
             if name in VIEW_OR_COPY and args and result is args[0]:
-                return torch.ops.aten.alias(result)  # a node of its own, so that writes into it show
+                return torch.ops.aten.alias(result)  # a separate node, so that writes into it are visible
             return result
         except Exception:
             self.raised = self.raised or name.strip("_")  # the network's own code may catch the exception and continue
@@ -399,7 +399,7 @@ def _symbol_of(size: Any) -> Any:
     """The symbol of the batch size.
 
     Raises:
-        RefusedCaptureError: it is a number.
+        RefusedCaptureError: the size is a number.
     """
     expression = size.node.expr if isinstance(size, torch.SymInt) else size
     if not getattr(expression, "is_Symbol", False):

@@ -45,6 +45,7 @@ from symcheck.engine.networks.capture.read_attributes import (
 from symcheck.engine.networks.capture.shared_memory import written_through_a_copy
 from symcheck.engine.networks.capture.texts_and_orders import depends_on_process
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.samples.sampling import FAR
 from symcheck.engine.networks.subject.compiled import eager_stance
 from symcheck.engine.networks.subject.outputs import named_outputs
 from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, dtype_of, float64_default
@@ -57,9 +58,6 @@ SAMPLES = 3
 """Batch size at which two graphs are compared."""
 ROUNDINGS = 1e3
 """Units in the last place by which constants may differ that are computed in two dtypes."""
-FAR = 1e3
-"""Scale of a second batch on which graph and network are compared: beyond thresholds that clip or guard typical
-inputs."""
 
 
 def capture_every_call(
@@ -123,7 +121,7 @@ def _captured_or_reason(
         return Opaque(state("SYM183", what=kept))
     far = floating_outputs(ours, batches[1])
     before = what_is_held(ours, watched.functions, given)
-    # one call only: state that alternates is the same again after two
+    # only one call: state that alternates has its old value after two calls
     usual = [floating_outputs(ours, batches[0]), far]
     # no code runs between this check and the capture, so the graph can only hold tensors that are stale now
     stale: set[int] = set()
@@ -231,7 +229,7 @@ def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Te
 def _why_first_call_differs(
     net: nn.Module, captured: Capture, shape: tuple[int, ...], x: torch.Tensor, changed: str, *, alone: bool
 ) -> Opaque | None:
-    """The reason if the first call, which changes state, computes something else than later calls, or reads more."""
+    """The reason if the first call, which changes state, differs from later calls or reads more."""
     called, uncalled = (copy_network(net, device=torch.device("cpu")) for _ in range(2))
     with watched_calls() as watched:
         floating_outputs(called, x)

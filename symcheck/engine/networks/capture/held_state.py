@@ -38,7 +38,7 @@ GENERATORS = "a generator of random numbers"
 _OF_GRAPHS = ("_buffers", "_parameters", "training")
 _FRAMES = {types.GeneratorType: "gi_frame", types.CoroutineType: "cr_frame", types.AsyncGeneratorType: "ag_frame"}
 _OF_LOCKS = frozenset(["__new__", "__init__", "__repr__", "__enter__", "__exit__", "__doc__", "__module__"])
-"""What an object has that can only be waited for: there is nothing to read of it."""
+"""Attributes of objects on which code can only wait; such objects have no state to read."""
 
 
 @dataclass
@@ -50,8 +50,9 @@ class Held:
         tensors: by name, the tensors in the order in which they are reached, with their versions and numbers.
         closed: the type of the first object that cannot be inspected, or of a function in it that depends on
             more than its arguments; "" if there is none.
-        of_given: how it refers to the network as given, of which it is a copy: "" if not, "key" if as a key.
-        scripts: what of TorchScript it refers to, by name.
+        of_given: how the copy refers to the network as given: "key" as a key of a mapping, "held" in another way, ""
+            if it does not.
+        scripts: the TorchScript functions and modules that it refers to, by name.
         sets: whether there are sets whose order differs between processes.
         caches: by identity, the cached functions of its own code, each with the number of calls that it answered.
     """
@@ -155,7 +156,7 @@ def _used_by(code: types.CodeType, names: Mapping[str, Any], all_words: set[str]
         own = is_own_file(getattr(module, "__file__", None) or "<frozen")
         for word in all_words & vars(module).keys():
             part = vars(module)[word]
-            # of functions of libraries only what was attached to them
+            # for library functions, only attributes that were attached to them
             if own or (isinstance(part, types.FunctionType) and vars(part)):
                 used[f"{module.__name__}.{word}"] = part
             modules.append(part)
@@ -171,7 +172,7 @@ def _kept_by(module: nn.Module) -> dict[str, Any]:
     if isinstance(module, BasisLayer) and not is_own_class(type(module)):
         named = set(named) - {"_kept"}  # the cached weight, which is computed from the coefficients
     held = {"": (type(module), _referents(module)), **{key: vars(module)[key] for key in sorted(named)}}
-    if isinstance(module, nn.RNNBase):  # of a copy, references to the weights of what it was copied from
+    if isinstance(module, nn.RNNBase):  # in a copy, references to the weights of the original
         held["_flat_weight_refs"] = [ref for ref in module._flat_weight_refs if not _refers_to_weight(ref)]
     return held
 
@@ -335,7 +336,7 @@ class _Writer(pickle.Pickler):
             return tuple, ((self._id(type(item)), *self._built_in_part(item)),), beside
         try:
             reduced = item.__reduce_ex__(4)
-        except Exception:  # what it refers to is all that can be compared
+        except Exception:  # only the objects that it refers to can be compared
             self._note_closed(item)
             # such objects may be made anew each time, as the `__dict__` of a class is
             which = 0 if isinstance(item, _SHOWN) else self._id(item)
@@ -372,12 +373,12 @@ _WHOLE = (
     *(types.ModuleType, types.CodeType, type, torch.dtype, torch.device, type(None)),
     *(types.FrameType, types.TracebackType, logging.Logger),
 )
-"""Objects that are the same or not. Names that lead to frames, and reads of a logger's attributes, end the proof."""
+"""Types that are compared by identity. A read of a frame or of a logger's attributes ends the proof."""
 _SHOWN = (
     *(types.CellType, types.MethodType, property, staticmethod, classmethod),
     *(memoryview, types.MappingProxyType, types.UnionType, weakref.ReferenceType),
 )
-"""Kinds of objects that hold what they refer to, and nothing else."""
+"""Types whose only state is the objects that they refer to."""
 
 
 def _is_own_function(item: Any) -> bool:
@@ -389,7 +390,7 @@ def _self_of(function: Any) -> Any:
 
 
 def _is_compiled(cls: type) -> bool:
-    """Whether a class is written in C: it is static, nobody may change it, or its objects have room of their own."""
+    """Whether a class is written in C: it is static or immutable, or its objects have additional memory."""
     flags, members = cls.__flags__, sum(isinstance(item, types.MemberDescriptorType) for item in vars(cls).values())
     room = cls.__basicsize__ - (cls.__base__.__basicsize__ if cls.__base__ else 0)
     # Py_TPFLAGS_HEAPTYPE and IMMUTABLETYPE; a class of Python adds its slots, and places for attributes and references
@@ -400,13 +401,13 @@ _POINTER = struct.calcsize("P")
 
 
 def _readable_names(cls: type) -> set[str]:
-    """What of an object a program can read by attributes, operators, loops or calls, without a method's name."""
+    """The names that a program reads by attributes, operators, loops or calls, without naming a method."""
     data = (types.GetSetDescriptorType, types.MemberDescriptorType)
     return {name for name, item in vars(cls).items() if name.startswith("__") or isinstance(item, data)}
 
 
 def _referents(item: Any) -> list[Any]:
-    """What an object refers to besides its class and attributes: slots, and what compiled classes hold."""
+    """The objects that an object refers to in slots and in compiled classes, without its class and attributes."""
     if isinstance(item, weakref.ref):
         return [item()]
     if isinstance(item, memoryview):
@@ -418,7 +419,7 @@ def _referents(item: Any) -> list[Any]:
 
 
 def _numbers_of(tensor: torch.Tensor) -> Any:
-    """The version of a tensor and its numbers: assigning to `.data`, or writing through an array, leaves no version."""
+    """The version of a tensor and its numbers; a write through `.data` or a NumPy array does not change the version."""
     version = 0 if tensor.is_inference() else tensor._version
     try:
         raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()

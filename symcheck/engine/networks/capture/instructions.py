@@ -1,7 +1,8 @@
 """The instructions of Python code, in one form for all versions of Python.
 
-Versions name the same instruction differently, and join two into one. Readers of code see single loads and stores.
-Code with an instruction that is not listed here cannot be read, which ends a proof.
+Versions of Python differ in the names of instructions, and some versions merge two instructions into one. Here, every
+instruction is a single load or store. Code with an instruction that is not listed here cannot be read, which ends a
+proof.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _KNOWN = frozenset(_KNOWN_NAMES.split())
 
 
 class UnknownInstructionError(Exception):
-    """Code holds an instruction that no reader knows.
+    """Code contains an instruction that is not listed.
 
     Attributes:
         name: its name.
@@ -77,7 +78,7 @@ class Step:
         offset: its place in the code.
         opcode: its number in this version of Python.
         is_target: whether a jump may lead to it.
-        is_method: whether what it loads is called.
+        is_method: whether the loaded attribute is called as a method.
     """
 
     name: str
@@ -95,7 +96,7 @@ def steps_of(code: types.CodeType) -> tuple[Step, ...]:
     """The instructions of a function, one load or store each.
 
     Raises:
-        UnknownInstructionError: one of them is not listed here.
+        UnknownInstructionError: an instruction is not listed here.
     """
     return tuple(steps_from(dis.get_instructions(code)))
 
@@ -104,7 +105,7 @@ def steps_from(instructions: Iterable[Any]) -> Iterator[Step]:
     """Instructions as `dis` gives them, one load or store each.
 
     Raises:
-        UnknownInstructionError: one of them is not listed here.
+        UnknownInstructionError: an instruction is not listed here.
     """
     reached = False  # whether a jump leads to an instruction that was skipped just before
     for item in instructions:

@@ -106,7 +106,7 @@ class _Reader:
     def read_by(self, code: types.CodeType) -> str:
         """The dotted name of the first setting."""
         every = steps_of(code)
-        # a mark beside what is called: before the first of its names, or after the last
+        # a marker of a call, before the first name of the called object or after the last
         marked = {id(step) for pair in itertools.pairwise(every) for step in pair if pair[0].name == "PUSH_NULL"}
         marked |= {id(step) for step, after in itertools.pairwise(every) if after.name == "PUSH_NULL"}
         steps = [step for step in every if step.name != "PUSH_NULL"]
@@ -157,7 +157,10 @@ class _Reader:
 
 
 def _asks(item: Any) -> bool:
-    """Whether it is a compiled function whose answers no input determines: handed on, it is called unseen."""
+    """Whether an object is a compiled function whose result depends on more than its arguments.
+
+    If such a function is passed on, its calls are not recorded.
+    """
     return isinstance(item, FUNCTIONS) and asks_more_than_its_arguments(item)
 
 

@@ -55,7 +55,7 @@ class PlaceMarks:
         self._running: list[tuple[str, str]] = []
 
     def mark(self, operation: str) -> None:
-        """Attach the place to every node that was added since the last call."""
+        """Attach the place to every node that was added since the previous call."""
         mode = get_proxy_mode()
         if mode is None:
             return

@@ -56,7 +56,7 @@ def read_outside(functions: Mapping[types.CodeType, dict[str, Any]]) -> str:
 
 
 def _asked_of_device(code: types.CodeType, names: Mapping[str, Any]) -> str:
-    """What code that has a device can tell it by: its type, or another device to compare it with; "" if nothing."""
+    """How code with a device can identify it: by its type, or by comparison with another device; "" if it cannot."""
     read = {str(step.value) for step in steps_of(code) if step.name == "LOAD_ATTR" and not step.is_method}
     if "device" not in read:
         return ""
@@ -66,7 +66,7 @@ def _asked_of_device(code: types.CodeType, names: Mapping[str, Any]) -> str:
 
 
 def compares_identities(functions: Iterable[types.CodeType]) -> bool:
-    """Whether code asks which object something is, other than None or another constant."""
+    """Whether code compares the identities of objects, except with None or another constant."""
     for code in functions:
         for before, step in itertools.pairwise(steps_of(code)):
             equal = step.name == "COMPARE_OP" and ("==" in step.printed or "!=" in step.printed)

@@ -18,7 +18,7 @@ _EITHER_NAMES = (
     "resolve_conj resolve_neg"
 )
 VIEW_OR_COPY = frozenset(_EITHER_NAMES.split())
-"""Functions that return what shares memory with their argument, or a copy."""
+"""Functions that return a copy of their argument, or a result that shares memory with it."""
 _COPYING = frozenset(["aten.clone.default", "aten._unsafe_view.default"])
 
 
@@ -35,7 +35,7 @@ def source_of(node: fx.Node) -> fx.Node | None:
 
 
 def root_of(node: fx.Node) -> fx.Node:
-    """The node to which the memory belongs that a node shares."""
+    """The node that owns the memory of a node."""
     while (source := source_of(node)) is not None:
         node = source
     return node
@@ -57,7 +57,7 @@ def written_into(node: fx.Node) -> list[fx.Node]:
 
 
 def written_through_a_copy(graph: fx.Graph) -> fx.Node | None:
-    """The first tensor that is a view or a copy of another, of which one is written and the other is read later."""
+    """The first view or copy of a tensor of which one side is written to and the other is read later."""
     order = {node: place for place, node in enumerate(graph.nodes)}
     origins = {node: _origin(node) for node in graph.nodes}
     for writer in graph.nodes:
@@ -72,7 +72,7 @@ def written_through_a_copy(graph: fx.Graph) -> fx.Node | None:
 
 
 def _origin(node: fx.Node) -> tuple[fx.Node, frozenset[fx.Node]]:
-    """The node from whose memory a node comes, and those on the way that are views or copies."""
+    """The node from whose memory a node derives, and the views or copies between the two."""
     crossed = set()
     while True:
         place = place_of(node)

@@ -46,7 +46,7 @@ class _Unknown:
     """A value that is not recomputed.
 
     Attributes:
-        is_set: whether it is a set; None if that is unknown.
+        is_set: whether the value is a set; None if that is unknown.
         gives: for a function, whether it returns a set; None if that is unknown.
     """
 
@@ -107,7 +107,7 @@ def depends_on_process(run: Callable[[], Any], functions: Iterable[types.CodeTyp
 
 
 def is_unordered(item: Any) -> bool:
-    """Whether its iteration order depends on hashes that differ between processes."""
+    """Whether the iteration order of an object depends on hashes that differ between processes."""
     return isinstance(item, set | frozenset) and len(item) > 1 and not all(map(_is_number, item))
 
 
@@ -189,7 +189,7 @@ class _Stack:
         if last.name == "BINARY_OP":
             left, right = self._top(2), self._top()
             values = right if isinstance(right, tuple) else (right,)
-            if isinstance(left, _Unknown):  # a number or a text, which formats an object that is no number
+            if isinstance(left, _Unknown):  # a number or a string; a string formats objects that are not numbers
                 values = tuple(item for item in values if not isinstance(item, _Unknown))
             return next(filter(None, map(_text_of, values)), "") if isinstance(left, str | _Unknown) else ""
         if last.name == "CALL_FUNCTION_EX":
@@ -309,7 +309,7 @@ class _Stack:
 
 
 def _iterates(function: Any, owner: Any) -> bool:
-    """Whether a function that is not the author's may iterate over what it is given."""
+    """Whether a function that is not the author's may iterate over its arguments."""
     if any(function is item for item in _ITERATING_ONE) or isinstance(owner, str):
         return True
     module = str(getattr(function, "__module__", None) or "builtins").partition(".")[0]
@@ -325,7 +325,7 @@ def _gives_a_set(made: Any) -> bool | None:
 def _text_of(item: Any) -> str:
     """The part of a value's string that differs between processes; "" if there is none."""
     if isinstance(item, _Unknown):
-        return "the text of an object that is not known to hold no address"
+        return "the text of an object, which may contain an address"
     if isinstance(item, torch.Tensor | str | int | float):
         return ""
     if is_unordered(item):
@@ -338,7 +338,7 @@ def _text_of(item: Any) -> str:
 
 
 def _order_of(item: Any, *, known: bool = False) -> str:
-    """The order of a set that iteration over a value follows; "" if there is none, or `known` and it may be none."""
+    """The set order on which iteration depends; "" if there is none, or if `known` and this is uncertain."""
     if isinstance(item, _Unknown):
         if item.is_set is None and not known:
             return "the order of something that may be a set"

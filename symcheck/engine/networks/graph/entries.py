@@ -43,7 +43,7 @@ class Entries:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it does not depend on the input."""
+        """Whether no entry depends on the input."""
         return bool((self.ids < 0).all())
 
     def like(self, ids: Any) -> Entries:

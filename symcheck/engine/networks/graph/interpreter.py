@@ -201,7 +201,7 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     """The result of one operator on ids.
 
     Raises:
-        NoCertificateError: it is not supported.
+        NoCertificateError: the operator is not supported.
     """
     if not isinstance(target, torch._ops.OpOverload):
         return target(*args, **kwargs)  # sizes, and items of tuples
@@ -212,7 +212,7 @@ def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, 
     if not isinstance(result, Entries) or (floating and (dtype is None or dtype.is_floating_point)):
         return result
     if floating and not result.is_constant and target._schema.name != "aten::_to_copy":
-        raise NoCertificateError(state("SYM190", operation=f"{target._schema.name} with a whole dtype"))
+        raise NoCertificateError(state("SYM190", operation=f"{target._schema.name} with an integer or boolean dtype"))
     return _with_dtype(graph, target, args, kwargs, result)
 
 
@@ -227,7 +227,9 @@ def _with_dtype(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[s
     name = target._schema.name.removeprefix("aten::").rstrip("_")
     whole = not dtype.is_floating_point and dtype != torch.bool
     if whole and not result.is_constant and name not in MOVING | INDEXED and not fit_into(graph, result.array, dtype):
-        raise NoCertificateError(state("SYM190", operation=f"{name} of numbers that {str(dtype)[6:]} may not hold"))
+        raise NoCertificateError(
+            state("SYM190", operation=f"{name} of numbers that may be out of range for {str(dtype)[6:]}")
+        )
     return result if dtype == result.dtype else Entries(result.ids, dtype)
 
 
@@ -313,7 +315,7 @@ def _check_cast(into: Entries, source: Entries) -> None:
 
 
 def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that writes into its first argument: compute, then copy."""
+    """Translate an operator that writes into its first argument: compute the result, then copy it."""
     functional = getattr(torch.ops.aten, name.removesuffix("_"), None)
     if not name.endswith("_") or functional is None:
         raise NoCertificateError(state("SYM190", operation=name))

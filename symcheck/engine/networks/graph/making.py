@@ -18,6 +18,7 @@ from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.graph.ties import ties_of
 from symcheck.engine.networks.graph.unbounded import uneven_dependence
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
+from symcheck.engine.networks.samples.sampling import FAR
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.domain import Domain
 from symcheck.engine.networks.subject.subject import Subject
@@ -25,8 +26,6 @@ from symcheck.engine.networks.subject.values import AffineMap, Opaque
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
-FAR = 1e3
-"""Scale of the second input on which nodes and network are compared, beyond thresholds that clip typical inputs."""
 AGREEMENT = 1e-9
 """Largest relative difference between the outputs of nodes and network: the float64 rounding of deep networks."""
 MOST_IN_PRODUCTS = 20_000
@@ -44,7 +43,7 @@ class Claimed(Protocol):
 
     @property
     def capture(self) -> Capture | Opaque:
-        """Its graph; otherwise the reason why there is none."""
+        """The network's graph; otherwise the reason why there is none."""
 
     @property
     def inputs(self) -> InputClaim:

@@ -78,7 +78,7 @@ class Node:
 
     @property
     def has_weights(self) -> bool:
-        """Whether it is a layer with weights, rather than a sum, mean or difference of entries."""
+        """Whether the node is a layer with weights, and not a sum, mean or difference of entries."""
         return self.weight is not None and self.signs is None and self.name not in _SUMS
 
 

@@ -319,7 +319,7 @@ def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
 
 
 def fit_into(graph: Graph, ids: Floats, dtype: torch.dtype) -> bool:
-    """Whether a whole dtype holds the numbers of entries for every input; others wrap around."""
+    """Whether the values of entries are in the range of an integer dtype for every input; other values wrap around."""
     info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
     return lie_between(graph, ids, max(info.min, -_LONGEST), min(info.max, _LONGEST))
 
@@ -333,7 +333,7 @@ def cast(graph: Graph, x: Entries, dtype: torch.dtype) -> Entries:
     if dtype == torch.bool and x.dtype != torch.bool:
         return Entries(pointwise(graph, "not_equal", (), x, 0.0, like=x).ids, dtype)
     if not dtype.is_floating_point and not fit_into(graph, x.array, dtype):
-        refuse(f"a cast of numbers that {str(dtype)[6:]} may not hold")  # such casts wrap around
+        refuse(f"a cast of numbers that may be out of range for {str(dtype)[6:]}")  # such casts wrap around
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return Entries(pointwise(graph, "trunc", (), x, like=x).ids, dtype)
     return Entries(x.ids.clone(), dtype)

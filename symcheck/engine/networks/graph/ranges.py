@@ -34,7 +34,7 @@ class Ranges:
 
     @property
     def positive(self) -> Bools:
-        """Whether they are always positive."""
+        """Whether each entry is positive for every input."""
         return np.asarray((self.low > 0) | ((self.low == 0) & self.above))
 
 
@@ -118,8 +118,10 @@ def is_outside_domain(node: Node, x: Ranges) -> Bools:
         return low <= -1
     if node.function == "reciprocal" or power < 0:
         return ~x.positive[:, 0] & (high >= 0)
-    if node.function in ("arcsin", "arccos", "arctanh"):
+    if node.function in ("arcsin", "arccos"):
         return (low < -1) | (high > 1)
+    if node.function == "arctanh":  # infinite at both ends, which a rounded tanh reaches
+        return (low <= -1) | (high >= 1)
     return np.full(len(node.x), node.function.startswith(UNKNOWN))
 
 

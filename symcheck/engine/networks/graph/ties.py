@@ -1,7 +1,7 @@
-"""Exceptional inputs of a claim that otherwise holds: those at which two compared entries are equal.
+"""Exceptional inputs of a claim that otherwise holds: inputs for which two compared entries are equal.
 
-The nodes are evaluated on the checker's terms with one additional rule: a > b is the negation of b > a, which is true
-unless a = b. This proves nothing.
+The nodes are evaluated on the checker's terms with one additional rule: a > b is the negation of b > a. The rule is
+correct unless a = b, so the result is not a proof.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _leaves_float32(graph: Graph, node: Node, within: Ranges) -> Bools:
 
 
 def _read_by(action: Mapping[str, Any], unit: int, count: int, checker: Checker) -> Ints:
-    """The entries from which an action makes one."""
+    """The entries that an action combines into one entry."""
     if "index" in action:
         return np.asarray(unpack(action["index"])[[unit]], dtype=np.int64)
     return np.flatnonzero(checker.numbers(action["matrix"]).reshape(count, count)[unit])

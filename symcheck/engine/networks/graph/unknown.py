@@ -109,7 +109,7 @@ class _Call:
 
 
 class _Placeholder:
-    """Stands for a tensor in a name."""
+    """A placeholder for a tensor in a name."""
 
     def __init__(self, place: str) -> None:
         self.place = place

@@ -97,7 +97,7 @@ def shrink_worst(
         return describe_input(claimed, x, generator, measured.nan_path)
     worst, flip = measured.worst, measured.flip
     if flip is not None and (worst is None or worst.relative <= ROUNDED):
-        return _shrink_flip(claimed, flip, scales[flip.path].largest)
+        return _shrink_flip(claimed, flip, scales[flip.path].spread)
     if worst is None:
         return None
     claim = claimed.output(worst.path)
@@ -115,13 +115,13 @@ def shrink_worst(
     return describe_input(claimed, x, worst.generator, worst.path)
 
 
-def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
+def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: Floats) -> Counterexample:
     """The input of a clear decision that violates the claim, shrunk at the precision at which it violates the claim."""
     claim = claimed.output(flip.path)
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
         wanted, actual = both_sides(claimed, claim, flip.generator, batch, exact=flip.exact)
-        return staying_behind(wanted, actual, spread)[1]
+        return staying_behind(wanted, actual, spread, claim.choices)[1]
 
     x = claimed.shrink(flip.x, fails)
     return describe_input(claimed, x, flip.generator, flip.path, exact=flip.exact)

@@ -50,37 +50,64 @@ class Decisions:
 def is_decision(claim: OutputClaim, outputs: Sequence[OutputClaim]) -> bool:
     """Whether an output is read as logits: the claim permutes its entries, and no output is its deviation.
 
+    Logits of bits may also change their sign.
+
     Args:
         claim: the claim of the output.
         outputs: the claims of all outputs; means of a Gaussian policy are returned with its deviations.
     """
-    if claim.role != "action" or claim.size < 2 or any(item.role == "action_scale" for item in outputs):
+    if claim.role != "action" or any(item.role == "action_scale" for item in outputs):
         return False
-    return all(isinstance(motion, SignedPermutation) and bool((motion.sign > 0).all()) for motion in claim.motions)
+    if claim.choices:
+        return True
+    return claim.size > 1 and all(
+        isinstance(motion, SignedPermutation) and bool((motion.sign > 0).all()) for motion in claim.motions
+    )
 
 
-def margins(values: Floats) -> Floats:
+def staying_behind(
+    wanted: Floats, actual: Floats, spread: Floats, choices: Sequence[slice] = ()
+) -> tuple[Bools, Bools, Floats]:
+    """Which decisions are clear, which of these violate the claim, and by what margin.
+
+    If an agent chooses several values at once, its decision is clear if one of the choices is, and violates the claim
+    if a clear choice does.
+
+    Args:
+        wanted: K f(x), shape (n, actions).
+        actual: f(Lx), the same shape.
+        spread: the spread of each entry, shape (actions,).
+        choices: the logits of each choice; a single logit is chosen by its sign. By default, one choice of all entries.
+
+    Returns:
+        Three arrays of shape (n,); margins are those of clear choices that violate the claim, otherwise 0.
+
+    Example:
+        >>> wanted, actual = np.array([[1.0, 0.0], [1.0, 0.9999]]), np.array([[0.0, 1.0], [0.0, 1.0]])
+        >>> [rows.tolist() for rows in staying_behind(wanted, actual, np.ones(2))]
+        [[True, False], [True, False], [1.0, 0.0]]
+    """
+    number = ~(np.isnan(wanted).any(axis=1) | np.isnan(actual).any(axis=1))
+    clear, flipped, margin = np.zeros(len(wanted), bool), np.zeros(len(wanted), bool), np.zeros(len(wanted))
+    for choice in choices or (slice(None),):
+        before, after = _alternatives(wanted[:, choice]), _alternatives(actual[:, choice])
+        least, gap = CLEAR * spread[choice].max(initial=0.0), _margins(before)
+        # an output without spread makes no decision: its largest entry is due to rounding
+        is_clear = number & (gap > least) & (least > 0)
+        flips = is_clear & (before.argmax(axis=1) != after.argmax(axis=1))
+        clear, flipped = clear | is_clear, flipped | flips
+        margin = np.where(flips, np.maximum(margin, gap), margin)
+    return clear, flipped, margin
+
+
+def _alternatives(logits: Floats) -> Floats:
+    """The scores of the alternatives of one choice: a bit is 1 if its logit is positive."""
+    return logits if logits.shape[1] > 1 else np.concatenate([np.zeros_like(logits), logits], axis=1)
+
+
+def _margins(values: Floats) -> Floats:
     """The margin between the best and the next entry, shape (n,); 0 if both are infinite or one is NaN."""
     best = np.partition(values, -2, axis=1)[:, -2:]
     with np.errstate(invalid="ignore"):
         margin = best[:, 1] - best[:, 0]
     return np.where(np.isnan(margin), 0.0, margin)
-
-
-def staying_behind(wanted: Floats, actual: Floats, spread: float) -> tuple[Bools, Bools]:
-    """Which decisions are clear, and which of these violate the claim.
-
-    Args:
-        wanted: K f(x), shape (n, actions).
-        actual: f(Lx), the same shape.
-        spread: the spread of the output.
-
-    Example:
-        >>> wanted, actual = np.array([[1.0, 0.0], [1.0, 0.9999]]), np.array([[0.0, 1.0], [0.0, 1.0]])
-        >>> [rows.tolist() for rows in staying_behind(wanted, actual, 1.0)]
-        [[True, False], [True, False]]
-    """
-    number = ~(np.isnan(wanted).any(axis=1) | np.isnan(actual).any(axis=1))
-    # an output without spread makes no decision: its largest entry is due to rounding
-    clear = number & (margins(wanted) > CLEAR * spread) & (spread > 0)
-    return clear, clear & (wanted.argmax(axis=1) != actual.argmax(axis=1))

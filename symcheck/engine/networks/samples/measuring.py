@@ -10,7 +10,7 @@ import numpy as np
 
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.clock import not_after
-from symcheck.engine.networks.samples.decisions import Decisions, is_decision, margins, staying_behind
+from symcheck.engine.networks.samples.decisions import Decisions, is_decision, staying_behind
 from symcheck.engine.networks.samples.entry_scales import STILL, EntryScales, difference, entry_gaps, output_scale
 from symcheck.engine.networks.samples.rounding import EPSILON
 from symcheck.engine.networks.samples.ruler import ROUNDED, VISIBLE, Block, Ruler, move_sizes
@@ -303,12 +303,11 @@ def _count_decisions(result: Measured, pair: _Pair, block: Block, x: Floats, *, 
     if not pair.decides:
         return
     wanted, actual = pair.wanted[exact], pair.actual[exact]
-    clear, flipped = staying_behind(wanted, actual, pair.scales.largest)
+    clear, flipped, margin = staying_behind(wanted, actual, pair.scales.spread, pair.claim.choices)
     counted = result.decisions if exact else Decisions()
     counted.compared += int(clear.sum())
     counted.flipped += int(flipped.sum())
     if flipped.any():
-        margin = margins(wanted)
         noise = block.noise(pair.claim, pair.generator, EPSILON if exact else block.deployed_epsilon)
         rounded = flipped & (margin <= _CLOSE * noise.max(axis=1))
         counted.rounded += int(rounded.sum())

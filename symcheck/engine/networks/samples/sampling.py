@@ -14,6 +14,9 @@ from symcheck.engine.networks.subject.domain import Domain
 from symcheck.errors import SpecError
 
 # Longer orbits are skipped: their mean would need one application of the generator per element.
+FAR = 1e3
+"""Scale of a second input on which graph and network are compared: beyond thresholds that clip or guard typical
+inputs."""
 LONGEST_ORBIT = 64
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
@@ -38,7 +41,7 @@ def stacked_observations(observations: Any, shape: tuple[int, ...]) -> Floats | 
     """Observations as one array of float64, shape (n, *shape); None if there are none.
 
     Raises:
-        SpecError: they have another shape than the input of the network.
+        SpecError: the shape of observations differs from that of the network's input.
     """
     if observations is None:
         return None

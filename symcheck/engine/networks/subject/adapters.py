@@ -101,13 +101,13 @@ def adapt_agent(net: nn.Module) -> nn.Module:
             f"{type(agent).__name__} has no forward that takes an input, and none of {', '.join(ACTORS)} to call "
             "instead.",
             where="network",
-            remedy="Wrap it in a module whose forward returns logits (or means) and values.",
+            remedy="Wrap the network in a module whose forward returns logits (or means) and values.",
         )
     return SeparateHeads(agent, actor, _first(agent, CRITICS))
 
 
 def _takes_an_input(agent: nn.Module) -> bool:
-    """Whether its forward is usable. Some agents have none, or inherit one without arguments that only raises."""
+    """Whether the forward of an agent is usable; some agents have none, or inherit one that only raises an error."""
     if getattr(agent.forward, "__func__", None) is nn.Module.forward:
         return False
     try:
@@ -117,7 +117,7 @@ def _takes_an_input(agent: nn.Module) -> bool:
 
 
 def is_actor_critic_policy(net: Any) -> bool:
-    """Whether it has the parts of a Stable-Baselines3 actor-critic policy."""
+    """Whether an agent has the parts of a Stable-Baselines3 actor-critic policy."""
     return all(hasattr(net, name) for name in ("extract_features", "mlp_extractor", "action_net", "value_net"))
 
 

@@ -35,7 +35,7 @@ class ArrayFunction(nn.Module):
         """The function's outputs on inputs of shape (n, *shape), as tensors.
 
         Raises:
-            TypeError: it returns float32 for float64 input, so it has no exact copy.
+            TypeError: the function returns float32 for float64 input, so it has no exact copy.
         """
         x = inputs.detach().cpu().numpy()
         with _jax_in_float64() if x.dtype == np.float64 else nullcontext():
@@ -77,7 +77,7 @@ def _jax_in_float64() -> AbstractContextManager[Any]:
 
 
 def is_array_function(item: Any) -> bool:
-    """Whether it can be called with one array: not a class, and one argument has no default.
+    """Whether an object can be called with one array: it is not a class, and one argument has no default.
 
     Example:
         >>> is_array_function(lambda x: -x), is_array_function(lambda: None), is_array_function(nn.Linear)

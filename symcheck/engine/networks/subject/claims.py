@@ -49,6 +49,19 @@ class InputClaim:
         return move(self.motions[generator], inputs, inputs)
 
 
+@dataclass(frozen=True)
+class Logits:
+    """The action of the generators on the outputs that have the role `action`.
+
+    Attributes:
+        entries: one per generator.
+        choices: as in `OutputClaim`.
+    """
+
+    entries: Sequence[Entry]
+    choices: tuple[slice, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class OutputClaim:
     """The action of the generators on one output.
@@ -58,12 +71,14 @@ class OutputClaim:
         role: action, invariant, observation, action_scale or given.
         size: entries per sample.
         motions: one per generator.
+        choices: the logits of each value that an agent chooses, if it chooses several at once; one logit for a bit.
     """
 
     path: str
     role: str
     size: int
     motions: tuple[Motion, ...]
+    choices: tuple[slice, ...] = ()
 
     def apply(self, generator: int, outputs: Array, inputs: Array) -> Array:
         """K f(x) for stacked flat outputs, shape (n, size); `inputs` are the original x."""
@@ -110,6 +125,7 @@ def output_claims(
     sizes: Mapping[str, tuple[int, ...]],
     outputs: Sequence[Any] | None,
     constant: Collection[str] = (),
+    logits: Logits | None = None,
 ) -> tuple[OutputClaim, ...]:
     """The symmetry's claims on each output.
 
@@ -118,6 +134,7 @@ def output_claims(
         sizes: maps the path of each output to its shape without the batch axis, in order.
         outputs: a role or entries per output; None to infer roles from sizes.
         constant: paths of outputs that are the same for every input; next to a mean, these are deviations.
+        logits: how the generators act on the logits of several values; None if they act as on actions.
 
     Returns:
         One claim per output, in order.
@@ -125,16 +142,18 @@ def output_claims(
     Raises:
         SpecError: a size fits neither action nor invariant, an unknown role, or not one role per output.
     """
+    logits = Logits(symmetry.action) if logits is None else logits
     if outputs is None:
-        outputs = _infer_roles(symmetry, sizes, constant)
+        outputs = _infer_roles(logits.entries, sizes, constant)
     if len(outputs) != len(sizes):
         raise SpecError(
             f"expected one role per output, {len(sizes)} for {', '.join(sizes)}; got {len(outputs)}.",
             where="outputs",
-            remedy=f"Name each of them, for instance {','.join(['action', 'invariant'][: len(sizes)])}.",
+            remedy=f"Name the role of each output, for instance {','.join(['action', 'invariant'][: len(sizes)])}.",
         )
     return tuple(
-        _output_claim(symmetry, path, shape, role) for (path, shape), role in zip(sizes.items(), outputs, strict=True)
+        _output_claim(symmetry, logits, path, shape, role)
+        for (path, shape), role in zip(sizes.items(), outputs, strict=True)
     )
 
 
@@ -142,7 +161,7 @@ def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) ->
     """The action of one entry on tensors of a given shape (without the batch axis).
 
     Raises:
-        SpecError: it does not fit; `what` names the tensor and `where` the entry in the message.
+        SpecError: the entry does not fit; `what` names the tensor and `where` the entry in the message.
     """
     return _motion(entry, shape, int(np.prod(shape)), where, what)
 
@@ -151,7 +170,7 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
     """Maps of several tensors as one map of their concatenated entries.
 
     Raises:
-        SpecError: one of them is a callable.
+        SpecError: one of the maps is a callable.
     """
     if any(callable(part) for part in parts):
         raise SpecError("callables are not supported within a mapping of a network's inputs.", where=where)
@@ -176,7 +195,7 @@ def as_affine(motion: Motion) -> AffineMap:
     """A map given as data, as a matrix and an offset.
 
     Raises:
-        TypeError: it is a callable.
+        TypeError: the map is a callable.
     """
     if isinstance(motion, AffineMap):
         return motion
@@ -188,19 +207,19 @@ def as_affine(motion: Motion) -> AffineMap:
     raise TypeError("callables have no matrix")
 
 
-def action_dim(symmetry: Symmetry) -> int | None:
+def action_dim(action: Sequence[Entry]) -> int | None:
     """Dimension of the action representation; None if the entries do not determine it."""
     # Callables do not determine the dimension; several different dimensions leave it undetermined.
     dims = {
         entry.dim if isinstance(entry, AffineEntry) else entry.least
-        for entry in symmetry.action
+        for entry in action
         if isinstance(entry, AffineEntry | ElementEntry)
     }
     return dims.pop() if len(dims) == 1 else None
 
 
-def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]], constant: Collection[str]) -> list[str]:
-    dim = action_dim(symmetry)
+def _infer_roles(action: Sequence[Entry], sizes: Mapping[str, tuple[int, ...]], constant: Collection[str]) -> list[str]:
+    dim = action_dim(action)
     roles: list[str] = []
     for path, shape in sizes.items():
         size = int(np.prod(shape))
@@ -218,12 +237,12 @@ def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]], const
                 "(dimension 1).",
                 where="outputs",
                 remedy="Say how each output transforms, for instance outputs=['observation'] or "
-                "--outputs action,invariant.",
+                "--outputs action,invariant. For logits of MultiDiscrete actions, name the environment: --env ID.",
             )
     return roles
 
 
-def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: Any) -> OutputClaim:
+def _output_claim(symmetry: Symmetry, logits: Logits, path: str, shape: tuple[int, ...], role: Any) -> OutputClaim:
     size = int(np.prod(shape))
     count = len(symmetry.group.generators)
     if role == "invariant":
@@ -234,12 +253,12 @@ def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: A
             raise SpecError(
                 f"expected one of {', '.join(ROLES)}, got {role!r}.", where="outputs", remedy=suggestion(role, ROLES)
             )
-        entries: Sequence[Entry] = symmetry.observation if role == "observation" else symmetry.action
+        entries: Sequence[Entry] = symmetry.observation if role == "observation" else logits.entries
         part = "observation" if role == "observation" else "action"
         motions = [_motion(e, shape, size, f"{part}[{i}]", path) for i, e in enumerate(entries)]
         if role == "action_scale":
             motions = [_without_signs(motion) for motion in motions]
-        return OutputClaim(path, role, size, tuple(motions))
+        return OutputClaim(path, role, size, tuple(motions), logits.choices if role == "action" else ())
     return OutputClaim(path, "given", size, tuple(_given_motions(symmetry, path, shape, role)))
 
 

@@ -35,7 +35,7 @@ def is_compiled(net: nn.Module) -> bool:
 
 
 def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
-    """The copy, with the modules compiled in place compiled again; copying does not preserve that."""
+    """The copy, with modules that were compiled in place compiled again, because a copy loses its compiled code."""
     # Both copies list their modules in the same order.
     for own, other in zip(net.modules(), copy.modules(), strict=False):
         if _in_place(own) and not _in_place(other):
@@ -97,7 +97,7 @@ def eager_stance() -> Iterator[None]:
 
 @contextmanager
 def compiled_stance() -> Iterator[None]:
-    """Run compiled networks compiled inside this block, even within `eager_stance`."""
+    """Inside this block, compiled networks run as compiled code, even within `eager_stance`."""
     with _stance("default"):
         yield
 

@@ -7,12 +7,13 @@ counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from symcheck.array_types import Array, Bools, Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.networks.subject.claims import InputClaim
 
 UNBOUNDED = 1e6
@@ -104,6 +105,50 @@ class OneHot(Domain):
         return np.asarray(np.eye(self.low.size)[values])
 
 
+@dataclass(frozen=True, eq=False)
+class Joint(Domain):
+    """The flat vectors of several leaves, each with its own domain.
+
+    Attributes:
+        parts: the domains of the leaves, in their order in the flat vector.
+    """
+
+    parts: tuple[Domain, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Domain]) -> Joint:
+        """The domain of the concatenated leaves."""
+        low, high = (np.concatenate([side.reshape(-1) for side in sides]) for sides in _bounds(parts))
+        return cls(low, high, np.concatenate([part.whole.reshape(-1) for part in parts]), tuple(parts))
+
+    def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
+        """Inputs, shape (count, size), each leaf from its own domain."""
+        return np.concatenate([part.draw(rng, count, scale).reshape(count, -1) for part in self.parts], axis=1)
+
+    def corners(self, rng: np.random.Generator, count: int) -> Floats:
+        """Corners of every leaf, shape (count, size)."""
+        return np.concatenate([part.corners(rng, count).reshape(count, -1) for part in self.parts], axis=1)
+
+    def clip(self, x: Floats) -> Floats:
+        """The nearest inputs inside, shape (n, size)."""
+        parts = zip(self.parts, self._leaves(x), strict=True)
+        return np.concatenate([part.clip(leaf).reshape(len(x), -1) for part, leaf in parts], axis=1)
+
+    def contains(self, x: Floats) -> Bools:
+        """Whether every leaf of each input lies inside, shape (n,)."""
+        inside = [part.contains(leaf) for part, leaf in zip(self.parts, self._leaves(x), strict=True)]
+        return np.asarray(np.all(inside, axis=0))
+
+    def _leaves(self, x: Floats) -> list[Floats]:
+        ends = np.cumsum([part.low.size for part in self.parts])
+        blocks = np.split(x, ends[:-1], axis=1)
+        return [block.reshape(-1, *part.low.shape) for block, part in zip(blocks, self.parts, strict=True)]
+
+
+def _bounds(parts: Sequence[Domain]) -> tuple[list[Floats], list[Floats]]:
+    return [part.low for part in parts], [part.high for part in parts]
+
+
 def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
     """The box of a Gymnasium space whose values are inputs of a given shape.
 
@@ -121,35 +166,51 @@ def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:
         >>> domain_of(gym.spaces.Box(-np.inf, np.inf, (2,)), (2,)) is None
         True
     """
+    children = getattr(space, "spaces", None)
+    if children is None:
+        domain = _of_leaf(space)
+    else:
+        parts = [_of_leaf(child) for child in (children.values() if hasattr(children, "values") else children)]
+        known = [part for part in parts if part is not None]
+        domain = Joint.of(known) if len(known) == len(parts) > 0 else None
+    if domain is None or domain.low.size != int(np.prod(shape)):
+        return None
+    if not (np.isfinite(domain.low) | np.isfinite(domain.high)).any():
+        return None
+    if isinstance(domain, Joint):
+        return domain
+    if isinstance(domain, OneHot):
+        return domain if shape == domain.low.shape else None
+    return Domain(domain.low.reshape(shape), domain.high.reshape(shape), domain.whole.reshape(shape))
+
+
+def _of_leaf(space: Any) -> Domain | None:
+    """The domain of one part, without bounds where there are none; None if its size is unknown or it has parts."""
     if hasattr(space, "n") and hasattr(space, "start"):
-        size = int(space.n)
         # A Discrete value is the one-hot vector on which a permutation of values acts.
-        return OneHot(np.zeros(size), np.ones(size), np.ones(size, dtype=bool)) if shape == (size,) else None
-    parts = _parts(space)
-    if parts is None:
+        size = int(space.n)
+        return OneHot(np.zeros(size), np.ones(size), np.ones(size, dtype=bool))
+    if hasattr(space, "low") and hasattr(space, "high"):
+        low, high = np.asarray(space.low), np.asarray(space.high)
+    elif hasattr(space, "nvec"):
+        low = np.asarray(space.start)
+        high = low + np.asarray(space.nvec) - 1
+    elif hasattr(space, "n"):  # MultiBinary
+        low, high = np.zeros(space.shape, dtype=np.int8), np.ones(space.shape, dtype=np.int8)
+    else:
         return None
-    low, high = (np.concatenate([side.reshape(-1) for side in sides]) for sides in zip(*parts, strict=True))
-    whole = np.concatenate([np.full(side.size, np.issubdtype(side.dtype, np.integer)) for side, _ in parts])
-    if low.size != int(np.prod(shape)):
-        return None
+    whole = np.full(low.shape, np.issubdtype(low.dtype, np.integer))
     low, high = low.astype(np.float64), high.astype(np.float64)
     low[low <= -UNBOUNDED], high[high >= UNBOUNDED] = -np.inf, np.inf
-    if not (np.isfinite(low) | np.isfinite(high)).any():
-        return None
-    return Domain(low.reshape(shape), high.reshape(shape), whole.reshape(shape))
+    return Domain(low, high, whole)
 
 
-def _parts(space: Any) -> list[tuple[Array, Array]] | None:
-    """Lowest and highest values of each box that a space consists of; None if it has parts of other kinds."""
-    children = getattr(space, "spaces", None)
-    if children is not None:
-        inner = [_parts(child) for child in (children.values() if hasattr(children, "values") else children)]
-        return None if None in inner else [part for found in inner if found is not None for part in found]
-    if hasattr(space, "low") and hasattr(space, "high"):
-        return [(np.asarray(space.low), np.asarray(space.high))]
-    if hasattr(space, "nvec"):
-        low = np.asarray(space.start)
-        return [(low, low + np.asarray(space.nvec) - 1)]
-    if hasattr(space, "n") and not hasattr(space, "start"):  # MultiBinary
-        return [(np.zeros(space.shape, dtype=np.int8), np.ones(space.shape, dtype=np.int8))]
-    return None
+def policy_space(net: Any, name: str, given: Any) -> Any:
+    """A space that a policy declares, if none was given; None if it declares none.
+
+    Args:
+        net: the network; a policy loaded from a file is wrapped.
+        name: `observation_space` or `action_space`.
+        given: the space of the environment, which has precedence; None if unknown.
+    """
+    return getattr(getattr(net, "structured_input", net), name, None) if given is None else given

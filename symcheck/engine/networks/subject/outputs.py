@@ -21,7 +21,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         Path ("output", "output[1]", "output['value']") to tensor, in order.
 
     Raises:
-        TargetError: it contains a distribution, or something that is not a tensor.
+        TargetError: the output contains a distribution, or something that is not a tensor.
 
     Example:
         >>> list(named_outputs((torch.zeros(1, 2), {"value": torch.zeros(1)})))
@@ -57,5 +57,5 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
 
 
 def is_tensordict(item: Any) -> bool:
-    """Whether it is a mapping of tensors with a batch size, as in the package tensordict."""
+    """Whether an object is a mapping of tensors with a batch size, as in the package tensordict."""
     return all(hasattr(item, name) for name in ("batch_size", "items", "select"))

@@ -169,7 +169,7 @@ def _deep_copy(net: nn.Module) -> nn.Module:
 
 
 def _is_on(net: nn.Module, device: torch.device) -> bool:
-    """Whether everything is on a device already: a network's own `to` or `_apply` need not run."""
+    """Whether all tensors are already on a device, so that the network's own `to` or `_apply` need not run."""
     return all(tensor.device == device for tensor in (*net.parameters(), *net.buffers()))
 
 
@@ -197,7 +197,7 @@ def copy_network(
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and symcheck never changes it in place.",
             where=type(net).__name__,
-            remedy="Give a factory that builds it, or detach tensors that are stored as its attributes.",
+            remedy="Give a factory that builds the network, or detach the tensors that are stored as attributes.",
         ) from error
 
 

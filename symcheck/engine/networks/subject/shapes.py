@@ -26,7 +26,7 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
         first linear layer.
 
     Raises:
-        SpecError: none of these determines it.
+        SpecError: none of these sources determines the shape.
     """
     if given is not None:
         return given

@@ -134,7 +134,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
 
     Raises:
         MissingExtraError: Stable-Baselines3 is not installed.
-        TargetError: it is not trusted, needs the contrib package, or comes from an unknown algorithm.
+        TargetError: the file is not trusted, needs the contrib package, or comes from an unknown algorithm.
     """
     try:
         importlib.import_module("stable_baselines3")
@@ -144,7 +144,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
         raise TargetError(
             "a Stable-Baselines3 file runs code when it is loaded.",
             where=str(path),
-            remedy="Load it only if you trust its source: --trust.",
+            remedy="If you trust the source of the file, load it with --trust.",
         )
     # The file names the class of the policy, but not the algorithm that wrote it.
     for algorithm in _algorithms(path):
@@ -158,7 +158,7 @@ def load_policy(path: Path, *, trust: bool) -> Any:
     raise TargetError(
         f"the file was not written by {', '.join(names[:-1])} or {names[-1]}.",
         where=str(path),
-        remedy="Wrap its policy in a factory.",
+        remedy="Write a factory that loads the file and returns its policy, and give file.py:factory as TARGET.",
     )
 
 
@@ -173,7 +173,7 @@ def _algorithms(path: Path) -> Iterator[Any]:
                 raise TargetError(
                     "the file contains a policy of the package sb3-contrib, which is not installed.",
                     where=str(path),
-                    remedy="Install it: pip install sb3-contrib.",
+                    remedy="Install the package: pip install sb3-contrib.",
                 ) from error
             continue
         # Older versions lack some of these.

@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
+from gymnasium import spaces
 from torch import nn
 
 from symcheck.engine.networks.subject.claims import InputClaim, Motion, entry_motion, joined_motion
+from symcheck.engine.networks.subject.integers import as_integers, whole_leaves
 from symcheck.engine.networks.subject.outputs import is_tensordict
 from symcheck.engine.networks.subject.precision import copy_network
+from symcheck.engine.networks.subject.shapes import example_shapes
 from symcheck.entries.forms import AffineEntry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -33,12 +36,14 @@ class FlatInput(nn.Module):
     Args:
         net: the network; its module names get the prefix `subject.WRAPPED`.
         shapes: maps each key to the shape of its leaf, without the batch axis; keys 0, 1, ... for a tuple.
+        whole: the leaves that the network receives as integers, as returned by `integers.whole_leaves`.
     """
 
-    def __init__(self, net: nn.Module, shapes: Shapes) -> None:
+    def __init__(self, net: nn.Module, shapes: Shapes, whole: Mapping[Any, int | None] | None = None) -> None:
         super().__init__()
         self.structured_input = net
         self.shapes = dict(shapes)
+        self.whole = dict(whole or {})
         # decided before the first call, so that this call computes the same as later ones
         self._takes_tensordict = takes_tensordict(net, self.shapes)
 
@@ -48,7 +53,8 @@ class FlatInput(nn.Module):
         start = 0
         for key, shape in self.shapes.items():
             size = math.prod(shape)
-            leaves[key] = flat[:, start : start + size].reshape(-1, *shape)
+            leaf = flat[:, start : start + size].reshape(-1, *shape)
+            leaves[key] = as_integers(leaf, self.whole[key]) if key in self.whole else leaf
             start += size
         # Keys 0, 1, 2, ... stand for a tuple.
         if list(leaves) == list(range(len(leaves))):
@@ -60,6 +66,31 @@ class FlatInput(nn.Module):
             return made
         wanted = getattr(self.structured_input, "out_keys", None) or [key for key in made.keys() if key not in leaves]  # noqa: SIM118
         return {key: made[key] for key in wanted}
+
+
+def of_leaves(net: nn.Module, symmetry: Symmetry, given: Any, space: Any) -> tuple[FlatInput, InputClaim] | None:
+    """A network of several tensors as a network of their flat vector, and the action on that vector.
+
+    Args:
+        net: the network; copied before any run.
+        symmetry: the claim.
+        given: the user's input shape, or None.
+        space: the observation space, or None.
+
+    Returns:
+        None if neither the user, an example, the space nor the claim says that the network takes several tensors.
+
+    Raises:
+        SpecError: an entry names a missing leaf, does not fit its leaf, or is a callable.
+    """
+    leaves, known = shapes_of(example_shapes(net, symmetry) if given is None else given), leaf_shapes(space)
+    if leaves is None and given is None:
+        leaves = known or claimed_shapes(net, symmetry)
+    if leaves is None:
+        return None
+    if leaves == known:  # the domain has the order of the space
+        return FlatInput(net, known, whole_leaves(net, space, known)), flat_claim(symmetry, known)
+    return FlatInput(net, leaves), flat_claim(symmetry, leaves)
 
 
 def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
@@ -100,6 +131,23 @@ def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
     if isinstance(given, Sequence) and given and all(isinstance(item, Sequence) for item in given):
         return {i: tuple(shape) for i, shape in enumerate(given)}
     return None
+
+
+def leaf_shapes(space: Any) -> dict[Any, tuple[int, ...]] | None:
+    """Leaf shapes of a Dict (by key) or Tuple (by position); None for other spaces, or parts without a fixed size.
+
+    A Discrete leaf is the one-hot vector on which a permutation of its values acts.
+
+    Example:
+        >>> from gymnasium import spaces
+        >>> leaf_shapes(spaces.Dict(gear=spaces.Discrete(3), at=spaces.Box(-1, 1, (2,))))
+        {'gear': (3,), 'at': (2,)}
+    """
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        return None
+    parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+    shapes = {key: (int(part.n),) if isinstance(part, spaces.Discrete) else part.shape for key, part in parts}
+    return None if None in shapes.values() else {key: shape for key, shape in shapes.items() if shape is not None}
 
 
 def claimed_shapes(net: nn.Module, symmetry: Symmetry) -> dict[Any, tuple[int, ...]] | None:

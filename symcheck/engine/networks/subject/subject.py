@@ -357,14 +357,14 @@ def _refuse_uninitialised(net: nn.Module) -> None:
             "expected a network with initialised weights, got lazy (uninitialised) parameters or buffers: "
             f"{', '.join(lazy)}.",
             where=type(net).__name__,
-            remedy="Run it once on an input of the correct shape in the factory, or load its checkpoint.",
+            remedy="In the factory, run the network once on an input of the correct shape, or load its checkpoint.",
         )
 
 
 def _without_gradients(net: nn.Module) -> nn.Module:
     """The same copy, modified in place, with gradients of its parameters disabled."""
     for parameter in net.parameters():
-        parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+        parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are not leaf tensors
     return net
 
 
@@ -379,7 +379,7 @@ def _flat_rows(tensor: torch.Tensor, count: int, path: str) -> Floats:
             f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, so its first axis is not the "
             "batch.",
             where="network",
-            remedy="Return one row per input.",
+            remedy="forward must return one row per input.",
         )
     return np.asarray(tensor.detach().double().cpu().numpy()).reshape(count, -1)
 

@@ -35,7 +35,7 @@ def resolve_network(
         The network.
 
     Raises:
-        TargetError: it cannot be found, built or loaded; the message gives the reason and a remedy.
+        TargetError: the network cannot be found, built or loaded; the message gives the reason and a remedy.
         MissingExtraError: the format needs an optional part.
     """
     net = _from_name(target, trust) if isinstance(target, str) else _build_network(target, type(target).__name__)
@@ -115,7 +115,7 @@ def _load_exported(path: Path) -> nn.Module:
         raise TargetError(
             f"the file cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
             where=str(path),
-            remedy="Write it again with torch.export.save.",
+            remedy="Write the file again with torch.export.save.",
         ) from error
     finally:
         log.disabled = was_disabled
@@ -132,7 +132,7 @@ def _refuse_fixed_batch(program: Any, path: Path) -> None:
         raise TargetError(
             f"the program was exported for batches of exactly {size} inputs.",
             where=str(path),
-            remedy="Export it with a batch of any size: torch.export.export(net, (x,), "
+            remedy="Export the network with a batch of any size: torch.export.export(net, (x,), "
             'dynamic_shapes=({0: torch.export.Dim("batch")},)).',
         )
 
@@ -191,7 +191,7 @@ def _corrupt(path: Path, error: Exception) -> TargetError:
     return TargetError(
         f"cannot be read as a torch file: {type(error).__name__}: {_first_line(error)}",
         where=str(path),
-        remedy="Save it again; an interrupted copy causes this error.",
+        remedy="Save the file again; an interrupted copy causes this error.",
     )
 
 
@@ -221,7 +221,7 @@ def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:
         raise TargetError(
             f"expected a state dict, got {type(loaded).__name__}.",
             where=str(path),
-            remedy="Save one with torch.save(net.state_dict(), ...).",
+            remedy="Save the state dict with torch.save(net.state_dict(), ...).",
         )
     try:
         net.load_state_dict(state)

@@ -48,7 +48,7 @@ class SignedPermutation:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it is the identity."""
+        """Whether the motion is the identity."""
         return bool((self.index == np.arange(self.size)).all() and (self.sign == 1).all())
 
     def apply(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
