@@ -91,7 +91,7 @@ def _damage_error(path: Path, error: Exception) -> TargetError:
     return TargetError(
         f"the weights in {str(path)!r} cannot be read ({first[:200]}).",
         where="RUN",
-        remedy="Copy the whole run folder again, or train it again.",
+        remedy="Copy the whole run folder again, or repeat the training.",
     )
 
 

@@ -189,7 +189,7 @@ class Gaussian:
         return torch.cat([weight * scaled * precision, weight * (scaled.square() - 1.0) - entropy_weight], dim=-1)
 
     def bound_derivatives(self, numbers: torch.Tensor, weight: float) -> torch.Tensor:
-        """Derivatives of weight * sum(e^2) by the outputs, with e = max(0, |mean| / bound - SOFT_BOUND)."""
+        """Gradient of weight * sum(e^2) in the outputs, with e = max(0, |mean| / bound - SOFT_BOUND)."""
         mean, log_deviation = numbers.chunk(2, dim=-1)
         if self.bounds is None:
             return torch.zeros_like(numbers)

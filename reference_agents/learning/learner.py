@@ -135,7 +135,8 @@ class Learner:
             numbers, values = self._network.join_kept()
         else:
             numbers, values = self._network.forward(rollout.observations, keep=True)
-        # Loss derivatives by numbers and values enter the backward pass directly: no autograd graph is built.
+        # Derivatives of the loss with respect to numbers and values enter the backward pass directly: no autograd graph
+        # is built.
         self._network.backward(*self._derivatives(numbers, values, batch, self._weights, self._policy))
         norms = self._optimiser.step()
         self._network.refresh()

@@ -60,7 +60,7 @@ def ppo_derivatives(
         policy: the action distribution that the outputs parametrise.
 
     Returns:
-        The derivatives by the numbers and by the values, same shapes.
+        The derivatives with respect to `numbers` and `values`, of the same shapes.
 
     Source:
         Schulman et al., "Proximal policy optimization algorithms", 2017, eq. 7 and 9.
@@ -89,7 +89,7 @@ def a2c_derivatives(
         policy: the action distribution that the outputs parametrise.
 
     Returns:
-        The derivatives by the numbers and by the values, same shapes.
+        The derivatives with respect to `numbers` and `values`, of the same shapes.
 
     Source:
         Mnih et al., "Asynchronous methods for deep reinforcement learning", 2016, section 4.

@@ -148,8 +148,8 @@ class ActorCritic:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`.
 
         Args:
-            d_numbers: the derivatives of the loss by the policy's outputs, (runs, batch, numbers).
-            d_values: the derivatives of the loss by the values, (runs, batch).
+            d_numbers: the derivatives of the loss with respect to the policy's outputs, (runs, batch, numbers).
+            d_values: the derivatives of the loss with respect to the values, (runs, batch).
         """
         if self._deviation is not None and self._deviation_gradient is not None:
             d_numbers, d_deviation = d_numbers.chunk(2, dim=2)

@@ -2,7 +2,7 @@
 
 Under a symmetry, rare rewards and terminations are as frequent and as large at the image of a place as at the place
 itself, and steps have the same length. Places are intervals of single coordinates, and of sums and differences of two.
-A reached goal and a collision of two robots are recognised by a difference.
+The difference of two coordinates shows, for example, whether a goal was reached or two robots collided.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.cells import Cells, cells_of, counts_by_cell, totals_by_cell
 from symcheck.engine.episodes import (
     EpisodeFeatures,
     EpisodePairs,
@@ -91,6 +92,7 @@ class _Given(NamedTuple):
         starts: the first row of each episode.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
+        cells: of (s, a).
     """
 
     covariates: Floats
@@ -99,6 +101,7 @@ class _Given(NamedTuple):
     starts: npt.NDArray[np.intp]
     coarse: Fit
     fine: Fit
+    cells: Cells
 
 
 class EpisodeColumns:
@@ -169,6 +172,10 @@ class EpisodeColumns:
                 more, names, plain = named_features(some, names, sides, coarse, starts, deep=False)
                 named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
                 means += plain
+        apart = ranked.scores if given.cells.single else score_outcomes(ranked, fine)
+        by_cell, where = totals_by_cell(apart, target_names, given.cells, starts)
+        counts, outcomes = counts_by_cell(targets, target_names, epsilon, given.cells, starts)
+        named, described = np.concatenate([named, by_cell, counts], axis=1), [*described, *where, *outcomes]
         scores = np.concatenate([scores, unusual], axis=1)
         return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
 
@@ -260,9 +267,18 @@ class EpisodeColumns:
         if given is None or [*map(id, known)] != [*map(id, episodes)]:
             covariates, names, drawn = self._covariates(episodes)
             fits = Fit(polynomial(covariates)), Fit(smooth_terms(covariates))
-            given = _Given(covariates, names, drawn, episode_starts(episodes), *fits)
+            given = _Given(covariates, names, drawn, episode_starts(episodes), *fits, self._cells(episodes))
             self._latest = episodes, given
         return given
+
+    def _cells(self, episodes: list[Transitions]) -> Cells:
+        states, actions = self._view.coordinates, self._actions.coordinates
+        return cells_of(
+            np.concatenate([episode.obs for episode in episodes]),
+            self._actions.flatten_batch([action for episode in episodes for action in episode.actions]),
+            [*states.names, *actions.names],
+            np.concatenate([states.epsilon, actions.epsilon]),
+        )
 
     def _rare_events(
         self, part: Part, episodes: list[Transitions], ranked: RankedOutcomes, names: list[str]

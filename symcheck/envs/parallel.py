@@ -114,7 +114,8 @@ def remedy_of_agents(value: Any) -> str | None:
         return None
     if hasattr(value, "agent_iter"):
         return (
-            "Its agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); for other "
+            "The environment's agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); "
+            "for other "
             "environments, pass pettingzoo.utils.aec_to_parallel(env)."
         )
     missing = [f"{name}()" for name in _FUNCTIONS if not callable(getattr(value, name, None))]

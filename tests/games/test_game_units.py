@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from symcheck.engine.games import repeating, shrinking
+from symcheck.engine.games import shrinking
 from symcheck.engine.games.comparing import Tally
 from symcheck.engine.games.images import Probe, move
 from symcheck.errors import TargetError
@@ -178,10 +178,7 @@ def test_entries_of_a_policy_are_read_up_to_a_hundredth_of_their_distance(off, r
         assert probe.read(wrong) is None
 
 
-def test_selections_are_spread_and_shorter_games_lack_one_part():
-    assert list(repeating._spread(range(120), 60)) == list(range(0, 120, 2))
-    assert list(repeating._spread(range(5), 60)) == list(range(5))
-    assert len(repeating._spread(range(119), 60)) == 60
+def test_shorter_games_lack_one_part():
     made = list(shrinking._shorter((1, 2, 3, 4)))
     assert made == [(3, 4), (1, 4), (1, 2), (2, 3, 4), (1, 3, 4), (1, 2, 4), (1, 2, 3)]
     assert list(shrinking._shorter((1,))) == []

@@ -229,7 +229,7 @@ def test_moves_of_an_image_are_read_off_20_violations_and_20_positions_of_all_le
     reached = list(range(100))
     examples = [SimpleNamespace(position=f"violation {k}") for k in range(30)]
     looked_at = _positions_to_look_at(SimpleNamespace(positions=SimpleNamespace(reached=reached)), examples)
-    assert looked_at == [*(example.position for example in examples[:20]), *range(0, 100, 5)]
+    assert looked_at == [*(example.position for example in examples[:20]), *(round(k * 99 / 19) for k in range(20))]
 
 
 def test_a_policy_image_that_depends_on_the_position_is_named():

@@ -13,7 +13,7 @@ from symcheck import groups
 from symcheck import representations as reps
 from symcheck.errors import OptionError, RepresentationError, SymcheckError
 from symcheck.groups.continuous import ContinuousGroup
-from symcheck.intertwiners import build, conv_intertwiner_basis, intertwiner_basis, lie_pairs, orbits
+from symcheck.intertwiners import build, conv_intertwiner_basis, intertwiner_basis, lie_build, lie_pairs, orbits
 from symcheck.intertwiners.basis import Certificate
 from symcheck.intertwiners.dense_basis import Complement, RandomRows, gaussian, orthonormal_rows
 from symcheck.intertwiners.highest_weights import connected_intertwiners, simple_roots
@@ -227,7 +227,7 @@ def test_null_rows_solve_the_equations_and_state_their_condition(
 
 def test_every_generator_counts_alike_in_the_condition_of_the_equations() -> None:
     group = groups.product(C2, C2)
-    skewed = SHEAR * np.array([[1.0], [100.0]])
+    skewed = SHEAR * np.array([[100.0], [1.0]])
     reflection = skewed @ np.diag([1.0, -1.0]) @ np.linalg.inv(skewed)
     rho = reps.MatrixRepresentation(group, [reflection, np.diag([1.0, 1.0])], name="one far", check=False)
     _, condition = null_rows(rho, rho, 2)
@@ -235,6 +235,21 @@ def test_every_generator_counts_alike_in_the_condition_of_the_equations() -> Non
     K = np.kron(reflection, np.eye(2)) - np.kron(np.eye(2), reflection.T)
     sizes = np.linalg.svd(K / scale, compute_uv=False)
     assert condition == pytest.approx(sizes[0] / sizes[1], rel=1e-6)
+
+
+def test_generators_of_unequal_size_are_scaled_one_by_one() -> None:
+    group = groups.product(C2, C2)
+    skewed = SHEAR * np.array([[100.0], [1.0]])
+    far = skewed @ np.diag([1.0, -1.0]) @ np.linalg.inv(skewed)
+    near = np.diag([1.0, -1.0])
+    rho = reps.MatrixRepresentation(group, [far, near], name="far and near", check=False)
+    _, condition = null_rows(rho, rho, 1)
+    stacked = []
+    for K in (far, near):
+        stacked.append((np.kron(K, np.eye(2)) - np.kron(np.eye(2), K.T)) / np.abs(K).max())
+    sizes = np.linalg.svd(np.concatenate(stacked), compute_uv=False)
+    assert condition == pytest.approx(sizes[0] / sizes[-2], rel=1e-6)
+    assert np.abs(far).max() > 10
 
 
 def test_equations_without_a_constraint_have_condition_one() -> None:
@@ -320,13 +335,11 @@ def test_products_of_the_transversals_are_all_elements() -> None:
     from symcheck.groups import large
 
     sets = large.transversals(S4.generators)
-    products = [None]
     made = {S4.identity}
     for some in sets:
         made = {a * b for a in made for b in some}
     assert made == set(S4.elements())
     assert np.prod([len(some) for some in sets]) == 24
-    assert products
 
 
 def test_the_cache_keeps_the_most_recently_used_bases_and_no_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,8 +419,7 @@ def test_simple_roots_are_the_weights_of_their_operators(group: ContinuousGroup)
     assert len(roots) == rank - sum(f.n == 2 for f in group.factors)
     assert np.linalg.matrix_rank(np.array([root for _, root in roots]).reshape(-1, rank)) == len(roots)
     parts = []
-    for factor, place in itertools.product(range(len(group.factors)), [0]):
-        del place
+    for factor in range(len(group.factors)):
         rho = reps.vector(group, factor=factor) if len(group.factors) > 1 else reps.vector(group)
         parts.append(rho)
     whole = reps.direct_sum(*parts)
@@ -511,6 +523,46 @@ def test_blocks_are_ordered_by_summands_copies_and_small_basis() -> None:
     assert nothing.rank == 0
     assert nothing.coefficients(np.ones((3, 1, 2))).shape == (3, 0)
     assert not nothing.project(np.ones((3, 1, 2))).any()
+
+
+def _solutions(rows: np.ndarray, group: ContinuousGroup) -> lie_pairs.PairSolutions:
+    shape = (group.factors[0].n,) * 2
+    return lie_pairs.PairSolutions(rows, rows, None, None, shape, compact=True)
+
+
+@pytest.mark.parametrize("size", [1.0, 5.0])
+def test_the_residual_of_a_continuous_basis_is_that_of_the_worst_generator(size: float) -> None:
+    group = groups.o(2)
+    rho = reps.from_algebra(group, [size * np.array([[0.0, -1.0], [1.0, 0.0]])], [np.diag([1.0, -1.0])])
+    assert isinstance(rho, LieRepresentation)
+    for W in (np.eye(2), np.array([[0.0, -1.0], [1.0, 0.0]]), np.diag([1.0, -1.0]), np.array([[1.0, 2.0], [3.0, 4.0]])):
+        left = [np.abs(K @ W - W @ K).max() / max(1.0, np.abs(K).max()) for K in (rho.algebra[0], rho.matrices[0])]
+        found = lie_build._equation_residual(_solutions(W.reshape(1, 4), group), rho, rho)
+        assert found == pytest.approx(max(left))
+
+
+@pytest.mark.parametrize(("part", "refused"), [(0.9, False), (1.1, True)])
+def test_a_continuous_basis_may_leave_a_trillionth_times_its_condition(
+    part: float, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = groups.so(2)
+    sheared = reps.from_algebra(group, [SHEAR @ np.array([[0.0, -1.0], [1.0, 0.0]]) @ np.linalg.inv(SHEAR)])
+    assert isinstance(sheared, LieRepresentation)
+    norm = lie_pairs.solve_pair(sheared, sheared).norm_bound
+    assert norm > 5
+    straight = lie_basis(reps.trivial(group), reps.trivial(group)).certificate  # type: ignore[arg-type]
+    assert straight.projection_norm == 1.0
+    monkeypatch.setattr(lie_build, "_equation_residual", lambda *args: part * 1e-12 * norm)
+    if refused:
+        with pytest.raises(RepresentationError, match=r"rank 2 leaves a residual of .* \(rounding: "):
+            lie_basis(sheared, sheared)
+    else:
+        certificate = lie_basis(sheared, sheared).certificate
+        assert certificate.tolerance == pytest.approx(1e-12 * norm)
+        assert certificate.residual == pytest.approx(part * 1e-12 * norm)
+        assert certificate.projection_norm == norm
+        assert certificate.span_error == pytest.approx(norm * np.finfo(float).eps)
+        assert (certificate.predicted_rank, certificate.predicted_by) == (2, "characters")
 
 
 ISOTYPIC = [

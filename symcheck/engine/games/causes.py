@@ -15,7 +15,7 @@ import numpy as np
 from symcheck.array_types import Ints
 from symcheck.engine.games.comparing import Violation, implied_moves
 from symcheck.engine.games.context import GameContext
-from symcheck.engine.games.positions import Reached
+from symcheck.engine.games.positions import Reached, spread
 from symcheck.errors import TargetError
 from symcheck.games.game import numbers
 from symcheck.statements.statement import Statement, state
@@ -125,9 +125,8 @@ def _look_at(context: GameContext, k: int, examples: Sequence[Violation]) -> See
 
 def _positions_to_look_at(context: GameContext, examples: Sequence[Violation]) -> list[Reached]:
     """Positions with violations, and others of all game lengths."""
-    reached = context.positions.reached
-    others = reached[:: max(1, len(reached) // (_LOOKED_AT // 2))]
-    return [*(item.position for item in examples[: _LOOKED_AT // 2]), *others[: _LOOKED_AT // 2]]
+    half = _LOOKED_AT // 2
+    return [*(item.position for item in examples[:half]), *spread(context.positions.reached, half)]
 
 
 def _kind_of(seen: Seen, context: GameContext) -> str:

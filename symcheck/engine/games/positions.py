@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from symcheck.array_types import Ints
 from symcheck.engine.games.rules import Node, Rules
 from symcheck.errors import TargetError
 
+Item = TypeVar("Item")
 ENUMERATED_UP_TO = 20_000
 """Maximum number of positions for which a game is tested completely."""
 _GAMES = 40  # minimum number of games; each contributes an equal number of positions
@@ -56,6 +58,12 @@ class Positions:
     is_complete: bool
     games: int
     longest: int
+
+
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """An evenly spaced selection from a list, including the first and the last."""
+    count = min(len(items), most)
+    return [items[int(i)] for i in np.linspace(0, len(items) - 1, count).round()]
 
 
 class Player:

@@ -6,17 +6,16 @@ A violation counts only if both sides return the same results every time, for an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from symcheck.engine.games.comparing import PARTS, Comparison, Tally, Violation
-from symcheck.engine.games.positions import Player, Reached
+from symcheck.engine.games.positions import Player, Reached, spread
 from symcheck.engine.games.rules import Node, Rules
 from symcheck.errors import TargetError
 from symcheck.games.game import Game, board_key
 
-Item = TypeVar("Item")
 _AGAIN = 60  # number of positions that are evaluated a second time
 _EXAMPLES = 20
 _TIMES = 6  # repetitions: a fair coin on both sides repeats this often with probability at most 1 in 4,000
@@ -30,17 +29,12 @@ def count_unrepeatable(game: Game, reached: Sequence[Reached], seed: int) -> int
         reached: positions with their first results.
         seed: the seed of the policy vector.
     """
-    chosen = _spread(reached, _AGAIN)
+    chosen = spread(reached, _AGAIN)
     once = [_answers(position.node) for position in chosen]
     # In another order, to detect memory of the last call.
     fresh = Rules(game, seed)
     again = [_answers(fresh.node(position.node.state)) for position in reversed(chosen)][::-1]
     return sum(a != b for a, b in zip(once, again, strict=True))
-
-
-def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """An evenly spaced selection from a list, including the first and the last."""
-    return items[:: max(1, len(items) // most)][:most]
 
 
 def _answers(node: Node) -> tuple[Any, ...]:
@@ -63,7 +57,7 @@ def images_repeat(game: Game, reached: Sequence[Reached], seed: int) -> bool:
         reached: positions with their first images.
         seed: the seed of the policy vector.
     """
-    chosen = _spread(reached, _AGAIN)
+    chosen = spread(reached, _AGAIN)
     fresh = [Rules(game, seed) for _ in range(2)]
     return all(
         _image_pairs(rules.node(position.node.state)) == _image_pairs(position.node)
@@ -86,7 +80,7 @@ def is_seen_again(
         seed: the seed of the policy vector and of those moves.
     """
     rng = np.random.default_rng(seed)
-    for example in _spread(examples, _EXAMPLES):
+    for example in spread(examples, _EXAMPLES):
         answers = set()
         for _ in range(_TIMES):
             _play_elsewhere(game, reached, rng)

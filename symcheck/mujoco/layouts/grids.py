@@ -17,6 +17,7 @@ from symcheck.errors import SpecError
 from symcheck.mujoco.layouts.document import WrittenTerm, check_count
 
 _LETTERS = "chwxy"
+_BETWEEN = 1e-6  # in half steps of a grid: an image farther from every point lies between points
 
 
 def scan_labels(written: WrittenTerm) -> list[str]:
@@ -56,7 +57,7 @@ def _point_permutation(points: Any, planar: Floats, written: WrittenTerm) -> spa
     images = np.zeros(points.shape[1], dtype=np.int64)
     for column, point in enumerate(np.rint(moved).astype(np.int64).T.tolist()):
         image = places.get(tuple(point))
-        if image is None or np.abs(moved[:, column] - point).max() > 1e-6:
+        if image is None or np.abs(moved[:, column] - point).max() > _BETWEEN:
             raise SpecError(
                 "the grid is not mapped to itself: a quarter turn needs as many rows as columns, and a base that is "
                 "rotated in the file needs a grid along world axes.",
@@ -129,11 +130,14 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         spatial = [axes.index("x"), axes.index("y")]
         sizes = np.array([[shape[axis]] for axis in spatial])
         centred = 2 * places[spatial] - (sizes - 1)
-        turned = np.rint(planar @ centred).astype(np.int64)
-        moved[spatial] = (turned + sizes - 1) // 2
-        if (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
+        turned = planar @ centred
+        moved[spatial] = (np.rint(turned).astype(np.int64) + sizes - 1) // 2
+        between = np.abs(turned - np.rint(turned)).max() > _BETWEEN
+        if between or (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
             raise SpecError(
-                "this isometry does not map the image to itself, because the image is not square.", where=written.where
+                "this isometry does not map the image to itself: a quarter turn needs a square image, and smaller "
+                "turns move pixels to places between pixels.",
+                where=written.where,
             )
     return permutation_matrix(np.asarray(np.ravel_multi_index(tuple(moved), shape), dtype=np.int64))
 

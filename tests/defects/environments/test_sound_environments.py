@@ -305,6 +305,7 @@ def test_an_environment_that_leaks_between_states_is_undecided() -> None:
     assert result.verdict == "undecided"
     assert verdicts["transition_invariance"].reason.code == "hidden_state_survives"  # type: ignore[union-attr]
     assert "Determinism check failed" in verdicts["transition_invariance"].detail
+    assert "To decide, restore all state in set_state" in verdicts["transition_invariance"].detail
 
 
 def test_what_reset_clears_is_cleared_before_each_state() -> None:

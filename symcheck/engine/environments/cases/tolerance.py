@@ -6,10 +6,11 @@ one coordinate in one case is
     SAFETY * (epsilon * scale + nudge) + noise
 
 `epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of the two values compared, `nudge` the
-change of the outcome when the state changes by one unit in the last place (the measured conditioning of the step; for
-rewards also the change when the same action is given in float64), and `noise` the difference between two steps from the
-same (s, a). Scale and nudge are at least the typical values of the coordinate. Typical values are robust: an outlier,
-such as a sensor's maximum or a diverged simulation, loosens only its own tolerance.
+change of the outcome when the state changes by one unit in the last place (the measured conditioning of the step; also
+when an action that wrappers compute in float32 does, and for rewards when the same action is given in float64), and
+`noise` the difference between two steps from the same (s, a). Scale and nudge are at least the typical values of the
+coordinate. Typical values are robust: an outlier, such as a sensor's maximum or a diverged simulation, loosens only its
+own tolerance.
 
 If a case lies within one unit in the last place of a discontinuity (a wall, a threshold), the nudge changes its outcome
 completely. Rounding cannot explain such a case, so it is left out.
@@ -25,6 +26,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.equations import Part
 from symcheck.engine.scales import TypicalMovement, sizes_beside_others
+from symcheck.envs.stepping.rounded_actions import are_computed, moved_actions
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
@@ -199,7 +201,21 @@ class Tolerance:
                 unmoved.coordinates.residual(unmoved.actual, nudged.actual),
             )
             largest = np.maximum(largest, np.maximum(*sides) / np.where(unmoved.coordinates.epsilon > 0, units, 1))
+        largest = np.maximum(largest, self._of_computed_actions(unmoved, plain.cases))
         return np.maximum(largest, self._of_narrow_actions(unmoved, plain.cases)) if part == "reward" else largest
+
+    def _of_computed_actions(self, plain: Comparison, cases: Sequence[Case]) -> Floats | float:
+        """The effect of one rounding unit of the float32 actions that wrappers compute; see `rounded_actions`."""
+        env = self._pairs.stepper.env
+        if not are_computed(env):
+            return 0.0
+        largest = np.zeros_like(plain.expected)
+        for units in (-1, 1):
+            with moved_actions(env, units):
+                other = self._pairs.comparison(plain.part, self._pairs.measure(list(cases)))
+            for still, moved in ((plain.expected, other.expected), (plain.actual, other.actual)):
+                largest = np.maximum(largest, plain.coordinates.residual(still, moved))
+        return largest
 
     def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Floats | float:
         """The effect of rounding in the actions' own dtype: sum(a^2) in float32 depends on the order of summation."""
