@@ -5,7 +5,6 @@ Everything else is evaluated, because torch may decompose it differently, and a 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -145,8 +144,8 @@ def _evaluate_node(node: fx.Node, args: Any, kwargs: Any, number_of: Callable[[A
     if "empty" in name or name.startswith(RANDOM):
         return name, tuple(map(number_of, made.shape)) if isinstance(made, torch.Tensor) else ()
     # what an operator makes without a dtype has the default one of its capture
-    floating = isinstance(made, torch.Tensor) and made.is_floating_point()
-    with torch.no_grad(), default_dtype(made.dtype) if floating else contextlib.nullcontext():
+    dtype = made.dtype if isinstance(made, torch.Tensor) and made.is_floating_point() else torch.get_default_dtype()
+    with torch.no_grad(), default_dtype(dtype):
         return target(*args, **kwargs)
 
 

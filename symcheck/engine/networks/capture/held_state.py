@@ -321,8 +321,8 @@ class _Writer(pickle.Pickler):
         """How functions, frames and objects that cannot be pickled are inspected."""
         if isinstance(item, types.FunctionType):
             self._codes.add(item.__code__)
-            held = (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item))
-            held = held if _is_own_function(item) else ()
+            own = _is_own_function(item)
+            held = (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item)) if own else ()
             # torch numbers its wrappers of functions, each copy's by itself
             attached = vars(item) if self._by_identity else {}
             return tuple, ((self._id(item),),), (*held, attached)

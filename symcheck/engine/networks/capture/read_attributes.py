@@ -89,8 +89,11 @@ def without_caches(net: nn.Module, functions: Mapping[types.CodeType, dict[str, 
     changed: list[tuple[Callable[[str, Any], None], str, Any]] = []
     disabled: set[int] = set()
     kinds = {kind for module in net.modules() for kind in type(module).__mro__ if is_own_class(kind)}
-    scopes = {id(scope): (scope.__setitem__, scope) for scope in functions.values()}
-    for write, scope in [*scopes.values(), *((partial(setattr, kind), vars(kind)) for kind in kinds)]:
+    scopes: list[tuple[Callable[[str, Any], None], Mapping[str, Any]]] = [
+        *((scope.__setitem__, scope) for scope in {id(scope): scope for scope in functions.values()}.values()),
+        *((partial(setattr, kind), vars(kind)) for kind in kinds),
+    ]
+    for write, scope in scopes:
         for name, item in list(scope.items()):
             wrapper = type(item) if isinstance(item, staticmethod | classmethod) else None
             cached = item if wrapper is None else item.__func__

@@ -69,8 +69,9 @@ def are_defined(graph: Graph, ids: Floats) -> bool:
 def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries; those of nodes that were asked for before are kept."""
     done, known = graph.ranges or (0, _NONE)
-    graph.ranges = len(graph.nodes), _extended(graph, known, graph.nodes[done:], np.inf)
-    return graph.ranges[1]
+    ranges = _extended(graph, known, graph.nodes[done:], np.inf)
+    graph.ranges = len(graph.nodes), ranges
+    return ranges
 
 
 def ranges_within(graph: Graph, size: float) -> Ranges:
