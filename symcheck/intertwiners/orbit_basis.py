@@ -100,9 +100,8 @@ class OrbitComplementBasis(IntertwinerBasis):
         group = np.where(orbits.sign == 0, -1, orbits.index)
         order = np.argsort(group, kind="stable")
         ordered = group[order]
-        fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
         # The position at which the orbit of each entry begins.
-        start = np.maximum.accumulate(np.where(fresh, np.arange(self.size), 0))
+        start = np.searchsorted(ordered, ordered)
         # Position 0 of an orbit has no vector: an orbit of n entries has n - 1 vectors in the complement.
         place = np.where(ordered == -1, -1, np.arange(self.size) - start)
         number = np.cumsum(place != 0) - 1

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from symcheck.errors import SpecError, TargetError
-from symcheck.mujoco import actuation
+from symcheck.mujoco import actuation, pairing
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.isometry import reflection, rotation
 from symcheck.mujoco.layouts import grids
@@ -387,3 +387,95 @@ def test_a_difference_says_what_differs_by_how_much() -> None:
     assert (missing.size, missing.relative) == (math.inf, math.inf)
     assert str(missing) == "a has no image on body 'c': its pose would be 1"
     assert str(Difference("a", "b", "", (), ())) == "a has no image: b is missing"
+
+
+# --- pairing
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_are_assigned_at_the_least_total_cost(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = (int(n) for n in rng.integers(1, 5, size=2))
+    cost = np.where(rng.random((rows, columns)) < 0.3, np.inf, rng.uniform(size=(rows, columns)))
+    bounded = np.where(np.isfinite(cost), cost, 1e6)
+    count = min(rows, columns)
+    best = min(
+        sum(bounded[i, j] for i, j in zip(some, order, strict=True))
+        for some in itertools.combinations(range(rows), count)
+        for order in itertools.permutations(range(columns), count)
+    )
+    matched = pairing._assign_rows(cost)
+    assert len(set(matched.values())) == len(matched)
+    assert all(np.isfinite(cost[i, j]) for i, j in matched.items())
+    total = sum(cost[i, j] for i, j in matched.items()) + 1e6 * (count - len(matched))
+    assert total == pytest.approx(best)
+    assert pairing._assign_rows(np.zeros((0, 3))) == {}
+
+
+def test_an_involution_takes_the_nearest_pairs_first_and_needs_both_directions() -> None:
+    greedy = pairing._Bodies._greedy
+    cost = np.array([[9.0, 1.0, 4.0], [1.0, 9.0, 2.0], [4.0, 2.0, 3.0]])
+    assert greedy(cost) == {0: 1, 1: 0, 2: 2}
+    one_way = np.array([[5.0, 1.0], [8.0, 5.0]])  # there in 1, back in 8
+    assert greedy(one_way) == {0: 0, 1: 1}
+    assert greedy(np.array([[np.inf, np.inf], [1.0, 2.0]])) == {1: 1}
+
+
+@pytest.mark.parametrize(("cosine", "sign"), [(1.0, 1), (0.91, 1), (0.89, 0), (-0.89, 0), (-0.91, -1)])
+@pytest.mark.parametrize("kind", [2, 3])
+def test_axes_of_a_pair_are_parallel_up_to_a_cosine_with_their_sign(kind: int, cosine: float, sign: int) -> None:
+    mirror = reflection("xz")
+    moved = np.array([cosine, 0.0, math.sqrt(1 - cosine**2)])
+    axes = np.array([[1.0, 0.0, 0.0], moved])
+    if kind == 3:  # hinges turn about axial vectors: the mirror keeps y alone
+        axes[1] = -moved
+    model = SimpleNamespace(
+        body_jntadr=[0, 1], body_jntnum=[1, 1], jnt_type=[kind, kind], jnt_bodyid=[0, 1],
+        names={"body": ["a", "b"], "joint": ["j", "k"]},
+    )  # fmt: skip
+    pairs: Any = SimpleNamespace(
+        isometry=mirror,
+        reference=SimpleNamespace(axis=axes),
+        joints=np.full(2, -1),
+        joint_signs=np.zeros(2, int),
+        unpaired=[],
+    )
+    pairing._pair_joints(model, pairs, 0, 1)
+    assert (pairs.joints.tolist(), pairs.joint_signs.tolist()) == ([1 if sign else -1, -1], [sign, 0])
+    assert (pairs.unpaired == []) == (sign != 0)
+    if not sign:
+        assert pairs.unpaired[0].startswith("joint 'j': joint 'k' rotates about another axis")
+    model.jnt_type = [kind, 5 - kind]
+    pairing._pair_joints(model, pairs, 0, 1)
+    assert pairs.unpaired[-1] == "joint 'j': joint 'k' has another type"
+    model.body_jntnum = [1, 0]
+    pairing._pair_joints(model, pairs, 0, 1)
+    assert pairs.unpaired[-1] == "the joints of body 'a': body 'b' has different joints"
+
+
+@pytest.mark.parametrize(("off", "near"), [(0.19, True), (0.21, False)])
+@pytest.mark.parametrize("extent", [2.0])
+def test_geoms_are_images_within_a_tenth_of_the_extent(off: float, extent: float, near: bool) -> None:
+    places = np.array([[0.0, 1.0, 0.0], [off, -1.0, 0.0]])
+    reference = SimpleNamespace(
+        geom_position=places, geom_rotation=np.array([np.eye(3)] * 2), extent=extent, body_position=places
+    )
+    model = SimpleNamespace(
+        geom_type=[2, 2], geom_size=np.array([[0.1, 0, 0], [0.3, 0, 0]]), geom_contype=[1, 1], geom_conaffinity=[1, 1],
+        names={"geom": ["foot", "toe"]},
+    )  # fmt: skip
+    pairs: Any = SimpleNamespace(isometry=reflection("xz"), reference=reference)
+    cost = pairing._geom_cost(model, pairs, 0, 1)
+    assert np.isfinite(cost) == near
+    if near:
+        assert cost == pytest.approx(off + 0.2)
+        model.geom_contype = [1, 0]
+        assert pairing._geom_cost(model, pairs, 0, 1) == pytest.approx(off + 0.2 + extent)
+        model.geom_contype, model.names = [1, 1], {"geom": ["left_foot", "right_foot"]}
+        assert pairing._geom_cost(model, pairs, 0, 1) == pytest.approx(off + 0.2 - 1e-8, abs=1e-12)
+    model.geom_type = [0, 0]  # planes: the distance along the normal, here z
+    assert pairing._geom_cost(model, pairs, 0, 1) < 0.21
+    places[1, 2] = 0.15
+    assert pairing._geom_cost(model, pairs, 0, 1) == pytest.approx(0.15 + 0.2, abs=1e-7)
+    model.geom_type = [2, 3]
+    assert pairing._geom_cost(model, pairs, 0, 1) == np.inf
