@@ -58,6 +58,8 @@ def form_lines(model: DiscoveryModel) -> list[str]:
 
 
 def _form_line(form: DiscoveryForm) -> str:
+    if not form.decided and form.open == 0:
+        return f"{form.name}: no further map"
     rest = "more were not listed" if form.open is None else f"{count(form.open)} not decided"
     return f"{form.name}: {count(form.decided)} decided, {rest}"
 

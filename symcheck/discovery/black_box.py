@@ -34,7 +34,8 @@ from symcheck.discovery.rollouts import (
     roll,
     sum_by_episode,
 )
-from symcheck.discovery.structure import PROBE, Structure, both_signs, probe_sizes
+from symcheck.discovery.scales import PROBE, half_widths, probe_sizes
+from symcheck.discovery.structure import Structure, both_signs
 from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 
@@ -124,10 +125,9 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     Returns:
         The table, to be compared with a large tolerance; coordinates stay in their part of the observation.
     """
-    low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
-    spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
+    spread = half_widths(rollouts.before)
     # The model is linear, so the probe may be the whole spread, which is comparable to the effect of actions.
-    sizes = probe_sizes(spread, whole=False) / PROBE
+    sizes = probe_sizes(spread, whole=False, starts=rollouts.before[rollouts.begins]) / PROBE
     scale = np.where(spread > 0, spread, 1.0)
     design = np.concatenate([rollouts.before / scale, rollouts.actions, np.ones((len(rollouts.before), 1))], axis=1)
     moved = rollouts.after - rollouts.before

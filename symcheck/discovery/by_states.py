@@ -12,9 +12,9 @@ from gymnasium import spaces
 
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.actions import ActionProbes, list_few, matching_action_map, try_actions
-from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
+from symcheck.discovery.automorphisms import MOST_MAPS, Found, automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
-from symcheck.discovery.centres import Centre, centres, middle_of_whole
+from symcheck.discovery.centres import Centre, centres, is_reached, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.mixed_effects import with_mixed
@@ -164,6 +164,11 @@ class _Search:
         self.found.structured += 1
         self._try(state_map, form)
 
+    @property
+    def _most_tried(self) -> int:
+        """The number of maps about one centre that are tried one by one."""
+        return _MOST_RANDOM if self.lab.kind == "stochastic" else MOST_MAPS
+
     def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
         """The effects at a centre and the maps that preserve them, measured once; None if it is not a state."""
         key = centre.point.tobytes()
@@ -175,7 +180,7 @@ class _Search:
                 return None
             left = automorphisms(structure)
             for refine in _REFINEMENTS:
-                if left.complete:
+                if left.complete and len(left.maps) <= self._most_tried:
                     break
                 refined = refine(self.lab, structure)
                 structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))
@@ -194,6 +199,12 @@ class _Search:
             prefix = "observation" if self.lab.shows_state else "state"
             self.found.sensitivities = sensitivities_of(structure, prefix, self.lab.values)
             self._remark_fixed(structure)
+        if not is_reached(self.lab, centre):
+            self.found.complete = self.found.forms[form] = False
+            self.found.remarks.append(
+                f"{centre.what} does not satisfy a linear relation of all visited states (such as numbers that add up "
+                "to one), so the structure measured there may exclude maps that hold"
+            )
         listed = left.maps
         if not left.complete:
             # The first of very many maps are not representative: use one map for each possible image of a coordinate.
@@ -288,6 +299,7 @@ class _Search:
             self.labels.get(self._moving(state_map), ""),
             form,
             screened.refuted,
+            missed=screened.missed,
             **self._others(state_map, action_map),
         )
         if not screened.passes:

@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.scales import group_by_scale
 from symcheck.discovery.structure import is_steppable, neutral_actions
 from symcheck.errors import TargetError
 
@@ -27,6 +28,7 @@ _POLISHING = 3  # further Newton steps near the equilibrium; each adds the digit
 _AT_REST = {False: 1e-10, True: 1e-5}
 _DIFFERENCE = {False: 1e-5, True: 1e-2}
 _SAME = 1e-7
+_RELATED = 1e-6  # relative to the spread: states that vary less in a direction satisfy a linear relation
 _NEAR = {False: 1e-9, True: 1e-4}  # a number this close to a simple one is replaced by it
 _SIMPLE = sorted({k * math.pi / n for n in (1, 2, 3, 4, 6) for k in range(-2 * n, 2 * n + 1)})
 
@@ -75,6 +77,25 @@ def centres(lab: Laboratory) -> list[Centre]:
     return kept
 
 
+def is_reached(lab: Laboratory, centre: Centre) -> bool:
+    """Whether a centre satisfies the linear relations of all visited states, such as that some numbers add up to one.
+
+    Args:
+        lab: the environment.
+        centre: a possible centre.
+
+    Returns:
+        Whether it lies in the affine hull of the visited states, apart from coordinates that never change.
+    """
+    used = np.flatnonzero(lab.spread > 0)
+    seen = lab.states[:, used] / lab.spread[used]
+    middle = seen.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(seen - middle, full_matrices=False)
+    spanned = axes[sizes > _RELATED * sizes.max(initial=0.0)]
+    away = centre.point[used] / lab.spread[used] - middle
+    return bool(np.abs(away - away @ spanned.T @ spanned).max(initial=0.0) <= _RELATED)
+
+
 def middle_of_whole(lab: Laboratory) -> Centre:
     """The middle of the visited range of each integer coordinate, about which values may be reversed."""
     return Centre(
@@ -108,8 +129,19 @@ def _pose(lab: Laboratory) -> Centre | None:
 def _zero(lab: Laboratory) -> Centre:
     """Zero in every coordinate whose values include it; a typical value in the others."""
     low, high = lab.states.min(axis=0) - lab.spread, lab.states.max(axis=0) + lab.spread
-    point = np.where((low <= 0) & (high >= 0), 0.0, np.median(lab.states, axis=0))
+    point = np.where((low <= 0) & (high >= 0), 0.0, _typical(lab))
     return Centre(point, "zero", affine=False)
+
+
+def _typical(lab: Laboratory) -> Floats:
+    """A visited value of each coordinate; one value for those of similar scale and place, which may be exchanged."""
+    point: Floats = np.median(lab.states, axis=0)
+    for group in group_by_scale(lab.spread, lab.starts):
+        near = float(np.exp(np.log(lab.spread[group]).mean()))
+        order = group[np.argsort(point[group], kind="stable")]
+        for alike in np.split(order, np.flatnonzero(np.diff(point[order]) > near) + 1):
+            point[alike] = point[alike[len(alike) // 2]]
+    return point
 
 
 def _middle(lab: Laboratory) -> Centre | None:
@@ -125,7 +157,7 @@ def _middle(lab: Laboratory) -> Centre | None:
 
 def _equilibrium(lab: Laboratory) -> Centre | None:
     """An equilibrium (no change on average over actions), by Newton's method from the start states."""
-    starts = lab.states[lab.is_start]
+    starts = lab.starts
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
     single = lab.is_single

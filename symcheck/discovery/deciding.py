@@ -116,9 +116,10 @@ class _Bench:
         by_form: dict[str, list[Candidate]] = {}
         for candidate in likely:
             by_form.setdefault(candidate.form, []).append(candidate)
-        # Larger sets first: accepting a whole group leaves the fewest runs.
+        # Larger sets first: accepting a whole group leaves the fewest runs. A map that misses one case seldom holds.
         families = sorted([likely, *(by_form.values() if len(by_form) > 1 else [])], key=len, reverse=True)
-        for family in families:
+        exact = [candidate for candidate in likely if not candidate.missed]
+        for family in [exact, *(each for each in families if each != exact)]:
             if self._accept_family(family) or self.judgement.interrupted:
                 return
 
@@ -404,7 +405,7 @@ class _Bench:
 def _likelihood(candidate: Candidate) -> tuple[bool, bool, bool, int]:
     """Sort key: likely and simple maps first; among maps with different rewards, mirrors named by a model first."""
     agrees = candidate.reward_agrees
-    return not agrees, not agrees and not candidate.label, candidate.residual > 1e-6, candidate.cost
+    return not agrees, not agrees and not candidate.label, candidate.missed > 0, candidate.cost
 
 
 _RANK: dict[Fate, int] = {

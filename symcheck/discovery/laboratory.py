@@ -18,6 +18,7 @@ import numpy as np
 from symcheck.array_types import Bools, Floats
 from symcheck.discovery.action_values import values_of
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.scales import half_widths
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.environments.cases.pool import Pool, gather, roll_out
 from symcheck.engine.environments.controls.determinism import check_determinism
@@ -124,7 +125,7 @@ class Laboratory:
             self.kind, self.why = "black box", f"its state has {self.states.shape[1]} components"
             self.states = np.zeros((0, 0))
         self.dim = self.states.shape[1]
-        self.spread = _half_widths(self.states)
+        self.spread = half_widths(self.states)
 
     def in_time(self, share: float = 1.0) -> bool:
         """Whether the given share of the time budget is not used up."""
@@ -172,6 +173,11 @@ class Laboratory:
         moved = np.sqrt((self.difference(first.states, second.states) ** 2).mean(axis=0) / 2)
         paid = float(np.sqrt(((first.rewards - second.rewards) ** 2).mean() / 2))
         return moved, paid
+
+    @property
+    def starts(self) -> Floats:
+        """The states that begin an episode, shape (n, dim)."""
+        return self.states[self.is_start]
 
     @property
     def ending_steps(self) -> Iterator[tuple[Floats, Any]]:
@@ -289,11 +295,3 @@ class Laboratory:
         if not kept:
             raise TargetError("expected states that are numbers, got NaN or infinity in all of them.", where=self.label)
         return np.stack(kept)
-
-
-def _half_widths(states: Floats) -> Floats:
-    if not states.size:
-        return np.zeros(states.shape[1])
-    low, high = np.quantile(states, [0.05, 0.95], axis=0)
-    wide = (high - low) / 2
-    return np.asarray(np.where(wide > 0, wide, np.ptp(states, axis=0) / 2))

@@ -197,6 +197,7 @@ class Candidate:
         refuted: counterexamples found during the search, in words; "" if there are none.
         others: further possible action maps, most likely first.
         guessed: whether other action maps may be correct, because the given one was fitted to few or noisy steps.
+        missed: fraction of the screening states at which the outcome differs, even slightly.
     """
 
     state: SignedMap
@@ -210,6 +211,7 @@ class Candidate:
     refuted: str = ""
     others: tuple[SignedMap, ...] = ()
     guessed: bool = False
+    missed: float = 0.0
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:
@@ -251,4 +253,5 @@ class Candidate:
             max(self.residual, other.residual),
             self.reward_agrees and other.reward_agrees,
             max(self.reward_gap, other.reward_gap),
+            missed=max(self.missed, other.missed),
         )

@@ -20,7 +20,10 @@ from symcheck.spaces.values import numeric
 FEWEST_EPISODES = 20  # with fewer, standard errors are themselves inaccurate
 ERRORS = 6.0  # allowed error in standard errors; large, because hundreds of estimates must all lie within it
 _ROUNDING = 1e-9  # relative to a step: means of this size are zero up to rounding
-_STEPS, _LONGEST = 8_000, 30  # in short episodes: start states distinguish goals and masks
+_STEPS = 8_000  # for each length of episodes
+# Start states distinguish goals and masks. The steps of an episode share its goal, so rare rewards show what belongs to
+# a goal only in many episodes, and slow effects of a command only in longer ones.
+_LENGTHS = (30, 2)
 _LOOKING = 0.3  # of the time budget
 
 
@@ -69,15 +72,17 @@ def with_moments(lab: Laboratory, structure: Structure) -> Structure | None:
     Returns:
         The structure with `joint`; None if there are too few episodes.
     """
-    rollouts = _play_states(lab)
-    if rollouts is None or count_alike(rollouts) < FEWEST_EPISODES:
-        return None
-    place = rollouts.before - structure.centre
-    made = [_moments(place, None, rollouts, signed=True), _moments(place, place, rollouts, signed=True)]
-    return replace(structure, joint=(*structure.joint, *made, *_moments_of_outcomes(rollouts, place)))
+    made: list[Joint] = []
+    for longest in _LENGTHS:
+        rollouts = _play_states(lab, longest)
+        if rollouts is not None and count_alike(rollouts) >= FEWEST_EPISODES:
+            place = rollouts.before - structure.centre
+            made += [_moments(place, None, rollouts, signed=True), _moments(place, place, rollouts, signed=True)]
+            made += _moments_of_outcomes(rollouts, place)
+    return replace(structure, joint=(*structure.joint, *made)) if made else None
 
 
-def _play_states(lab: Laboratory) -> Rollouts | None:
+def _play_states(lab: Laboratory, longest: int) -> Rollouts | None:
     """Steps of short episodes with the states before them in place of observations; None if states are not numbers."""
     states: list[Floats] = []
     rewards: list[float] = []
@@ -85,7 +90,7 @@ def _play_states(lab: Laboratory) -> Rollouts | None:
     episode: list[int] = []
     number = 0
     while len(rewards) < _STEPS and lab.in_time(_LOOKING):
-        played = lab.stepper.play(_LONGEST, read=True)
+        played = lab.stepper.play(longest, read=True)
         vectors = [numeric(state) for state in played.states]
         if any(vector is None or len(vector) != lab.dim or not np.isfinite(vector).all() for vector in vectors):
             return None

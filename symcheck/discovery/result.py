@@ -60,7 +60,8 @@ class Form:
 
     Attributes:
         name: description of the maps.
-        decided: how many were accepted or rejected.
+        decided: how many were accepted or rejected; 0 if the structure of the dynamics excludes all of them, or if
+            every map of this form has an earlier form too.
         open: how many were not decided; None if the search reached a limit and never listed them.
     """
 

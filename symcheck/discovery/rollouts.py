@@ -46,6 +46,11 @@ class Rollouts:
     ended: Bools
     episode: npt.NDArray[np.int64]
 
+    @property
+    def begins(self) -> npt.NDArray[np.intp]:
+        """The first row of each episode."""
+        return np.flatnonzero(np.diff(self.episode, prepend=self.episode[0] - 1))
+
 
 def roll(lab: Laboratory) -> Rollouts:
     """Step uniform-policy episodes; there are too few steps to search only if the time budget ended.

@@ -20,6 +20,7 @@ from symcheck.errors import TargetError
 
 CASES = 32
 _MISFIT = 0.05  # largest misfit, relative to a typical step
+_EXACT = 1e-3  # the same, if the map is to hold at a case; rounding and contacts cause smaller ones
 _CHANCE = 7.0  # standard deviations of one outcome; five for a difference of two
 _SHARE = 0.5  # fraction of the cases that must fit
 _FEW_VALUES = 8  # maximum number of different rewards for which a single value can be rare
@@ -63,6 +64,7 @@ class Screened:
         reward_agrees: whether rewards agree on nearly all cases that fit.
         reward_gap: median difference of rewards.
         refuted: counterexamples among steps that repeat exactly, in words; "" if there are none.
+        missed: the fraction of cases at which next state, reward or termination differs, even slightly.
         images: the outcomes at the images of the cases.
     """
 
@@ -73,6 +75,7 @@ class Screened:
     reward_agrees: bool
     reward_gap: float
     refuted: str
+    missed: float
     images: Outcomes
 
 
@@ -180,13 +183,16 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
     # The image of a coordinate keeps the scale of the original coordinate.
     scale = SignedMap.of(state_map.index).apply(cases.scale[None])[0]
     relative = np.abs(gaps) / scale
-    worst = np.where(np.isfinite(relative), relative, np.inf).max(axis=1)
+    relative = np.where(np.isfinite(relative), relative, np.inf)
+    worst = relative.max(axis=1)
     by_chance, paid_by_chance = lab.noise
-    allowed = _MISFIT + _CHANCE * SignedMap.of(state_map.index).apply(by_chance[None])[0] / scale
-    within = (np.where(np.isfinite(relative), relative, np.inf) <= allowed).all(axis=1)
+    chance = _CHANCE * SignedMap.of(state_map.index).apply(by_chance[None])[0] / scale
+    within = (relative <= _MISFIT + chance).all(axis=1)
     rewards = np.abs(images.rewards - cases.outcomes.rewards)
     spread = float(np.ptp(cases.outcomes.rewards)) or max(1.0, float(np.abs(cases.outcomes.rewards).max()))
     agreeing = rewards[within] <= _REWARD_MISFIT * spread + _CHANCE * paid_by_chance
+    exact = (relative <= _EXACT + chance).all(axis=1) & (rewards <= _EXACT * spread + _CHANCE * paid_by_chance)
+    exact &= (images.ended == cases.outcomes.ended) | ~images.settled
     refuted, rare_gap = _compare_rare(lab, state_map, action_map, cases.telling)
     return Screened(
         passes=bool(within.mean() >= _SHARE),
@@ -196,6 +202,7 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
         reward_agrees=not refuted and bool(len(agreeing) and agreeing.mean() >= 0.9),
         reward_gap=max(float(np.median(rewards)), rare_gap),
         refuted=refuted,
+        missed=1.0 - float(exact.mean()),
         images=images,
     )
 

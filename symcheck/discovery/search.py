@@ -263,8 +263,7 @@ def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
         own = [trial for trial in trials if trial.form == name]
         unsettled = sum(trial.is_open for trial in own)
         listed = proposals.forms.get(name, True)
-        if own or not listed:
-            made.append(Form(name, len(own) - unsettled, unsettled if listed else None))
+        made.append(Form(name, len(own) - unsettled, unsettled if listed else None))
     return tuple(made)
 
 

@@ -19,11 +19,10 @@ from gymnasium import spaces
 from symcheck.array_types import Floats
 from symcheck.discovery.action_values import MOST_LISTED
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.scales import probe_sizes
 from symcheck.errors import TargetError
 
-PROBE = 0.1  # relative to the spread: small compared with visited states, large compared with rounding
 _ACTION_PROBE = 0.5  # fraction of the way from the middle of a Box action to its bound
-_SAME_SCALE = 2.0  # spreads within this factor share a scale, so that exchanged coordinates get the same probe
 # Effects are compared loosely, so that an approximate symmetry reaches verification, which measures its violation.
 RELATIVE = 0.02
 FLOOR = 0.01  # relative to the largest effect on the same coordinate
@@ -86,32 +85,6 @@ class Structure:
     joint: tuple[Joint, ...] = ()
 
 
-def probe_sizes(spread: Floats, whole: bool) -> Floats:
-    """The size of the probe along every coordinate; equal for coordinates of similar scale.
-
-    Args:
-        spread: half widths, shape (dim,); 0 if a coordinate never changes.
-        whole: whether states are integers.
-
-    Returns:
-        Shape (dim,).
-
-    Example:
-        >>> probe_sizes(np.array([1.0, 1.5, 100.0, 0.0]), whole=False).round(3).tolist()
-        [0.122, 0.122, 10.0, 0.0]
-    """
-    if whole:
-        return np.asarray(np.where(spread > 0, 1.0, 0.0))
-    sizes = np.zeros(len(spread))
-    used = np.argsort(spread, kind="stable")[np.count_nonzero(spread <= 0) :]
-    if not len(used):
-        return sizes
-    cuts = np.flatnonzero(spread[used][1:] > _SAME_SCALE * spread[used][:-1]) + 1
-    for group in np.split(used, cuts):
-        sizes[group] = PROBE * float(np.exp(np.log(spread[group]).mean()))
-    return sizes
-
-
 def halves_of(lab: Laboratory, centre: Floats) -> npt.NDArray[np.intp]:
     """The coordinates that take whole numbers only and for which the centre is halfway between two of them."""
     return np.flatnonzero((lab.states == np.rint(lab.states)).all(axis=0) & (centre != np.rint(centre)))
@@ -128,7 +101,7 @@ def is_steppable(lab: Laboratory, centre: Floats) -> bool:
 
 def probes_at(lab: Laboratory, centre: Floats) -> Floats:
     """The size of the probe along every coordinate: half a unit where the centre is halfway between whole numbers."""
-    sizes = probe_sizes(lab.spread, lab.is_whole)
+    sizes = probe_sizes(lab.spread, lab.is_whole, lab.starts)
     halves = halves_of(lab, centre)
     sizes[halves] = np.where(sizes[halves] > 0, 0.5, 0.0)
     return sizes

@@ -633,6 +633,65 @@ def test_maps_that_generate_a_group_are_accepted_in_one_run_where_no_list_of_all
     assert (judged.group.order, len(made)) == (24, runs)
 
 
+@pytest.mark.parametrize(("missed", "runs"), [(0.1, 2), (0.0, 3)])
+def test_maps_that_miss_no_case_are_accepted_before_the_others_are_heard(missed, runs):
+    where = Spaces(gym.spaces.Box(-1, 1, (4,)), gym.spaces.Discrete(1), has_state=False)
+    results = {}
+    for action, verdict in ([1, 0], "passed"), ([0, 1], "failed"):
+        claim = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1] * 4], [action])
+        results[verdict] = sc.verify_env("CartPole-v1", claim, samples=100).results[0]
+    still, parts = SignedMap.identity(1), SignedMap.identity(4)
+    holds, fails = SignedMap.of([1, 0, 2, 3]), SignedMap.of([0, 1, 3, 2])
+    made = []
+
+    class Counting(Blind):
+        def accept(self, name, group):
+            made.append(name)
+            moved = [each.state for each in group.generators]
+            return results["passed" if moved == [holds] else "failed"]
+
+    candidates = [Candidate(fails, still, fails, missed=missed), Candidate(holds, still, holds)]
+    options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    court = Counting(lambda: None, "four parts", where, *options)
+    judged = decide(candidates, Candidate(parts, still, parts), court)
+    assert (judged.group.order, judged.complete, len(made)) == (2, True, runs)
+    assert {trial.verdict for trial in judged.trials} == {"passed", "failed"}
+
+
+@pytest.mark.parametrize(("shift", "missed"), [(0.0, 0.0), (1e-3, 1.0)])
+def test_screening_tells_a_map_that_holds_from_one_that_is_slightly_off(shift, missed):
+    """A drift of 2% of a step passes the screening, which leaves the verdict to verification."""
+    from symcheck.discovery.laboratory import Laboratory
+    from symcheck.discovery.screening import draw_cases, screen
+
+    class Drift(known.Plane):
+        def move(self, x, action):
+            moved, reward, ended = super().move(x, action)
+            return moved + shift, reward, ended
+
+    lab = Laboratory(Drift, "drift", DiscoverOptions())
+    mirror = SignedMap.of(range(2), [-1, -1])
+    told = screen(lab, mirror, mirror, draw_cases(lab))
+    assert (told.passes, told.reward_agrees, told.missed) == (True, True, missed)
+
+
+def test_a_form_is_named_where_the_structure_excludes_every_map_of_it():
+    from symcheck_reports.discovery_model import DiscoveryForm
+    from symcheck_reports.discovery_words import _form_line
+
+    class Winds(known.Plane):
+        """Two winds that differ: neither axis can be reflected, nor can they be exchanged."""
+
+        def move(self, x, action):
+            moved, reward, ended = super().move(x, action)
+            return moved + np.array([0.02, 0.05]), reward, ended
+
+    (about_zero,) = (form for form in search(Winds, samples=200).forms if "preserve zero" in form.name)
+    assert (about_zero.decided, about_zero.open) == (0, 0)
+    assert _form_line(DiscoveryForm("maps", 0, 0)) == "maps: no further map"
+    assert _form_line(DiscoveryForm("maps", 0, None)) == "maps: 0 decided, more were not listed"
+
+
 def test_products_of_real_coordinates_are_measured_where_single_effects_tell_nothing():
     from symcheck.discovery.automorphisms import automorphisms
     from symcheck.discovery.laboratory import Laboratory

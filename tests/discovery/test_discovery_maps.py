@@ -25,7 +25,8 @@ from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.rollouts import roll
-from symcheck.discovery.structure import Structure, probe_sizes
+from symcheck.discovery.scales import probe_sizes
+from symcheck.discovery.structure import Structure
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.symmetry.spec import parse_group

@@ -1,12 +1,18 @@
 """Worlds whose twins break a part of the symmetry slightly: the known group is found, and nothing larger is printed."""
 
+import numpy as np
 import pytest
-from worlds_with_broken_twins import BROKEN_TWINS, GoalDrawnAgain
-from worlds_with_known_groups import known_order
+from worlds_with_broken_twins import BROKEN_TWINS, FlyApart, GoalDrawnAgain, Masses, Turtle, TwoGoals
+from worlds_with_known_groups import Goal, known_order
 
 import symcheck as sc
+from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.by_states import _Search
+from symcheck.discovery.centres import centres, is_reached
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.moments import with_moments
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.scales import probe_sizes
 from symcheck.discovery.structure import effects_at
 
 
@@ -21,6 +27,68 @@ def test_the_noise_of_a_step_is_measured_where_effects_are(kind):
     structure = effects_at(lab, lab.states[0] * 0.0)
     # What the probes of the goal seem to do is chance, and below the threshold.
     assert (abs(structure.table[4:]) <= structure.floor[4:, None]).all()
+
+
+@pytest.mark.parametrize("pays", [(1.0, 1.0), (1.0, 0.0)])
+def test_moments_of_many_short_episodes_show_what_rare_rewards_tie_to_a_place(pays):
+    """A place is paid near its goals, so they are reflected together; a goal that never pays is reflected alone."""
+    lab = Laboratory(type("Paid", (TwoGoals,), {"pays": pays}), "two goals", DiscoverOptions())
+    measured = effects_at(lab, np.zeros(6))
+    assert not automorphisms(measured).complete
+    kept = automorphisms(with_moments(lab, measured))
+    assert kept.complete
+    here, alone = (1, -1, 1, -1, 1, -1), (1, 1, 1, 1, 1, -1)
+    assert (tuple(range(6)), here) in kept.maps
+    assert ((tuple(range(6)), alone) in kept.maps) == (pays[1] == 0)
+    assert ((0, 1, 4, 5, 2, 3), (1,) * 6) in kept.maps or pays[1] == 0
+
+
+@pytest.mark.parametrize("kind", ["deterministic", "stochastic"])
+def test_more_is_measured_where_random_steps_leave_more_maps_than_are_tried(kind, monkeypatch):
+    """Of a list of hundreds of maps only the first would be tried, at some two thousand random steps each."""
+    from symcheck.discovery import by_states
+
+    refined = []
+    monkeypatch.setattr(by_states, "_REFINEMENTS", (lambda lab, structure: refined.append(structure),))
+    search = _Search(lab := Laboratory(Goal, "a goal", DiscoverOptions()))
+    lab.kind = kind
+    _, left = search._structure_at(by_states.centres(lab)[0])
+    assert left.complete
+    assert len(left.maps) > 48
+    assert len(refined) == (kind == "stochastic")
+
+
+def _maps_about_zero(make):
+    lab = Laboratory(make, "parts", DiscoverOptions())
+    return automorphisms(effects_at(lab, centres(lab)[0].point)).maps
+
+
+@pytest.mark.parametrize(("heavier", "order"), [(1.0, 48), (1.1, 12)])
+def test_parts_get_equal_probes_although_a_single_episode_spreads_them_unequally(heavier, order):
+    mass = (1.0, heavier, 1.0, 1.0)
+    assert len(_maps_about_zero(type("Parts", (FlyApart,), {"mass": mass}))) == order
+
+
+@pytest.mark.parametrize(("second", "count", "sizes"), [(1.0, 50, 1), (2.0, 50, 2), (1.0, 49, 2)])
+def test_probes_are_equal_where_enough_starts_are_spread_alike(second, count, sizes):
+    starts = np.linspace(-1.0, 1.0, count)[:, None] * np.array([1.0, second])
+    assert len(set(probe_sizes(np.array([3.4, 1.4]), whole=False, starts=starts))) == sizes
+
+
+def test_quantities_that_are_never_zero_are_exchanged_about_an_equal_value():
+    """Their medians differ a little, so an exchange about them would have an offset, and would not hold."""
+    lab = Laboratory(Masses, "masses", DiscoverOptions())
+    assert np.median(lab.states[:, 2]) != np.median(lab.states[:, 3])
+    first, second = centres(lab)[0].point[2:]
+    assert first == second
+    assert 0.5 < first < 1.5
+
+
+@pytest.mark.parametrize(("make", "reached"), [(Turtle, False), (Masses, True), (FlyApart, True)])
+def test_a_centre_that_is_no_state_leaves_the_search_open(make, reached):
+    """The numbers of a heading add up to one, at zero they do not: what happens there decides nothing."""
+    lab = Laboratory(make, "world", DiscoverOptions())
+    assert is_reached(lab, centres(lab)[0]) == reached
 
 
 @pytest.mark.slow

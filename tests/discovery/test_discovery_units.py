@@ -31,7 +31,8 @@ from symcheck.discovery.rollouts import (
     refutes_whatever_the_actions,
     sum_by_episode,
 )
-from symcheck.discovery.structure import Structure, probe_sizes
+from symcheck.discovery.scales import probe_sizes
+from symcheck.discovery.structure import Structure
 from symcheck.discovery.tabular import written_group
 from symcheck.errors import SymcheckError
 from symcheck.groups import catalog

@@ -106,6 +106,146 @@ class GoalDrawnAgain(World):
         return self.show(self.x), float(reached), False, False, {}
 
 
+class LongGoalDrawnAgain(GoalDrawnAgain):
+    """The field is twice as long as wide (C2 x C2)."""
+
+    low, high = (-2.0, -1.0) * 2, (2.0, 1.0) * 2
+    known = 4
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """As on the square field."""
+        place = np.clip(self.x[:2] + 0.2 * np.asarray(action), self.low[:2], self.high[:2])
+        goal, reached = self.x[2:], bool(np.abs(place - self.x[2:]).max() < 0.3)
+        if reached:
+            goal = self.np_random.uniform(self.low[2:], self.high[2:])
+        self.x = np.concatenate([place, goal])
+        return self.show(self.x), float(reached), False, False, {}
+
+
+class TwoGoals(World):
+    """A place and two goals, near which few states are: the goals can be exchanged (D4 x C2)."""
+
+    low, high, reach = (-1.0,) * 6, (1.0,) * 6, 0.0
+    known = 16
+    pays = (1.0, 1.0)
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        place = np.clip(x[:2] + 0.1 * np.asarray(action), -1, 1)
+        reached = [np.abs(place - goal).max() < 0.3 for goal in (x[2:4], x[4:])]
+        return np.concatenate([place, x[2:]]), float(np.dot(self.pays, reached)), False
+
+
+class TwoUnequalGoals(TwoGoals):
+    """The second goal pays 1% less (D4)."""
+
+    known, pays = 8, (1.0, 0.99)
+
+
+class MaskOfActions(World):
+    """Four thrusters of a plane, each on or off for a whole episode, as a mask beside the place says (D4)."""
+
+    action_space = spaces.Discrete(4)
+    low, high = (-0.5,) * 2 + (0.0,) * 4, (0.5,) * 2 + (1.0,) * 4
+    known = 8
+    right = 1.0
+    ways = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
+
+    def __init__(self) -> None:
+        super().__init__()
+        place = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.observation_space = spaces.Dict(mask=spaces.MultiBinary(4), place=place)
+
+    def show(self, x: np.ndarray) -> Any:
+        return {"mask": np.round(x[2:]).astype(np.int8), "place": x[:2].copy()}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """A place and a mask."""
+        super().reset(seed=seed)
+        self.x[2:] = np.round(self.x[2:])
+        return self.show(self.x), {}
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        strength = x[2 + int(action)] * (self.right if int(action) == 0 else 1.0)
+        place = 0.95 * x[:2] + 0.05 * strength * self.ways[int(action)]
+        return np.append(place, x[2:]), -float((place**4).sum()), False
+
+
+class MaskOfUnequalActions(MaskOfActions):
+    """One thruster is 2% stronger (C2)."""
+
+    known, right = 2, 1.02
+
+
+class Turtle(World):
+    """A place on a field and a heading, one number for each of four, which turns left or right (D4)."""
+
+    action_space = spaces.Discrete(3)
+    low, high, whole = (-2, -2, 0, 0, 0, 0), (2, 2, 1, 1, 1, 1), True
+    known = 8
+    costs = 0.0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """A place and a heading."""
+        super().reset(seed=seed)
+        self.x = np.append(self.np_random.integers(-2, 3, 2), np.eye(4)[self.np_random.integers(4)])
+        return self.show(self.x), {}
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        place, heading = x[:2], int(x[2:].argmax())
+        if int(action) == 1:
+            place = np.clip(place + STEPS[1 + heading], -2, 2)
+        else:
+            heading = (heading + int(action) - 1) % 4
+        return np.append(place, np.eye(4)[heading]), float(not place.any()) - self.costs * float(place[0] == 2), False
+
+
+class TurtleWithCostlyWall(Turtle):
+    """One wall costs (C2)."""
+
+    known, costs = 2, 0.05
+
+
+class FlyApart(World):
+    """Four parts with place and speed push each other apart without end: one long episode (S4 x C2)."""
+
+    action_space = spaces.Box(-1.0, 1.0, (4,), np.float64)
+    low, high = (-0.5,) * 8, (0.5,) * 8
+    known = 48
+    mass = (1.0,) * 4
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        place, speed = x[:4], x[4:]
+        apart = place[:, None] - place[None]
+        force = 0.1 * np.asarray(action) + 0.05 * (apart * np.exp(-(apart**2))).sum(axis=1)
+        speed = 0.9 * speed + force / np.array(self.mass)
+        return np.concatenate([place + 0.1 * speed, speed]), -float(place @ place), False
+
+
+class FlyApartWithHeavyOne(FlyApart):
+    """One is 1% heavier (S3 x C2)."""
+
+    known, mass = 12, (1.0, 1.01, 1.0, 1.0)
+
+
+class Masses(World):
+    """Two parts with masses that are drawn for an episode and are never zero (D4)."""
+
+    low, high, reach = (-0.5, -0.5, 0.5, 0.5), (0.5, 0.5, 1.5, 1.5), 0.0
+    known = 8
+    push = (1.0, 1.0)
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        mass = np.maximum(x[2:], 0.1)
+        place = 0.9 * x[:2] + 0.1 * np.array(self.push) * np.asarray(action) / mass
+        return np.append(place, x[2:]), -float((place**4) @ mass), False
+
+
+class MassesPushedUnequally(Masses):
+    """One is pushed 1% harder (C2 x C2)."""
+
+    known, push = 4, (1.0, 1.01)
+
+
 class Masked(World):
     """Two thrusters of a plane, each on or off for a whole episode, as a mask says (D4)."""
 
@@ -387,6 +527,8 @@ BROKEN_TWINS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     each.__name__: each
     for each in (
         *(Torus, TorusThatPays, RingOfCells, RingThatPays, Hexagon, HexagonWithCorner, GoalDrawnAgain),
+        *(LongGoalDrawnAgain, TwoGoals, TwoUnequalGoals, MaskOfActions, MaskOfUnequalActions),
+        *(Turtle, TurtleWithCostlyWall, FlyApart, FlyApartWithHeavyOne, Masses, MassesPushedUnequally),
         *(Masked, MaskedAtACost, Jets, UnequalJets, Throttle, ThrottleWithOffset, Valves),
         *(ValvesUnequal, Levers, LeversUnequal, AngleTwice, AngleTwiceLeaning, Unicycle, UnicycleDrifting, OtherUnits),
         *(NoiseAndWall, RewardOff, StepOff, CornerThatPays, ThreeRobots, ThreeRobotsWithHeavyOne, FieldAndWind),
