@@ -19,8 +19,10 @@ from symcheck.mdp.from_symmetry import _key, _match_states, tabulate_maps
 from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_DISTRIBUTION, exact_reward_error, from_maps, ranked_in_blocks
 from symcheck.mdp.minimal import minimal_homomorphism
+from symcheck.mdp.reading import check_sums
 from symcheck.mdp.sampled import _read_size
 from symcheck.mdp.tabular import TabularMDP
+from symcheck.mdp.value_classes import ValueClasses
 from symcheck.mdp.worlds import torus_chase
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -369,3 +371,41 @@ def test_a_total_variation_is_at_most_one_and_a_distance_may_be_larger() -> None
     for arguments, given in (((0.0, 1.001, 0.5), {"value_span": 1.0}), ((0.0, 0.5, 0.5), {})):
         with pytest.raises(OptionError):
             value_gap_bound(*arguments, **given)
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_numbers_join_the_class_below_and_above_them_at_every_place(chained: bool) -> None:
+    classes = ValueClasses(1.0, chained=chained)
+    assert classes.of(np.array([0.0, 5.0, 9.0])).tolist() == [0, 1, 2]
+    for at, number in ((0.0, 0), (5.0, 1), (9.0, 2)):
+        for off in (-1.0, -0.5, 0.5, 1.0):
+            assert classes.of(np.array([at + off])).tolist() == [number]
+    alone = ValueClasses(1.0, chained=chained)
+    alone.of(np.array([3.0]))
+    assert alone.of(np.array([2.5, 3.5, 1.5])).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "longest", "least"), [(EPS, 3, 1e-12), (1e-7, 3, 64e-7), (1e-7, 64, 64e-7), (1e-7, 100, 100e-7)]
+)
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_distributions_sum_to_one_up_to_the_rounding_of_their_dtype(
+    unit: float, longest: int, least: float, sign: int
+) -> None:
+    available = np.array([[True, True], [False, True]])
+    total = np.array([[1.0, 1.0], [0.0, 1.0]])
+    total[1, 1] += 0.9 * sign * least
+    check_sums(total, available, longest, unit)
+    total[1, 1] = 1 + 1.1 * sign * least
+    too = "much" if sign > 0 else "little"
+    with pytest.raises(SpecError, match=f"1 row does not sum to 1: .* action 1 in state 1 .* too {too}"):
+        check_sums(total, available, longest, unit)
+    total[1] = 1e-3, 1.0
+    total[0, 0] = 1.5
+    with pytest.raises(
+        SpecError, match=r"2 rows do not sum to 1: .* state 0 sums to 1\.5, 0\.5 too much \(the worst\)"
+    ):
+        check_sums(total, available, longest, unit)
+    total[0] = 0.0, 1.0
+    with pytest.raises(SpecError, match="action 0 has no outcome in state 0: its distribution sums to 0"):
+        check_sums(total, available, longest, unit)

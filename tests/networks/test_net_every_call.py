@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
 import warnings
+from collections.abc import Callable
 
 import pytest
+import sympy
 import torch
 from torch import Tensor, nn
+from torch.utils._sympy.functions import FloorDiv, Mod
 from tricky_networks import CLAIM, SWAP, TRICKS, Tied, compose
 
 from symcheck.engine.networks.capture.gate import capture_every_call
+from symcheck.engine.networks.capture.sizes import holds_for_all_sizes
 from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
@@ -146,6 +151,62 @@ class Ordinary(Tied):
 def test_helpers_caches_and_places_inside_end_no_proof() -> None:
     captured = capture_every_call(Ordinary().double(), Ordinary(), (4,), 0, alone=False)
     assert not isinstance(captured, Opaque)
+
+
+class CachedStatically(Tied):
+    """A method that reads the environment once for all objects, before anybody watches."""
+
+    @staticmethod
+    @functools.cache
+    def is_late() -> bool:
+        return "NEVER_SET" in os.environ
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y * self.gain if self.is_late() else y
+
+
+def _cached_in_a_closure() -> Callable[[], bool]:
+    return functools.cache(lambda: "NEVER_SET" in os.environ)
+
+
+class CachedInAnAttribute(Tied):
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_late = _cached_in_a_closure()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y * self.gain if self.is_late() else y
+
+
+class CachedRows(Tied):
+    @classmethod
+    @functools.cache
+    def rows(cls) -> int:
+        return 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * self.rows()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(CachedStatically, "SYM185"), (CachedInAnAttribute, "SYM185"), (CachedRows, None)]
+)
+def test_what_a_cached_method_reads_is_seen(kind: type[Tied], code: str | None) -> None:
+    net = kind()
+    net(torch.zeros(1, 4))
+    cached = vars(kind).get("is_late") or vars(kind).get("rows")
+    assert why(net) == code
+    assert (vars(kind).get("is_late") or vars(kind).get("rows")) is cached
+
+
+def test_no_rounded_quotient_of_the_batch_size_is_a_constant() -> None:
+    n = sympy.Symbol("n", positive=True, integer=True)
+    far = FloorDiv(Mod(n, 5003), 5000)
+    assert far.subs(n, 1009) == far.subs(n, 2**40) == 0 != far.subs(n, 5001)
+    assert not holds_for_all_sizes(sympy.Eq(far, 0, evaluate=False))
+    assert holds_for_all_sizes(sympy.Eq(n * (n + 1), n**2 + n, evaluate=False))
 
 
 class ScriptedCounter(nn.Module):

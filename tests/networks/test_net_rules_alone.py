@@ -13,11 +13,13 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
-from symcheck.engine.networks.graph import interpreter
+from symcheck.engine.networks.graph import interpreter, ties, unknown
+from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
 from symcheck.engine.networks.subject.precision import float64_default
+from symcheck.statements.statement import state
 
 SIZE = 48
 """Numbers of one input, which all arguments that depend on it share."""
@@ -274,6 +276,24 @@ def test_sixteen_candidates_are_compared_and_uninitialised_memory_may_be_overwri
     assert raised.value.reason.code == "SYM191"
 
 
+def test_places_are_known_only_if_every_one_is_that_of_a_largest_entry_among_equally_many() -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((SIZE,), BATCH))
+    three, four = (followed(graph, ids, ("argmax", Given(n), 1, True)) for n in (3, 4))
+    smallest = followed(graph, ids, ("argmin", Given(3), 1, True))
+    given, fixed = Entries(ids[:, :1], torch.int64), constant(graph, torch.ones(BATCH, 1, dtype=torch.int64))
+
+    def joined(*parts: Entries) -> Entries:
+        return Entries(torch.cat([part.ids for part in parts], 1), torch.int64)
+
+    for parts in ((three,), (four,), (three, smallest), (three, three, smallest)):
+        known = indicators_of(graph, joined(*parts))
+        assert known is not None
+        assert known.shape == (BATCH, len(parts), 4 if parts[0] is four else 3)
+    for parts in ((given,), (fixed,), (three, given), (given, three), (three, fixed), (three, four), (four, smallest)):
+        assert indicators_of(graph, joined(*parts)) is None
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_of_constants_become_equal_if_they_differ_by_rounding_alone(
     axis: int, monkeypatch: pytest.MonkeyPatch
@@ -291,3 +311,118 @@ def test_rows_of_constants_become_equal_if_they_differ_by_rounding_alone(
         batches = numbers.reshape(2, BATCH, 5)
         assert (batches == batches[:, :1]).all() == equal
         np.testing.assert_allclose(numbers, differing, rtol=1e-12 if equal else 0)
+
+
+def test_an_output_reads_its_own_sample_in_the_same_way_in_every_sample() -> None:
+    graph = Graph()
+    ids = torch.from_numpy(graph.input((4,), BATCH))
+    one = graph.constants(np.ones(1))
+
+    def entries_of(made: torch.Tensor, *, samples: int = BATCH, batched: bool = True) -> list[int]:
+        return interpreter._entries_of_one(Entries(made, torch.float64), samples, batched).tolist()
+
+    assert entries_of(ids[:, [2, 0]]) == [2, 0]
+    fixed = torch.from_numpy(np.broadcast_to(one, (BATCH, 1)).copy())
+    assert entries_of(torch.cat([ids[:, 3:], fixed], 1)) == [3, int(one[0])]
+    assert entries_of(ids.reshape(-1)[: BATCH * 4], batched=False) == [0, 1, 2, 3]
+    assert entries_of(ids[:1, :2], samples=1, batched=False) == [0, 1]
+    mixed, elsewhere, sometimes = ids[:, :1].roll(1, 0), ids[:, :1].clone(), ids[:, :1].clone()
+    elsewhere[1] = ids[1, 1]
+    sometimes[1] = int(one[0])
+    first = fixed.clone()
+    first[1] = ids[1, 0]
+    for made in (mixed, elsewhere, sometimes, first, ids.T, ids[: BATCH - 1]):
+        with pytest.raises(NoCertificateError) as raised:
+            entries_of(made)
+        assert raised.value.reason.code == "SYM193"
+
+
+@pytest.mark.parametrize("axis", range(4))
+@pytest.mark.parametrize("place", range(4))
+def test_an_operator_gets_its_slices_along_the_batch_axis_and_constants_in_their_places(axis: int, place: int) -> None:
+    shape, seen = (2, 3, 4), []
+    whole = (*shape[:axis], BATCH, *shape[axis:])
+    given = [(Entries(torch.zeros(whole, dtype=torch.int64), torch.float64), axis),
+             (Entries(torch.zeros(2, dtype=torch.int64), torch.float32), None)]  # fmt: skip
+
+    def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        seen.append(tensors)
+        return [tensors[0].movedim(axis, place), tensors[1] * 2]
+
+    call: Any = SimpleNamespace(name_with=lambda *told: "sort", dtypes=[torch.float64, torch.float32], run=run)
+    rows = np.concatenate([table(5, 24).numpy(), np.tile([7.0, 8.0], (5, 1))], axis=1)
+    fixed = np.zeros(26, dtype=bool)
+    fixed[[3, 24, 25]] = True
+    rows[:, 3] = 6.0
+    slices = unknown._Slices(call, given, [place, None], fixed, rows[0, fixed])
+    results = slices.run(rows[:, ~fixed])
+    whole_input, constants = seen[0]
+    np.testing.assert_array_equal(whole_input.movedim(axis, 0).numpy(), rows[:, :24].reshape(5, *shape))
+    assert whole_input.shape == (*shape[:axis], 5, *shape[axis:])
+    assert (constants.tolist(), constants.dtype) == ([7.0, 8.0], torch.float32)
+    np.testing.assert_array_equal(results[0].numpy(), rows[:, :24].reshape(5, *shape))
+    assert results[1].tolist() == [[14.0, 16.0]]
+    picked = slices.picking(0, 24)(*rows[:, ~fixed].T, np.array([1.0, 24.0, 2.0, 4.0, 5.0]))
+    assert picked.tolist() == rows[np.arange(5), [0, 23, 1, 3, 4]].tolist()
+
+
+@pytest.mark.parametrize(("most", "refused"), [(12, False), (11, True)])
+def test_an_operator_of_slices_is_refused_if_its_results_have_more_arguments_than_allowed(
+    most: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the 4 numbers of the result is a function of all 3 numbers given."""
+    monkeypatch.setattr(unknown, "_MOST_ARGUMENTS", most)
+    graph = Graph()
+    given = Entries(torch.from_numpy(graph.input((3,), 1))[0], torch.float64)
+    node = SimpleNamespace(meta={"val": torch.empty(4)}, name="sort")
+    call: Any = SimpleNamespace(name_with=lambda *told: "sort", dtypes=[torch.float64], node=node)
+    if refused:
+        with pytest.raises(NoCertificateError) as raised:
+            unknown._slice_by_slice(graph, call, [(given, None)], None)
+        assert raised.value.reason.code == "SYM192"
+    else:
+        assert unknown._slice_by_slice(graph, call, [(given, None)], None).ids.shape == (4,)
+
+
+def test_a_rule_that_raises_is_replaced_by_an_unknown_function_or_refused_for_its_own_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node: Any = SimpleNamespace(target=target_of("sin"), args=(), users=[])
+    own = NoCertificateError(state("SYM191"))
+
+    def computed_with(error: Exception | None, fallback: Any) -> Any:
+        def compute_or_raise(*_: Any) -> str:
+            if error is not None:
+                raise error
+            return "by its rule"
+
+        monkeypatch.setattr(interpreter, "compute", compute_or_raise)
+        return interpreter._computed_or_unknown(Graph(), node, {}, ((), {}), fallback)
+
+    for error in (own, TypeError("a form without a rule")):
+        assert computed_with(error, lambda node, values: "as an unknown function") == "as an unknown function"
+        for fallback in (None, lambda node, values: None):
+            with pytest.raises(NoCertificateError) as raised:
+                computed_with(error, fallback)
+            assert raised.value.reason.code == ("SYM191" if error is own else "SYM190")
+            assert error is own or raised.value.reason.fields["operation"] == "aten.sin.default"
+    assert computed_with(None, lambda node, values: "as an unknown function") == "by its rule"
+
+
+def test_ties_name_the_entry_and_opposite_comparisons_are_negations() -> None:
+    for shape in ((5,), (2, 3), (2, 3, 4)):
+        names = ["x" + "".join(f"[{k}]" for k in place) for place in np.ndindex(shape)]
+        assert [ties._input_entry(entry, shape) for entry in range(len(names))] == names
+    known: dict[Any, int] = {}
+    terms: Any = SimpleNamespace(
+        apply=lambda name, parameters, x: known.setdefault((name, tuple(parameters), x), 10 + len(known))
+    )
+    comparisons = ties._Comparisons(terms)
+    above, below = terms.apply("positive", [], (3,)), terms.apply("positive", [], (-3,))
+    assert comparisons.ties == {3}
+    assert below == terms.apply("zero", [], (above,)) != above
+    assert terms.apply("zero", [], (below,)) == above
+    assert terms.apply("where", [], (below, 1, 2)) == terms.apply("where", [], (above, 2, 1))
+    assert terms.apply("where", [], (above, 1, 2)) != terms.apply("where", [], (above, 2, 1))
+    assert terms.apply("positive", [], (4,)) not in (above, below)
+    assert comparisons.ties == {3}

@@ -558,3 +558,15 @@ def test_without_a_layout_nothing_is_known_of_the_input() -> None:
     assert BasisLinear(MIRROR, MIRROR, 3, 1).double().example_input.dtype == torch.float64
     for layer in (MergeChannels(), BasisConv2d(MIRROR, MIRROR, 1, 1, 3, spatial=["flip_ud"])):
         assert not hasattr(layer, "example_input")
+
+
+def test_a_network_takes_its_input_size_or_that_of_its_first_layer() -> None:
+    def layers(**given: tuple[int, int]) -> tuple[nn.Module, nn.Module]:
+        return BasisConv2d(MIRROR, MIRROR, 1, 2, 3, spatial=["flip_ud"], **given), FlattenPixels()
+
+    sized = EquivariantSequential(*layers(), input_size=(5, 6))
+    assert sized.input_type.size == (5, 6)
+    assert (sized.output_type.rho.dim, sized.output_type.channels) == (2 * 3 * 4, 2)
+    own = EquivariantSequential(*layers(input_size=(4, 4)))
+    assert (own.input_type.size, own.output_type.rho.dim) == ((4, 4), 2 * 2 * 2)
+    assert EquivariantSequential(*layers(input_size=(4, 4)), input_size=(5, 6)).input_type.size == (5, 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 import types
@@ -40,6 +41,8 @@ ASKING = frozenset(_ASKING_NAMES.split())
 _CHANCE = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 SCALARS = (type(None), bool, int, float, complex, str, bytes)
 PLAIN = (*SCALARS, tuple, list, dict, set, frozenset)
+Cached = functools._lru_cache_wrapper
+"""The type of functions decorated with `functools.cache` or `lru_cache`."""
 FUNCTIONS = (
     *(types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
     *(types.MethodWrapperType, types.WrapperDescriptorType),

@@ -35,7 +35,6 @@ from symcheck.engine.networks.capture.places_in_range import drop_what_decides_n
 from symcheck.engine.networks.capture.shared_memory import VIEW_OR_COPY
 from symcheck.engine.networks.capture.sizes import SPLITTING, cuts_batches, holds_for_all_sizes, symbolic_len
 from symcheck.engine.networks.capture.tensor_reads import (
-    ASKING_DTYPE,
     ASKING_THE_CALL,
     READERS,
     SHOWING,
@@ -43,7 +42,7 @@ from symcheck.engine.networks.capture.tensor_reads import (
     writes_single_precision,
 )
 from symcheck.engine.networks.subject.outputs import named_outputs
-from symcheck.engine.networks.subject.precision import Float64Mode, float64_default
+from symcheck.engine.networks.subject.precision import Float64Mode, dtype_of, float64_default
 from symcheck.statements.statement import Statement, state
 
 HINT = 1009
@@ -71,7 +70,6 @@ class Capture:
         state: parameters and buffers by name, as the graph expects them.
         outputs: the paths of the outputs, in the order in which the graph returns them.
         size: the symbol of the batch size; None if the network takes one sample only.
-        asks_dtype: whether the network's own code reads a dtype.
         assumptions: number of boolean tensors that the graph returns after the outputs, each assumed to be true
             everywhere. They are argument checks of torch's distributions.
         path: the executed instructions of the network's own code.
@@ -82,7 +80,6 @@ class Capture:
     state: Mapping[str, torch.Tensor]
     outputs: tuple[str, ...]
     size: Any
-    asks_dtype: bool
     assumptions: int = 0
     path: CodePath = field(default_factory=CodePath)
     backend: str = ""
@@ -128,9 +125,7 @@ def capture_network(
     """
     sizes = _Sizes()
     fakes = FakeTensorMode(shape_env=sizes, allow_non_fake_inputs=True)
-    dtype = (
-        torch.float64 if exact else next((p.dtype for p in net.parameters() if p.is_floating_point()), torch.float32)
-    )
+    dtype = torch.float64 if exact else dtype_of(net)
     x = _without_numbers(fakes, (1 if alone else HINT, *shape), dtype, alone)
     held = tensors_of(net)
     state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
@@ -165,7 +160,7 @@ def capture_network(
     if sizes.guarded:
         raise RefusedCaptureError(state("SYM181", guard=sizes.guarded))
     drop_what_decides_nothing(module)
-    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed), taken)
+    return Capture(module, held, tuple(paths), size, len(watch.assumed), taken)
 
 
 def tensors_of(net: nn.Module) -> dict[str, torch.Tensor]:
@@ -263,7 +258,6 @@ class _Watch(torch.overrides.TorchFunctionMode):
         self.marks = marks
         self.constants: dict[int, torch.Tensor] = {}
         self.raised = ""
-        self.asks_dtype = False
         self.reason: Statement | None = None
         self.assumed: list[torch.Tensor] = []
 
@@ -278,8 +272,6 @@ class _Watch(torch.overrides.TorchFunctionMode):
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         if attribute and func.__name__ == "__set__" and _is_own(sys._getframe(1)):
             self.reason = self.reason or state("SYM176", operation=name)
-        if name in ASKING_DTYPE and _is_own(sys._getframe(1)):
-            self.asks_dtype = True
         asks = name not in TOLD if attribute else name in ASKING_THE_CALL
         if asks and _is_own(sys._getframe(1)):
             self.reason = self.reason or state("SYM185", operation=name)
@@ -293,7 +285,6 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Stop early to save time: converting a whole batch to a list creates a symbol for every entry.
                 raise RuntimeError("a tensor without numbers was read")
-            self.asks_dtype = True  # numbers are rounded to the dtype
         if name in SPLITTING and cuts_batches(name, *args, **kwargs):
             self.reason = self.reason or state("SYM182", operation=name)
             # Stop early to save time: the sizes of fifty chunks are fifty rounded expressions of one symbol.

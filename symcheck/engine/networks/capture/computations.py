@@ -13,7 +13,9 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_flatten
 
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.networks.capture.operator_kinds import RANDOM
+from symcheck.engine.networks.subject.precision import default_dtype
 
 _END = 2**62
 """The end of a slice that runs to the end of its axis."""
@@ -75,8 +77,8 @@ def are_alike(mine: list[Step], others: list[Step], tolerance: float, *, across_
         mine: the operators of one graph.
         others: those of the other.
         tolerance: the relative difference of constants that counts as none.
-        across_dtypes: whether the graphs compute in two dtypes. Constants then count as equal if both stand for
-            infinity, or both only keep a quotient finite: such numbers depend on the dtype.
+        across_dtypes: whether the graphs compute in two dtypes. Constants of one sign then count as equal if both stand
+            for infinity, or both only keep a quotient finite: such numbers depend on the dtype.
     """
     if [name for name, _ in mine] != [name for name, _ in others]:
         return False
@@ -101,11 +103,33 @@ def _is_alike(left: Any, right: Any, tolerance: float, across_dtypes: bool) -> b
     a, b = (item.double().numpy() for item in (numbers, usual))
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if across_dtypes:
-        a, b = (np.clip(item, -_LIMIT, _LIMIT) for item in (a, b))
-        same |= (a == b) | ((np.abs(a) < _TINY) & (np.abs(b) < _TINY))
+        same |= (np.sign(a) == np.sign(b)) & (_stand_for_infinity(a, b) | ((np.abs(a) < _TINY) & (np.abs(b) < _TINY)))
     bound = tolerance * np.abs(b, where=np.abs(b) < _LIMIT, out=np.zeros_like(b)).max(initial=0.0)
     with np.errstate(invalid="ignore"):
         return bool((same | (np.abs(a - b) <= bound)).all())
+
+
+def _stand_for_infinity(a: Floats, b: Floats) -> Bools:
+    """Where two numbers are larger than any that is computed with, and both of them finite or both infinite."""
+    return np.asarray((np.abs(a) > _LIMIT) & (np.abs(b) > _LIMIT) & (np.isinf(a) == np.isinf(b)))
+
+
+def fit_into(steps: list[Step], dtype: torch.dtype) -> bool:
+    """Whether a dtype holds the constants of a graph: in it none becomes infinite or zero.
+
+    Args:
+        steps: the operators of the graph as deployed.
+        dtype: the deployed dtype. Operators compute with single numbers in float32 at least.
+    """
+    used = torch.float64 if dtype == torch.float64 else torch.float32
+    for _, arguments in steps:
+        for item in arguments:
+            if isinstance(item, float) or (isinstance(item, torch.Tensor) and item.dtype == torch.float64):
+                number = torch.as_tensor(item, dtype=torch.float64).detach()
+                held = number.to(used)
+                if ((held.isinf() & number.isfinite()) | ((held == 0) & (number != 0))).any():
+                    return False
+    return True
 
 
 def _is_floating(item: Any) -> bool:
@@ -119,7 +143,9 @@ def _evaluate_node(node: fx.Node, args: Any, kwargs: Any, number_of: Callable[[A
     made = node.meta.get("val")
     if "empty" in name or name.startswith(RANDOM):
         return name, tuple(map(number_of, made.shape)) if isinstance(made, torch.Tensor) else ()
-    with torch.no_grad():
+    # what an operator makes without a dtype has the default one of its capture
+    dtype = made.dtype if isinstance(made, torch.Tensor) and made.is_floating_point() else torch.get_default_dtype()
+    with torch.no_grad(), default_dtype(dtype):
         return target(*args, **kwargs)
 
 

@@ -25,7 +25,7 @@ from symcheck.engine.networks.capture.capture import (
     capture_network,
     constants_without_numbers,
 )
-from symcheck.engine.networks.capture.computations import are_alike, moving_steps
+from symcheck.engine.networks.capture.computations import are_alike, fit_into, moving_steps
 from symcheck.engine.networks.capture.held_state import (
     is_otherwise,
     what_changed,
@@ -35,9 +35,8 @@ from symcheck.engine.networks.capture.held_state import (
 from symcheck.engine.networks.capture.instructions import UnknownInstructionError
 from symcheck.engine.networks.capture.library_settings import setting_read
 from symcheck.engine.networks.capture.places import place_of
-from symcheck.engine.networks.capture.plain_calls import ALIKE, why_calls_differ, with_gradients
+from symcheck.engine.networks.capture.plain_calls import ALIKE, path_of, why_calls_differ, with_gradients
 from symcheck.engine.networks.capture.read_attributes import (
-    Cached,
     compares_identities,
     read_by_scripts,
     read_outside,
@@ -47,8 +46,9 @@ from symcheck.engine.networks.capture.shared_memory import written_through_a_cop
 from symcheck.engine.networks.capture.texts_and_orders import depends_on_process
 from symcheck.engine.networks.samples.entry_scales import difference, output_scale
 from symcheck.engine.networks.samples.sampling import FAR
+from symcheck.engine.networks.subject.compiled import eager_stance
 from symcheck.engine.networks.subject.outputs import named_outputs
-from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, float64_default
+from symcheck.engine.networks.subject.precision import Float64Mode, copy_network, dtype_of, float64_default
 from symcheck.engine.networks.subject.values import Opaque
 from symcheck.statements.statement import state
 
@@ -108,8 +108,8 @@ def _captured_or_reason(
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     ours = copy_network(net, device=torch.device("cpu"))
     watched = called_twice(lambda: floating_outputs(ours, batches[0]))
-    if any(isinstance(item, Cached) for names in watched.functions.values() for item in names.values()):
-        with without_caches(watched.functions):
+    with without_caches(ours, watched.functions) as disabled:
+        if disabled:
             watched = called_twice(lambda: floating_outputs(ours, batches[0]))
     other = copy_network(net, device=torch.device("cpu"))
     untouched = what_is_held(other, watched.functions)
@@ -131,7 +131,7 @@ def _captured_or_reason(
         return Opaque(changed)
     if watched.asked:
         return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
-    if outside := read_outside(watched.functions):
+    if outside := read_outside(watched.functions) or before.answered_by_caches(after, disabled):
         return Opaque(state("SYM185", operation=outside))
     if setting := setting_read(ours, watched.functions, watched.cells):
         return Opaque(state("SYM171", setting=setting))
@@ -165,13 +165,11 @@ def _captured_or_reason(
         return differs
     if not answers_in_other_modes(net, batches[0], usual[0]):
         return Opaque(state("SYM185", operation="whether gradients are recorded"))
-    # code that reads no dtype, and no number that is rounded to it, cannot branch on it
-    if deployed is not None and captured.asks_dtype:
-        differs = _why_deployed_differs(captured, deployed, shape, watched.functions, alone=alone)
+    if deployed is not None:
+        differs = _why_deployed_differs(captured, deployed, batches[0], watched.functions, alone=alone)
         if differs is not None:
             return differs
-        deployed = None
-    return why_calls_differ(net, deployed, captured, batches[0], watched.functions, alone=alone) or captured
+    return why_calls_differ(net, captured, batches[0], watched.functions, alone=alone) or captured
 
 
 def floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -246,20 +244,23 @@ def _why_first_call_differs(
 def _why_deployed_differs(
     captured: Capture,
     deployed: nn.Module,
-    shape: tuple[int, ...],
+    x: torch.Tensor,
     functions: dict[types.CodeType, dict[str, Any]],
     *,
     alone: bool,
 ) -> Opaque | None:
     """The reason if the deployed dtype runs other operators, or has other constants, than the float64 copy."""
+    copies = [copy_network(deployed, device=torch.device("cpu")) for _ in range(2)]
     try:
-        used = capture_network(
-            copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, functions=functions
-        )
+        used = capture_network(copies[0], tuple(x.shape[1:]), alone=alone, exact=False, functions=functions)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
     samples = 1 if captured.size is None else SAMPLES
-    dtype = next((item.dtype for item in used.state.values() if item.is_floating_point()), torch.float32)
+    dtype = dtype_of(deployed)
     mine, exact = (moving_steps(item.module, item.state, item.size, samples) for item in (used, captured))
     rounding = min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)
-    return None if are_alike(mine, exact, rounding, across_dtypes=True) else Opaque(state("SYM188"))
+    if not (are_alike(mine, exact, rounding, across_dtypes=True) and fit_into(mine, dtype)):
+        return Opaque(state("SYM188"))
+    with eager_stance(), torch.no_grad():
+        source = used.path.where_it_leaves(path_of(copies[1], x.to(dtype)))
+    return None if source is None else Opaque(state("SYM187"), source=source)

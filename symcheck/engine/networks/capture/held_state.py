@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from symcheck.engine.networks.capture.asking_functions import FUNCTIONS, PLAIN, asks_more_than_its_arguments
+from symcheck.engine.networks.capture.asking_functions import FUNCTIONS, PLAIN, Cached, asks_more_than_its_arguments
 from symcheck.engine.networks.capture.own_code import is_own_class, is_own_code, is_own_file, names_of
 from symcheck.engine.networks.capture.texts_and_orders import is_unordered
 from symcheck.nn.basis_layer import BasisLayer
@@ -54,6 +54,7 @@ class Held:
             if it does not.
         scripts: the TorchScript functions and modules that it refers to, by name.
         sets: whether there are sets whose order differs between processes.
+        caches: by identity, the cached functions of its own code, each with the number of calls that it answered.
     """
 
     parts: dict[str, bytes] = field(default_factory=dict)
@@ -62,6 +63,14 @@ class Held:
     of_given: str = ""
     scripts: dict[str, Any] = field(default_factory=dict)
     sets: bool = False
+    caches: dict[int, tuple[Any, int]] = field(default_factory=dict)
+
+    def answered_by_caches(self, later: Held, disabled: Collection[int]) -> str:
+        """The name of a cached function that answered calls between two times, and was not watched; "" if none did."""
+        for place, (function, hits) in later.caches.items():
+            if place not in disabled and hits > self.caches.get(place, (function, 0))[1]:
+                return f"the cache of {function.__name__}"
+        return ""
 
 
 def what_is_held(
@@ -91,6 +100,7 @@ def what_is_held(
         held.of_given = max(held.of_given, writer.of_given)
         held.scripts |= writer.scripts
         held.sets = held.sets or writer.sets
+        held.caches |= writer.caches
 
     for name, module in net.named_modules():
         order = [(child, id(item)) for child, item in module._modules.items()]
@@ -269,6 +279,7 @@ class _Writer(pickle.Pickler):
         self.of_given = ""
         self.scripts: dict[str, Any] = {}
         self.sets = False
+        self.caches: dict[int, tuple[Any, int]] = {}
 
     def bytes_of(self, item: Any) -> bytes:
         """The state as bytes, equal for equal states."""
@@ -310,7 +321,7 @@ class _Writer(pickle.Pickler):
         """How functions, frames and objects that cannot be pickled are inspected."""
         if isinstance(item, types.FunctionType):
             self._codes.add(item.__code__)
-            own = is_own_code(item.__code__.co_filename, item.__globals__)
+            own = _is_own_function(item)
             held = (item.__closure__, item.__defaults__, item.__kwdefaults__, vars(item)) if own else ()
             # torch numbers its wrappers of functions, each copy's by itself
             attached = vars(item) if self._by_identity else {}
@@ -330,6 +341,8 @@ class _Writer(pickle.Pickler):
             # such objects may be made anew each time, as the `__dict__` of a class is
             which = 0 if isinstance(item, _SHOWN) else self._id(item)
             return tuple, ((type(item).__name__, which),), beside
+        if isinstance(item, Cached) and _is_own_function(item.__wrapped__):
+            self.caches[id(item)] = (item, item.cache_info().hits)
         if isinstance(reduced, str):
             return tuple, ((reduced, self._id(item)),), beside
         # compare the constructor's name and its arguments, not the constructor itself
@@ -366,6 +379,10 @@ _SHOWN = (
     *(memoryview, types.MappingProxyType, types.UnionType, weakref.ReferenceType),
 )
 """Types whose only state is the objects that they refer to."""
+
+
+def _is_own_function(item: Any) -> bool:
+    return isinstance(item, types.FunctionType) and is_own_code(item.__code__.co_filename, item.__globals__)
 
 
 def _self_of(function: Any) -> Any:

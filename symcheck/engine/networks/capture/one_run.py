@@ -45,7 +45,7 @@ def capture_one_run(net: nn.Module, x: Floats) -> Capture | None:
             module = trace(held, torch.from_numpy(x.copy()))
     except Exception:  # its own code, or torch's, does not run while it is traced
         return None
-    return Capture(module, held, tuple(paths), None, False)
+    return Capture(module, held, tuple(paths), None)
 
 
 _LEAVING = ("numpy", "__array__", "tolist", "__dlpack__")

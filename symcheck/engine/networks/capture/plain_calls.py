@@ -37,7 +37,6 @@ KINDS = frozenset(_KINDS_NAMES.split())
 
 def why_calls_differ(
     net: nn.Module,
-    deployed: nn.Module | None,
     captured: Capture,
     x: torch.Tensor,
     functions: Collection[types.CodeType],
@@ -48,7 +47,6 @@ def why_calls_differ(
 
     Args:
         net: the captured float64 copy.
-        deployed: the network as deployed, if torch runs it and the code reads no dtype; otherwise None.
         captured: its graph.
         x: a batch.
         functions: the network's own code that runs in a call.
@@ -74,13 +72,6 @@ def why_calls_differ(
                 if mode is not inferring and batch.is_contiguous():
                     raise
                 continue
-        if (source := captured.path.where_it_leaves(taken)) is not None:
-            return Opaque(statement.state("SYM187"), source=source)
-    if deployed is not None:
-        dtype = next((p.dtype for p in deployed.parameters() if p.is_floating_point()), torch.float32)
-        used = copy_network(deployed, device=torch.device("cpu"))
-        with eager_stance(), torch.no_grad():
-            taken = path_of(used, x.to(dtype))
         if (source := captured.path.where_it_leaves(taken)) is not None:
             return Opaque(statement.state("SYM187"), source=source)
     if not any(KINDS & words_of(code) for code in functions):

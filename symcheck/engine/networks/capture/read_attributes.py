@@ -5,22 +5,21 @@ The profiler records calls, but not reads of attributes. Therefore the names in 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
+from symcheck.engine.networks.capture.asking_functions import Cached
 from symcheck.engine.networks.capture.instructions import steps_of
-from symcheck.engine.networks.capture.own_code import words_of
+from symcheck.engine.networks.capture.own_code import is_own_class, words_of
 from symcheck.statements.statement import Statement, state
 
-Cached = functools._lru_cache_wrapper
-"""The type of functions decorated with `functools.cache` or `lru_cache`."""
 _CLOCKS = frozenset(["datetime64"])
 """Types whose constructor may read a clock."""
 _DEVICES = frozenset(["cuda", "mps", "xpu", "hpu", "mtia", "privateuseone"])
@@ -77,19 +76,36 @@ def compares_identities(functions: Iterable[types.CodeType]) -> bool:
 
 
 @contextmanager
-def without_caches(functions: Mapping[types.CodeType, dict[str, Any]]) -> Iterator[None]:
-    """Disable `functools.cache` of the network's own code inside this block, so that its computation can be watched."""
-    changed: list[tuple[dict[str, Any], str, Any]] = []
-    for scope in {id(scope): scope for scope in functions.values()}.values():
-        cached = {name: item for name, item in scope.items() if isinstance(item, Cached)}
-        for name, item in cached.items():
-            changed.append((scope, name, item))
-            scope[name] = item.__wrapped__
+def without_caches(net: nn.Module, functions: Mapping[types.CodeType, dict[str, Any]]) -> Iterator[set[int]]:
+    """Disable `functools.cache` of the network's own code inside this block, so that its computation can be watched.
+
+    Args:
+        net: the network, whose methods may be cached.
+        functions: the code that runs in a call, with its globals.
+
+    Returns:
+        The identities of the disabled caches, which are those of globals and of the network's classes.
+    """
+    changed: list[tuple[Callable[[str, Any], None], str, Any]] = []
+    disabled: set[int] = set()
+    kinds = {kind for module in net.modules() for kind in type(module).__mro__ if is_own_class(kind)}
+    scopes: list[tuple[Callable[[str, Any], None], Mapping[str, Any]]] = [
+        *((scope.__setitem__, scope) for scope in {id(scope): scope for scope in functions.values()}.values()),
+        *((partial(setattr, kind), vars(kind)) for kind in kinds),
+    ]
+    for write, scope in scopes:
+        for name, item in list(scope.items()):
+            wrapper = type(item) if isinstance(item, staticmethod | classmethod) else None
+            cached = item if wrapper is None else item.__func__
+            if isinstance(cached, Cached):
+                changed.append((write, name, item))
+                disabled.add(id(cached))
+                write(name, cached.__wrapped__ if wrapper is None else wrapper(cached.__wrapped__))
     try:
-        yield
+        yield disabled
     finally:
-        for scope, name, item in changed:
-            scope[name] = item
+        for write, name, item in changed:
+            write(name, item)
 
 
 _CHANGING_LISTS = frozenset(

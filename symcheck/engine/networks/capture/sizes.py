@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import sympy
 import torch
 
 SPLITTING = frozenset(["chunk", "split", "tensor_split"])
@@ -38,11 +39,6 @@ def symbolic_len(scopes: Iterable[dict[str, Any]]) -> Iterator[None]:
             scope.pop("len", None)
 
 
-_SIZES = (*range(2, 130), *(2**k + d for k in range(7, 41) for d in (-1, 0, 1)), *(7**k + 1 for k in range(3, 14)))
-"""Batch sizes at which a condition on the size is evaluated: small ones, powers of 2 with their neighbours, where code
-changes its method, and others up to 1e11 that are not near these."""
-
-
 def holds_for_all_sizes(guard: Any) -> bool:
     """Whether an integer derived from the batch size, such as an index, is the same for all sizes.
 
@@ -50,10 +46,11 @@ def holds_for_all_sizes(guard: Any) -> bool:
         guard: a condition on the symbol of the batch size, as torch records it. Only an equality means that a size
             became a number; operators use inequalities to select kernels with the same result.
     """
-    symbols = list(guard.free_symbols)
-    if type(guard).__name__ != "Equality" or len(symbols) != 1:
+    if type(guard).__name__ != "Equality" or not guard.free_symbols:
         return True
-    return all(bool(guard.subs(symbols[0], size)) for size in _SIZES)
+    difference = guard.lhs - guard.rhs
+    # rounded quotients and remainders agree on ever so many sizes before they differ
+    return not difference.atoms(sympy.Function) and bool(sympy.expand(difference) == 0)
 
 
 def symbols_of(size: Any) -> set[Any]:

@@ -14,8 +14,6 @@ SHOWING = frozenset(
     ["__repr__", "__format__", "__array__", "__dlpack__", "data_ptr", "storage", "untyped_storage", "__reduce_ex__"]
 )
 """Methods that reveal a tensor's values or address; without values their result is meaningless."""
-ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
-"""Attributes and methods that distinguish floating dtypes, so that code can branch on them."""
 _ASKING_NAMES = "_version is_inference _is_view is_shared is_pinned is_set_to is_neg is_conj is_coalesced get_device"
 ASKING_THE_CALL = frozenset(_ASKING_NAMES.split())
 """Methods that reveal how a call is made, or where a tensor is stored."""

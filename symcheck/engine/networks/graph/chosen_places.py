@@ -22,11 +22,13 @@ _MOST = 16
 
 
 @operator("argmax", "argmin")
-def _largest(graph: Graph, x: Entries, dim: int | None = None, keepdim: bool = False, *, sign: float = 1.0) -> Entries:
+def _largest(
+    graph: Graph, x: Entries, dim: int | None = None, keepdim: bool = False, *, smallest: bool = False
+) -> Entries:
     if dim is None or not 1 < x.ids.shape[dim] <= _MOST:
         refuse("argmax")
     rows = np.moveaxis(x.array, dim, -1)
-    indicators = np.stack([_indicator(graph, rows, place, sign) for place in range(rows.shape[-1])], axis=-1)
+    indicators = np.stack([_indicator(graph, rows, place, smallest) for place in range(rows.shape[-1])], axis=-1)
     weights = np.arange(float(rows.shape[-1]))[None]
     ids = graph.linear(indicators, graph.constants(weights), None, "argmax")[..., 0]
     for place, row in zip(ids.reshape(-1).tolist(), indicators.reshape(-1, rows.shape[-1]).tolist(), strict=True):
@@ -35,15 +37,15 @@ def _largest(graph: Graph, x: Entries, dim: int | None = None, keepdim: bool = F
     return Entries(torch.from_numpy(np.ascontiguousarray(ids)), torch.int64)
 
 
-OPERATORS["argmin"] = lambda graph, x, dim=None, keepdim=False: _largest(graph, x, dim, keepdim, sign=-1.0)
+OPERATORS["argmin"] = lambda graph, x, dim=None, keepdim=False: _largest(graph, x, dim, keepdim, smallest=True)
 
 
-def _indicator(graph: Graph, rows: Floats, place: int, sign: float) -> Floats:
-    """The indicator of a position: 1 if the first largest entry of a row is there; with sign -1, the first smallest."""
+def _indicator(graph: Graph, rows: Floats, place: int, smallest: bool) -> Floats:
+    """The indicator of a position: 1 if the first largest (or smallest) entry of a row is there."""
     answers = []
     for other in range(rows.shape[-1]):
         if other != place:
-            pair = (rows[..., place], rows[..., other]) if sign > 0 else (rows[..., other], rows[..., place])
+            pair = (rows[..., other], rows[..., place]) if smallest else (rows[..., place], rows[..., other])
             answers.append(express(graph, "greater" if other < place else "greater_equal", (), pair))
     return answers[0] if len(answers) == 1 else graph.reduce("prod", np.stack(answers, axis=-1), "argmax")
 

@@ -6,7 +6,7 @@ one graph only if the check holds for every input, which is shown here in real a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,9 @@ class Ranges:
         return np.asarray((self.low > 0) | ((self.low == 0) & self.above))
 
 
+_NONE = Ranges(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
+
+
 def hold_always(graph: Graph, ids: Floats) -> bool:
     """Whether entries differ from zero for every input."""
     whole = ids.astype(np.int64).reshape(-1)
@@ -65,8 +68,19 @@ def are_defined(graph: Graph, ids: Floats) -> bool:
 
 def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries; those of nodes that were asked for before are kept."""
-    none = np.zeros(0, dtype=bool)
-    done, known = graph.ranges or (0, Ranges(np.zeros(0), np.zeros(0), none, none))
+    done, known = graph.ranges or (0, _NONE)
+    ranges = _extended(graph, known, graph.nodes[done:], np.inf)
+    graph.ranges = len(graph.nodes), ranges
+    return ranges
+
+
+def ranges_within(graph: Graph, size: float) -> Ranges:
+    """The ranges of all entries over inputs up to a size."""
+    return _extended(graph, _NONE, graph.nodes, size)
+
+
+def _extended(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float) -> Ranges:
+    """Ranges with those of further nodes."""
     new = graph.entries - len(known.low)
     ranges = Ranges(
         np.append(known.low, np.full(new, -np.inf)),
@@ -75,18 +89,18 @@ def ranges_of(graph: Graph) -> Ranges:
         np.append(known.partial, np.zeros(new, dtype=bool)),
     )
     with np.errstate(all="ignore"):
-        for node in graph.nodes[done:]:
+        for node in nodes:
+            here = slice(node.start, node.start + node.size)
             if node.op == "input":
+                ranges.low[here], ranges.high[here] = -size, size
                 continue
             x = ranges_of_arguments(graph, node.x, ranges)
             low, high, above = _range(graph, node, x, ranges)
-            here = slice(node.start, node.start + node.size)
             undefined = (x.partial.any(axis=1) | is_outside_domain(node, x)) & (node.function != "isnan")
             ranges.partial[here] = np.repeat(undefined, node.size // len(node.x))
             ranges.low[here] = np.where(np.isnan(low), -np.inf, low)
             ranges.high[here] = np.where(np.isnan(high), np.inf, high)
             ranges.above[here] = above
-    graph.ranges = len(graph.nodes), ranges
     return ranges
 
 

@@ -1,8 +1,8 @@
 """Values that may be undefined or infinite, and which outputs depend on them.
 
 A certificate is valid in real arithmetic, in which 0 * u = 0 and u - u = 0. Where u is NaN or infinite, as the root
-of a negative number or an exponential that overflows, neither holds. Therefore f(L x) and K f(x) must depend on the
-same such values, even if their terms cancel.
+of a negative number or an exponential that overflows, neither holds; nor does (u / c) * c = u where u / c vanishes.
+Therefore f(L x) and K f(x) must depend on the same such values, even if their terms cancel.
 """
 
 from __future__ import annotations
@@ -15,9 +15,18 @@ import numpy as np
 from symcheck.array_types import Bools, Ints
 from symcheck.certificate_checker import Checker, unpack
 from symcheck.engine.networks.graph.nodes import Graph, Node
-from symcheck.engine.networks.graph.ranges import is_outside_domain, ranges_of, ranges_of_arguments
+from symcheck.engine.networks.graph.ranges import (
+    Ranges,
+    is_outside_domain,
+    ranges_of,
+    ranges_of_arguments,
+    ranges_within,
+)
 
-_OVERFLOW = float(np.log(np.finfo(np.float32).max))
+_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+_OVERFLOW = float(np.log(_LARGEST))
+_INPUTS = 1e6
+"""Size of the inputs up to which sums and products must stay in the range of float32: larger than any in use."""
 _GROWING = frozenset(["exp", "expm1", "sinh", "cosh"])
 
 
@@ -32,7 +41,9 @@ def uneven_dependence(document: Mapping[str, Any], graph: Graph, nodes: Sequence
     Returns:
         Its name; "" if there is none.
     """
-    sources = {place: may for place, node in enumerate(nodes) if (may := _may_be_infinite(graph, node)).any()}
+    within = ranges_within(graph, _INPUTS)
+    may = [_may_be_infinite(graph, node) | _leaves_float32(graph, node, within) for node in nodes]
+    sources = {place: entries for place, entries in enumerate(may) if entries.any()}
     if not sources:
         return ""
     checker = Checker(dict(document))
@@ -46,7 +57,9 @@ def uneven_dependence(document: Mapping[str, Any], graph: Graph, nodes: Sequence
         own = np.zeros(size, dtype=bool) if place - before not in sources else sources[place - before]
         x = unpack(node["x"]).astype(np.int64) if "x" in node else np.zeros((size, 0), dtype=np.int64)
         cones.add(x, start + np.flatnonzero(own), size)
-        names |= dict.fromkeys((start + np.flatnonzero(own)).tolist(), str(node.get("function")))
+        names |= dict.fromkeys(
+            (start + np.flatnonzero(own)).tolist(), str(node.get("function") or node.get("name") or node["op"])
+        )
     for output in document["outputs"]:
         entries = unpack(output["entries"]).astype(np.int64)
         for generator, action in enumerate(output["actions"]):
@@ -65,6 +78,19 @@ def _may_be_infinite(graph: Graph, node: Node) -> Bools:
     x = ranges_of_arguments(graph, node.x, ranges_of(graph))
     overflows = (x.high[:, 0] > _OVERFLOW) | ((node.function in ("sinh", "cosh")) & (x.low[:, 0] < -_OVERFLOW))
     return np.asarray(is_outside_domain(node, x) | (overflows & (node.function in _GROWING)))
+
+
+def _leaves_float32(graph: Graph, node: Node, within: Ranges) -> Bools:
+    """Which sums and products of finite numbers may overflow in float32, or always vanish."""
+    if node.op != "linear" and node.function != "prod":
+        return np.zeros(node.size, dtype=bool)
+    x = ranges_of_arguments(graph, node.x, within)
+    finite = np.isfinite(x.low).all(axis=1) & np.isfinite(x.high).all(axis=1)
+    here = slice(node.start, node.start + node.size)
+    size = np.maximum(np.abs(within.low[here]), np.abs(within.high[here]))
+    return np.asarray(
+        np.repeat(finite, node.size // len(node.x)) & ((size > _LARGEST) | ((size > 0) & (size < _SMALLEST)))
+    )
 
 
 def _read_by(action: Mapping[str, Any], unit: int, count: int, checker: Checker) -> Ints:

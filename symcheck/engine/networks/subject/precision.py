@@ -11,7 +11,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -125,15 +125,25 @@ def to_float64(item: Any) -> Any:
     return item
 
 
-@contextmanager
-def float64_default() -> Iterator[None]:
+def float64_default() -> AbstractContextManager[None]:
     """Make float64 the default dtype inside this block, and restore the previous default."""
+    return default_dtype(torch.float64)
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Make a floating dtype the default inside this block, and restore the previous default."""
     previous = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(dtype)
     try:
         yield
     finally:
         torch.set_default_dtype(previous)
+
+
+def dtype_of(net: nn.Module) -> torch.dtype:
+    """The dtype in which a network computes: that of its first floating parameter, or float32."""
+    return next((item.dtype for item in net.parameters() if item.is_floating_point()), torch.float32)
 
 
 class _CopyResultsDetached(TorchFunctionMode):

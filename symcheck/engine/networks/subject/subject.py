@@ -32,6 +32,7 @@ from symcheck.engine.networks.subject.precision import (
     CostCounter,
     Float64Mode,
     copy_network,
+    dtype_of,
     float64_default,
     in_float64,
 )
@@ -170,9 +171,9 @@ class Subject:
 
     @property
     def runs_torch(self) -> nn.Module | None:
-        """The deployed copy if plain torch runs it; None if other code does, or if its dtype is float64."""
+        """The deployed copy if plain torch runs it; None if other code does."""
         plain = not self.artefact and not self._compiled and not isinstance(self.deployed, torch.jit.ScriptModule)
-        return self.deployed if plain and self.dtype != torch.float64 and not self.coarse else None
+        return self.deployed if plain and not self.coarse else None
 
     def name(self, module: str) -> str:
         """A module's name in the network as given, without the wrappers of symcheck."""
@@ -389,8 +390,7 @@ def _deployed_dtype(net: nn.Module, dtype: str | None) -> torch.dtype:
         if not isinstance(chosen, torch.dtype):
             raise OptionError(f"expected a dtype, got {dtype!r}.", where="--dtype")
         return chosen
-    floating = (p.dtype for p in net.parameters() if p.is_floating_point())
-    return next(floating, torch.float32)
+    return dtype_of(net)
 
 
 def _device(name: str) -> torch.device:
