@@ -278,7 +278,7 @@ def test_no_search_goes_on_after_a_third_of_the_time(monkeypatch):
     used = SimpleNamespace(
         in_time=lambda share: share > 0.4, spread=np.ones(2), is_whole=False, kind="deterministic", dim=2
     )
-    used.states = np.full((1, 2), 0.5)
+    used.states = used.starts = np.full((1, 2), 0.5)
     monkeypatch.setattr(mixed_effects, "neutral_actions", lambda lab: [0])
     assert mixed_effects.with_mixed(used, Structure(np.zeros(2), *[None] * 6)) is None
     used.is_whole, used.values = True, ActionValues(gym.spaces.Discrete(2))

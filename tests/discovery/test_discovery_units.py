@@ -378,7 +378,7 @@ def test_numbers_near_simple_ones_are_replaced_by_them():
 
 def test_zero_is_the_centre_where_the_visited_range_reaches_it_and_a_typical_value_elsewhere():
     states = np.array([[-1.0, 5.0, 1.0], [1.0, 7.0, 2.0], [0.5, 6.0, 1.5]])
-    lab = SimpleNamespace(states=states, spread=np.array([1.0, 1.0, 1.0]), dim=3)
+    lab = SimpleNamespace(states=states, starts=states, spread=np.array([1.0, 1.0, 1.0]), dim=3)
     assert centres._zero(lab).point.tolist() == [0.0, 6.0, 0.0]
     lab.spread = np.array([1.0, 1.0, 0.9])
     assert centres._zero(lab).point.tolist() == [0.0, 6.0, 1.5]

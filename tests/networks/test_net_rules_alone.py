@@ -13,7 +13,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
-from symcheck.engine.networks.graph import interpreter, unknown
+from symcheck.engine.networks.graph import interpreter, ties, unknown
 from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
@@ -407,3 +407,22 @@ def test_a_rule_that_raises_is_replaced_by_an_unknown_function_or_refused_for_it
             assert raised.value.reason.code == ("SYM191" if error is own else "SYM190")
             assert error is own or raised.value.reason.fields["operation"] == "aten.sin.default"
     assert computed_with(None, lambda node, values: "as an unknown function") == "by its rule"
+
+
+def test_ties_name_the_entry_and_opposite_comparisons_are_negations() -> None:
+    for shape in ((5,), (2, 3), (2, 3, 4)):
+        names = ["x" + "".join(f"[{k}]" for k in place) for place in np.ndindex(shape)]
+        assert [ties._input_entry(entry, shape) for entry in range(len(names))] == names
+    known: dict[Any, int] = {}
+    terms: Any = SimpleNamespace(
+        apply=lambda name, parameters, x: known.setdefault((name, tuple(parameters), x), 10 + len(known))
+    )
+    comparisons = ties._Comparisons(terms)
+    above, below = terms.apply("positive", [], (3,)), terms.apply("positive", [], (-3,))
+    assert comparisons.ties == {3}
+    assert below == terms.apply("zero", [], (above,)) != above
+    assert terms.apply("zero", [], (below,)) == above
+    assert terms.apply("where", [], (below, 1, 2)) == terms.apply("where", [], (above, 2, 1))
+    assert terms.apply("where", [], (above, 1, 2)) != terms.apply("where", [], (above, 2, 1))
+    assert terms.apply("positive", [], (4,)) not in (above, below)
+    assert comparisons.ties == {3}
