@@ -19,7 +19,8 @@ from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _TIE = 64  # in rounding units: outcomes that differ by a few units due to rounding count as equal
-_MOST_SIDES = 128  # maximum number of covariates that divide the pairs
+MOST_SIDES = 128
+"""Number of coordinates that divide the pairs, at most; single (s, a) come on top."""
 _FEWEST_ON_A_SIDE = 20
 
 
@@ -89,7 +90,7 @@ def _join_ties(first: Floats, second: Floats, tie: Floats) -> list[Floats]:
 def side_weights(sides: Floats, names: list[str]) -> list[tuple[Region, Floats]]:
     """High against low values of each covariate, centred; the members may differ with opposite signs in the two."""
     weights = []
-    for name, column in zip(names[:_MOST_SIDES], sides.T, strict=False):
+    for name, column in zip(names, sides.T, strict=True):
         middle = float(np.median(column))
         # Indicators have their median at one of two values: split them in the middle.
         cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2

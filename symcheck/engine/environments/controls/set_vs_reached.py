@@ -24,7 +24,7 @@ from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.features import Region
 from symcheck.engine.regression import standardise
 from symcheck.engine.scales import FLOAT32_EPSILON, typical_sizes
-from symcheck.engine.shared_covariates import side_weights, swap_test_given
+from symcheck.engine.shared_covariates import MOST_SIDES, side_weights, swap_test_given
 from symcheck.engine.statistics import SwapTest
 from symcheck.envs.state_access.mujoco import reads_as_built_in
 from symcheck.envs.state_access.record import Origin
@@ -318,7 +318,7 @@ def _swap_reached_and_set(
         tuple(names[int(j)] for j in columns),
         np.append(stepper.codec.coordinates.epsilon, [FLOAT32_EPSILON, 0.0])[columns],
         covariates=shared,
-        weights=[*side_weights(shared, shared_names), (_LATE_STEPS, late - late.mean())],
+        weights=[*side_weights(shared[:, :MOST_SIDES], shared_names[:MOST_SIDES]), (_LATE_STEPS, late - late.mean())],
         level=_LEVEL_RANDOM,
         rng=rng,
     )

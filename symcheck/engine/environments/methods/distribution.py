@@ -38,15 +38,14 @@ from symcheck.engine.registry import register_method
 from symcheck.engine.regression import standardise
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
-from symcheck.engine.shared_covariates import side_weights, swap_test_given
+from symcheck.engine.shared_covariates import MOST_SIDES, side_weights, swap_test_given
 from symcheck.engine.statistics import SwapTest
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 from symcheck.verdict import Facts, decide
 
-_MOST_CELLS = 256  # maximum number of distinct (s, a) with a separate fit
-_MOST_NAMED = 64  # and with a separate test
+_MOST_CELLS = 512  # maximum number of distinct (s, a) with a separate fit and a separate test
 
 
 class DistributionEvidence:
@@ -308,8 +307,8 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench.pairs.stepper.action_codec, image_actions)
     # Actions first: if there are too many features, differences by action are still detected.
-    sides = standardise(np.concatenate([actions, states], axis=1))
-    names = action_names + [f"image {name}" for name in state_names]
+    sides = standardise(np.concatenate([actions, states], axis=1)[:, :MOST_SIDES])
+    names = [*action_names, *(f"image {name}" for name in state_names)][:MOST_SIDES]
     cells, owner, count = np.unique(
         np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
     )
@@ -317,8 +316,6 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
         return Covariates(sides, sides, names)
     split = states.shape[1]
     one_each = (owner.reshape(-1, 1) == np.arange(len(cells))).astype(np.float64)
-    if len(cells) > _MOST_NAMED:
-        return Covariates(one_each, sides, names)
     cell_names = [
         f"s = {short_text(_as_scalar(row[:split]))}, a = {short_text(_as_scalar(row[split:]))}" for row in cells
     ]
