@@ -209,6 +209,30 @@ def test_no_rounded_quotient_of_the_batch_size_is_a_constant() -> None:
     assert holds_for_all_sizes(sympy.Eq(n * (n + 1), n**2 + n, evaluate=False))
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "holds"),
+    [
+        (lambda n: FloorDiv(3 * n - 1, n, evaluate=False), 2, True),  # three chunks of a batch behind two others
+        (lambda n: FloorDiv(3 * n, n, evaluate=False), 3, True),
+        (lambda n: Mod(3 * n - 1, n, evaluate=False) + 1, lambda n: n, True),
+        (lambda n: FloorDiv(4 * n + 3, 4, evaluate=False), lambda n: n, True),
+        (lambda n: FloorDiv(FloorDiv(6 * n + 5, 3, evaluate=False) - 1, n, evaluate=False), 2, True),
+        (lambda n: FloorDiv(n - 3, n, evaluate=False), 0, False),  # n = 2
+        (lambda n: FloorDiv(n, 3, evaluate=False), 0, False),
+        (lambda n: FloorDiv(n + 100, n, evaluate=False), 1, False),  # n <= 100
+        (lambda n: FloorDiv(n * n, n + 1000, evaluate=False), lambda n: n - 1000, False),
+        (lambda n: Mod(n, 2), 1, False),
+    ],
+)
+def test_a_rounded_quotient_is_settled_if_its_rest_is_one_for_all_sizes(left: Any, right: Any, holds: bool) -> None:
+    n = sympy.Symbol("n", positive=True, integer=True)
+    wanted = right(n) if callable(right) else sympy.Integer(right)
+    guard = sympy.Eq(left(n), wanted, evaluate=False)
+    assert holds_for_all_sizes(guard) is holds
+    agree = [int(left(n).subs(n, size)) == int(wanted.subs(n, size)) for size in range(2, 2_000)]
+    assert all(agree) is holds
+
+
 class ScriptedCounter(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ def _is_alike(left: Any, right: Any, tolerance: float, across_dtypes: bool) -> b
         return isinstance(left, Moving) and isinstance(right, Moving) and left == right
     if not isinstance(left, torch.Tensor | float) or not isinstance(right, torch.Tensor | float):
         return left == right or (_is_floating(left) and _is_floating(right))
-    numbers, usual = (torch.as_tensor(item).detach().cpu() for item in (left, right))
+    numbers, usual = (_as_tensor(item) for item in (left, right))
     if numbers.shape != usual.shape or numbers.is_floating_point() != usual.is_floating_point():
         return False
     if not numbers.is_floating_point():
@@ -107,6 +107,11 @@ def _is_alike(left: Any, right: Any, tolerance: float, across_dtypes: bool) -> b
     bound = tolerance * np.abs(b, where=np.abs(b) < _LIMIT, out=np.zeros_like(b)).max(initial=0.0)
     with np.errstate(invalid="ignore"):
         return bool((same | (np.abs(a - b) <= bound)).all())
+
+
+def _as_tensor(item: torch.Tensor | float) -> torch.Tensor:
+    """A constant; a single number keeps its digits, and a size as small as float64 has."""
+    return item.detach().cpu() if isinstance(item, torch.Tensor) else torch.tensor(item, dtype=torch.float64)
 
 
 def _stand_for_infinity(a: Floats, b: Floats) -> Bools:

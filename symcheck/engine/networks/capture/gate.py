@@ -251,6 +251,8 @@ def _why_deployed_differs(
 ) -> Opaque | None:
     """The reason if the deployed dtype runs other operators, or has other constants, than the float64 copy."""
     copies = [copy_network(deployed, device=torch.device("cpu")) for _ in range(2)]
+    # Parameters of the float64 copy have no gradients, and some operators are decomposed by that.
+    copies[0].requires_grad_(False)
     try:
         used = capture_network(copies[0], tuple(x.shape[1:]), alone=alone, exact=False, functions=functions)
     except RefusedCaptureError as error:

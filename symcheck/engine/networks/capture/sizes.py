@@ -48,9 +48,45 @@ def holds_for_all_sizes(guard: Any) -> bool:
     """
     if type(guard).__name__ != "Equality" or not guard.free_symbols:
         return True
-    difference = guard.lhs - guard.rhs
     # rounded quotients and remainders agree on ever so many sizes before they differ
-    return not difference.atoms(sympy.Function) and bool(sympy.expand(difference) == 0)
+    difference = _without_rounding(guard.lhs - guard.rhs)
+    return difference is not None and bool(sympy.expand(difference) == 0)
+
+
+_QUOTIENTS, _REMAINDERS = frozenset(["FloorDiv", "CleanDiv"]), frozenset(["Mod", "PythonMod"])
+_LARGE = 10**9  # a batch size at which the quotient of two polynomials in it has its final form
+
+
+def _without_rounding(expression: Any) -> Any:
+    """An expression whose rounded quotients are polynomials for all sizes of 2 or more; None if one is not known."""
+    parts = [_without_rounding(part) for part in expression.args]
+    if any(part is None for part in parts):
+        return None
+    if not isinstance(expression, sympy.Function):
+        return expression.func(*parts) if parts else expression
+    kind = type(expression).__name__
+    quotient = _quotient(*parts) if kind in _QUOTIENTS | _REMAINDERS else None
+    return quotient if quotient is None or kind in _QUOTIENTS else parts[0] - quotient * parts[1]
+
+
+def _quotient(dividend: Any, divisor: Any) -> Any:
+    """The k with 0 <= dividend - k * divisor < divisor for all sizes of 2 or more; None if no linear k is found."""
+    symbols = list(dividend.free_symbols | divisor.free_symbols)
+    if len(symbols) != 1 or not all(item.is_polynomial(*symbols) for item in (dividend, divisor)):
+        return None
+    n = symbols[0]
+    first, second = (sympy.floor((dividend / divisor).subs(n, size)) for size in (_LARGE, _LARGE + 1))
+    found = first + (second - first) * (n - _LARGE)
+    rest = dividend - found * divisor
+    # all are whole numbers, so less than the divisor means at most one less
+    is_rest = _is_never_negative(rest, n) and _is_never_negative(divisor - 1 - rest, n)
+    return found if is_rest else None
+
+
+def _is_never_negative(polynomial: Any, n: Any) -> bool:
+    """Whether a polynomial is at least 0 for all n of 2 or more: sufficient, its coefficients in n - 2 are."""
+    shifted = sympy.Poly(polynomial.subs(n, n + 2), n)
+    return all(coefficient >= 0 for coefficient in shifted.all_coeffs())
 
 
 def symbols_of(size: Any) -> set[Any]:

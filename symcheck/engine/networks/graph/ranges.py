@@ -74,12 +74,19 @@ def ranges_of(graph: Graph) -> Ranges:
     return ranges
 
 
-def ranges_within(graph: Graph, size: float) -> Ranges:
-    """The ranges of all entries over inputs up to a size."""
-    return _extended(graph, _NONE, graph.nodes, size)
+def ranges_within(graph: Graph, size: float, least: float) -> Ranges:
+    """The ranges of all entries of the deployed network, over inputs up to a size.
+
+    Args:
+        graph: the network in float64.
+        size: of the inputs.
+        least: the smallest positive number of the deployed dtype. A limit that is smaller, as the smallest number of
+            float64 below which a divisor is not to fall, is another number there, and no smaller than this.
+    """
+    return _extended(graph, _NONE, graph.nodes, size, least)
 
 
-def _extended(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float) -> Ranges:
+def _extended(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float, least: float = 0.0) -> Ranges:
     """Ranges with those of further nodes."""
     new = graph.entries - len(known.low)
     ranges = Ranges(
@@ -96,6 +103,8 @@ def _extended(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float) -
                 continue
             x = ranges_of_arguments(graph, node.x, ranges)
             low, high, above = _range(graph, node, x, ranges)
+            if node.function == "place":
+                low = np.where(low > 0, np.maximum(low, least), low)
             undefined = (x.partial.any(axis=1) | is_outside_domain(node, x)) & (node.function != "isnan")
             ranges.partial[here] = np.repeat(undefined, node.size // len(node.x))
             ranges.low[here] = np.where(np.isnan(low), -np.inf, low)

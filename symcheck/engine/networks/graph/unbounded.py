@@ -24,6 +24,7 @@ from symcheck.engine.networks.graph.ranges import (
 )
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+_LEAST = float(np.finfo(np.float32).smallest_subnormal)
 _OVERFLOW = float(np.log(_LARGEST))
 _INPUTS = 1e6
 """Size of the inputs up to which sums and products must stay in the range of float32: larger than any in use."""
@@ -41,7 +42,7 @@ def uneven_dependence(document: Mapping[str, Any], graph: Graph, nodes: Sequence
     Returns:
         Its name; "" if there is none.
     """
-    within = ranges_within(graph, _INPUTS)
+    within = ranges_within(graph, _INPUTS, _LEAST)
     may = [_may_be_infinite(graph, node) | _leaves_float32(graph, node, within) for node in nodes]
     sources = {place: entries for place, entries in enumerate(may) if entries.any()}
     if not sources:
