@@ -7,6 +7,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sympy
