@@ -164,11 +164,6 @@ class _Search:
         self.found.structured += 1
         self._try(state_map, form)
 
-    @property
-    def _most_tried(self) -> int:
-        """The number of maps about one centre that are tried one by one."""
-        return _MOST_RANDOM if self.lab.kind == "stochastic" else MOST_MAPS
-
     def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
         """The effects at a centre and the maps that preserve them, measured once; None if it is not a state."""
         key = centre.point.tobytes()
@@ -179,8 +174,9 @@ class _Search:
                 self.structures[key] = None
                 return None
             left = automorphisms(structure)
+            most = _MOST_RANDOM if self.lab.kind == "stochastic" else MOST_MAPS
             for refine in _REFINEMENTS:
-                if left.complete and len(left.maps) <= self._most_tried:
+                if left.complete and len(left.maps) <= most:
                     break
                 refined = refine(self.lab, structure)
                 structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))

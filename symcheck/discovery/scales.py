@@ -60,13 +60,13 @@ def group_by_scale(spread: Floats, starts: Floats | None = None) -> list[npt.NDA
     if starts is not None and len(starts) >= _FEWEST_STARTS:
         widths = half_widths(starts)
         moving = used[widths[used] > 0]
-        for own in _split(moving, _number_by_scale(widths[moving], _SAME_START)):
+        for own in _split_by_number(moving, _number_by_scale(widths[moving], _SAME_START)):
             joined = np.isin(owner, owner[own])
             owner[joined] = owner[own].min()
-    return _split(used, owner[used])
+    return _split_by_number(used, owner[used])
 
 
-def _split(items: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+def _split_by_number(items: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
     return [items[numbers == number] for number in np.unique(numbers)]
 
 

