@@ -65,8 +65,8 @@ class Nearest:
         listed = ["git", "ls-files", "-co", "--exclude-standard", "*.py"]
         names = subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split()
         files = [name for name in names if (root / name).is_file()]
-        modules = {_dotted(name): name for name in files}
-        self._imports = {name: set(_imported(root, name, modules)) for name in files}
+        modules = {_module_name(name): name for name in files}
+        self._imports = {name: set(_find_imports(root, name, modules)) for name in files}
         self._importers: dict[str, list[str]] = {}
         for name, imported in self._imports.items():
             for other in imported:
@@ -127,7 +127,7 @@ def times_of(file: Path) -> dict[str, float]:
     return dict(recorded["seconds"])
 
 
-def _dotted(name: str) -> str:
+def _module_name(name: str) -> str:
     """The name under which a file is imported. Tests import their helpers by the last part alone."""
     parts = Path(name).with_suffix("").parts
     if "tests" in parts:
@@ -136,7 +136,7 @@ def _dotted(name: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(root: Path, name: str, modules: dict[str, str]) -> Iterator[str]:
+def _find_imports(root: Path, name: str, modules: dict[str, str]) -> Iterator[str]:
     """The files that a file imports, in functions too, and the conftest beside a test."""
     for package, names, whole in _IMPORT.findall((root / name).read_text(encoding="utf-8")):
         inner = {f"{package}.{each}" for each in re.findall(r"\w+", names)}

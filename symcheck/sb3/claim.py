@@ -20,7 +20,7 @@ from symcheck.envs.specs import resolve_symmetry
 from symcheck.errors import SpecError
 from symcheck.representations import constructors, operations
 from symcheck.representations.representation import Representation
-from symcheck.symmetry.choices import on_bernoulli_logits, signed_images
+from symcheck.symmetry.choices import bernoulli_map
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -86,8 +86,8 @@ def claim_for(given: Symmetry | str, observation_space: gym.Space[Any], action_s
 
 def _on_bernoulli_logits(rho: Representation) -> Representation:
     """One logit for each bit of a MultiBinary action, from the pair of logits of its two values."""
-    matrices = [on_bernoulli_logits(np.asarray(rho.matrix(g), dtype=float)) for g in rho.group.generators]
-    return constructors.signed_permutation(rho.group, [signed_images(matrix) for matrix in matrices])
+    matrices = [bernoulli_map(np.asarray(rho.matrix(g), dtype=float)) for g in rho.group.generators]
+    return constructors.from_matrices(rho.group, matrices, name="encoded action")
 
 
 def _sized(rho: Representation, size: int) -> Representation:

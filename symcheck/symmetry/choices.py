@@ -50,16 +50,16 @@ def choice_permutation(
     start = np.array(first)
     as_value = (lambda chosen: int(chosen[0])) if isinstance(space, spaces.Discrete) else _shape_joint_action(space)
 
-    def encoded(chosen: Any) -> Floats:
+    def encode(chosen: Any) -> Floats:
         return one_hot(np.asarray(image(as_value(chosen))), space)
 
     begins = np.cumsum([0, *counts])
     matrix = np.zeros((begins[-1], begins[-1]))
     try:
-        base = encoded(start)
+        base = encode(start)
         for component, count in enumerate(counts):
             # The image of this component is the block that changes if the component takes another value.
-            images = [encoded(start + value * (np.arange(len(counts)) == component)) for value in range(count)]
+            images = [encode(start + value * (np.arange(len(counts)) == component)) for value in range(count)]
             changed = np.flatnonzero(np.abs(images[-1] - base) > 0) if count > 1 else np.array([begins[component]])
             target = int(np.searchsorted(begins, changed[0], side="right")) - 1
             block = slice(begins[target], begins[target + 1])
@@ -73,7 +73,7 @@ def choice_permutation(
     drawn = np.random.default_rng(0)
     for _ in range(8):
         chosen = start + np.array([drawn.integers(count) for count in counts])
-        if not np.array_equal(encoded(chosen), matrix @ one_hot(chosen, space)):
+        if not np.array_equal(encode(chosen), matrix @ one_hot(chosen, space)):
             raise _no_permutation(where, remedy)
     return matrix
 
@@ -122,7 +122,7 @@ def depends_on_state(where: str, remedy: str) -> SpecError:
     )
 
 
-def on_bernoulli_logits(permutation: Floats) -> Floats:
+def bernoulli_map(permutation: Floats) -> Floats:
     """The map of one logit for each bit, from the permutation of the pair of logits of its two values.
 
     A bit's logit is the difference of the pair, so exchanging the values negates it.
@@ -134,20 +134,9 @@ def on_bernoulli_logits(permutation: Floats) -> Floats:
         A signed permutation matrix, shape (bits, bits).
 
     Example:
-        >>> on_bernoulli_logits(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
+        >>> bernoulli_map(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
         [[-1.0]]
     """
     # (bits, 2 * bits): the logit of 1 minus that of 0.
     difference = np.kron(np.eye(len(permutation) // 2), np.array([[-1.0, 1.0]]))
     return np.asarray(difference @ permutation @ difference.T / 2.0)
-
-
-def signed_images(matrix: Floats) -> list[str]:
-    """A signed permutation matrix as signed one-based images: column j contains the image of entry j.
-
-    Example:
-        >>> signed_images(np.array([[0.0, -1.0], [1.0, 0.0]]))
-        ['+2', '-1']
-    """
-    rows = np.abs(matrix).argmax(0)
-    return [f"{matrix[row, column]:+.0f}"[0] + str(row + 1) for column, row in enumerate(rows)]

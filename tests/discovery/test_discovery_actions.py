@@ -47,7 +47,7 @@ class World:
     def difference(self, expected, actual):
         return actual - expected
 
-    def matched(self, state_map):
+    def match(self, state_map):
         return matching_action_map(self, state_map, try_actions(self, np.ones(self.dim)))
 
 
@@ -118,21 +118,21 @@ def test_actions_move_as_their_effects_do(order):
     world = World(np.vstack([np.eye(3), -np.eye(3)]))
     for sign in itertools.product((1, -1), repeat=3):
         state_map = SignedMap.of(order, sign)
-        action_map = world.matched(state_map)
+        action_map = world.match(state_map)
         np.testing.assert_allclose(state_map.apply(world.effects), world.effects[list(action_map.index)])
 
 
 def test_rewards_tell_actions_apart_that_move_alike():
     effects = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]
     world = World(effects, pay=[0.0, 1.0, 1.0, 0.0])
-    assert world.matched(SignedMap.of([0, 1], [-1, 1])).index == (3, 2, 1, 0)
-    assert world.matched(SignedMap.identity(2)).is_identity
+    assert world.match(SignedMap.of([0, 1], [-1, 1])).index == (3, 2, 1, 0)
+    assert world.match(SignedMap.identity(2)).is_identity
 
 
 @pytest.mark.parametrize(("dim", "expected"), [(3, (2, 0, 1)), (4, (0, 1, 2))])
 def test_actions_without_effect_move_with_their_coordinates_if_there_is_one_for_each(dim, expected):
     turned = SignedMap.of([2, 0, 1, *range(3, dim)])
-    assert World(np.zeros((3, dim))).matched(turned).index == expected
+    assert World(np.zeros((3, dim))).match(turned).index == expected
 
 
 def test_components_of_a_box_move_as_their_effects_do_and_keep_within_their_widths():
@@ -140,11 +140,11 @@ def test_components_of_a_box_move_as_their_effects_do_and_keep_within_their_widt
     box = gym.spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 2.0]), dtype=np.float64)
     for order, sign in itertools.product(itertools.permutations(range(2)), itertools.product((1, -1), repeat=2)):
         world, state_map = World(np.eye(2), box=box), SignedMap.of(order, sign)
-        action_map = world.matched(state_map)
+        action_map = world.match(state_map)
         centred, middle = rng.uniform(-1, 1, (5, 2)), np.array([0.0, 1.0])
         np.testing.assert_allclose(action_map.apply(centred + middle) - middle, state_map.apply(centred))
     wide = World(np.eye(2), box=gym.spaces.Box(np.array([-1.0, -2.0]), np.array([1.0, 2.0]), dtype=np.float64))
-    assert wide.matched(SignedMap.of([1, 0])).index == (0, 1)
+    assert wide.match(SignedMap.of([1, 0])).index == (0, 1)
 
 
 def test_probes_of_random_steps_are_more_and_each_has_the_scale_given():

@@ -47,12 +47,12 @@ class World:
         outcomes = self.outcomes(self.states, self.actions, original=True)
         return Cases(self.states, self.actions, outcomes, np.array(scale), telling)
 
-    def screened(self, scale=(0.1, 0.2), telling=None):
+    def screen_swap(self, scale=(0.1, 0.2), telling=None):
         return screen(self, SWAP, SWAP, self.cases(scale, telling))
 
 
 def test_an_exact_symmetry_passes_without_any_gap():
-    screened = World().screened()
+    screened = World().screen_swap()
     assert (screened.passes, screened.share, screened.reward_agrees, screened.refuted) == (True, 1.0, True, "")
     assert screened.residual == pytest.approx(0.0, abs=1e-12)
     assert screened.reward_gap == 0.0
@@ -65,7 +65,7 @@ def test_a_misfit_is_relative_to_the_scale_of_the_coordinate_that_is_moved_there
     scale = (0.1, 0.2)
     moved = [0.0, 0.0]
     moved[place] = size * scale[1 - place]
-    screened = World(moved).screened(scale)
+    screened = World(moved).screen_swap(scale)
     assert (screened.passes, screened.coordinate) == (passes, place)
     assert screened.residual == pytest.approx(abs(size))
     assert screened.share == float(passes)
@@ -73,30 +73,30 @@ def test_a_misfit_is_relative_to_the_scale_of_the_coordinate_that_is_moved_there
 
 @pytest.mark.parametrize(("share", "passes"), [(0.49, True), (0.5, True), (0.51, False)])
 def test_half_of_the_cases_must_fit(share, passes):
-    screened = World((1.0, 0.0), share=share).screened()
+    screened = World((1.0, 0.0), share=share).screen_swap()
     assert screened.passes == passes
     assert screened.share == pytest.approx(1 - share)
 
 
 @pytest.mark.parametrize(("size", "passes"), [(0.6, True), (0.9, False)])
 def test_seven_standard_deviations_of_noise_are_chance(size, passes):
-    assert World((size, 0.0), noise=0.1).screened().passes == passes  # 0.05 x 0.2 + 7 x 0.1 = 0.71
+    assert World((size, 0.0), noise=0.1).screen_swap().passes == passes  # 0.05 x 0.2 + 7 x 0.1 = 0.71
 
 
 @pytest.mark.parametrize(("paid", "agrees"), [(0.019, True), (-0.019, True), (0.021, False), (-0.021, False)])
 def test_rewards_agree_up_to_a_hundredth_of_their_spread(paid, agrees):
-    screened = World(paid=paid).screened()
+    screened = World(paid=paid).screen_swap()
     assert (screened.passes, screened.reward_agrees) == (True, agrees)
     assert screened.reward_gap == pytest.approx(abs(paid))
-    assert World(paid=paid, share=0.05).screened().reward_agrees  # nine of ten are enough
-    assert World(paid=paid, share=0.15).screened().reward_agrees == agrees
+    assert World(paid=paid, share=0.05).screen_swap().reward_agrees  # nine of ten are enough
+    assert World(paid=paid, share=0.15).screen_swap().reward_agrees == agrees
 
 
 @pytest.mark.parametrize("planted", [{"paid": 0.5}, {"ended": 1.0}])
 @pytest.mark.parametrize(("share", "refuted"), [(0.14, False), (0.16, True)])
 def test_rare_cases_refute_if_more_than_fifteen_of_a_hundred_differ(planted, share, refuted):
     world = World(share=share, **planted)
-    screened = world.screened(telling=world.cases())
+    screened = world.screen_swap(telling=world.cases())
     said = f"reward or termination differs on {100 * share:.0f} of 100 steps with a rare reward or a termination"
     assert screened.refuted == (said if refuted else "")
     assert not (screened.reward_agrees and refuted)

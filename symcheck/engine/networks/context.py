@@ -38,7 +38,7 @@ from symcheck.engine.networks.subject.adapters import adapt_agent
 from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.subject.domain import Domain, domain_of, policy_space
 from symcheck.engine.networks.subject.integers import of_whole_numbers
-from symcheck.engine.networks.subject.logits import on_logits
+from symcheck.engine.networks.subject.logits import logits_claim
 from symcheck.engine.networks.subject.precision import followable
 from symcheck.engine.networks.subject.shapes import input_shape, mismatch
 from symcheck.engine.networks.subject.structured import of_leaves
@@ -157,7 +157,7 @@ class NetContext:
             raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
         constant = () if roles is not None else self._constant_outputs(shapes)
         actions = policy_space(self._given, "action_space", self.options.action_space)
-        logits = on_logits(self.symmetry, actions, self._space, shapes, self.inputs.shape)
+        logits = logits_claim(self.symmetry, actions, self._space, shapes, self.inputs.shape)
         return output_claims(self.symmetry, shapes, roles, constant, logits)
 
     def _constant_outputs(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:

@@ -15,31 +15,32 @@ import numpy as np
 from gymnasium import spaces
 
 
-def are_computed(env: Any) -> bool:
-    """Whether wrappers compute the float32 actions of a bounded innermost environment from other actions.
+def computed_box(env: Any) -> spaces.Box | None:
+    """The bounded float32 action space of the innermost environment if wrappers compute its actions from other ones.
 
     Example:
         >>> inner = gym.make("Pendulum-v1")
-        >>> are_computed(inner), are_computed(gym.wrappers.DiscretizeAction(inner, 5))
-        (False, True)
+        >>> computed_box(gym.wrappers.DiscretizeAction(inner, 5))
+        Box(-2.0, 2.0, (1,), float32)
+        >>> computed_box(inner) is None
+        True
     """
-    if not isinstance(env, gym.Env):
-        return False
-    inner = env.unwrapped.action_space
-    narrow = isinstance(inner, spaces.Box) and inner.dtype == np.float32 and inner.is_bounded()
-    return bool(narrow and env.action_space != inner)
+    inner = env.unwrapped.action_space if isinstance(env, gym.Env) else None
+    if not isinstance(inner, spaces.Box) or inner.dtype != np.float32 or not inner.is_bounded():
+        return None
+    return inner if env.action_space != inner else None
 
 
 @contextlib.contextmanager
-def moved_actions(env: gym.Env[Any, Any], units: int) -> Iterator[None]:
+def moved_actions(env: gym.Env[Any, Any], box: spaces.Box, units: int) -> Iterator[None]:
     """Within the block, actions reach the innermost environment changed by a number of rounding units.
 
     Args:
-        env: an environment whose actions are computed; see `are_computed`.
+        env: an environment whose actions are computed.
+        box: the innermost action space; see `computed_box`.
         units: of the rounding of a number as large as the larger bound of the innermost action space.
     """
-    base, box = env.unwrapped, env.unwrapped.action_space
-    assert isinstance(box, spaces.Box)
+    base = env.unwrapped
     step, own = base.step, "step" in vars(base)
     unit = np.spacing(np.maximum(np.abs(box.low), np.abs(box.high)))
 

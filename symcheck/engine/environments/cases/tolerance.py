@@ -26,7 +26,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.equations import Part
 from symcheck.engine.scales import TypicalMovement, sizes_beside_others
-from symcheck.envs.stepping.rounded_actions import are_computed, moved_actions
+from symcheck.envs.stepping.rounded_actions import computed_box, moved_actions
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
@@ -207,11 +207,12 @@ class Tolerance:
     def _of_computed_actions(self, plain: Comparison, cases: Sequence[Case]) -> Floats | float:
         """The effect of one rounding unit of the float32 actions that wrappers compute; see `rounded_actions`."""
         env = self._pairs.stepper.env
-        if not are_computed(env):
+        box = computed_box(env)
+        if box is None:
             return 0.0
         largest = np.zeros_like(plain.expected)
         for units in (-1, 1):
-            with moved_actions(env, units):
+            with moved_actions(env, box, units):
                 other = self._pairs.comparison(plain.part, self._pairs.measure(list(cases)))
             for still, moved in ((plain.expected, other.expected), (plain.actual, other.actual)):
                 largest = np.maximum(largest, plain.coordinates.residual(still, moved))

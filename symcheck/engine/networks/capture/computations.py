@@ -119,7 +119,7 @@ def _stand_for_infinity(a: Floats, b: Floats) -> Bools:
     return np.asarray((np.abs(a) > _LIMIT) & (np.abs(b) > _LIMIT) & (np.isinf(a) == np.isinf(b)))
 
 
-def fit_into(steps: list[Step], dtype: torch.dtype) -> bool:
+def are_constants_held(steps: list[Step], dtype: torch.dtype) -> bool:
     """Whether a dtype holds the constants of a graph: in it none becomes infinite or zero.
 
     Args:

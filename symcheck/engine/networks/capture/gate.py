@@ -25,7 +25,7 @@ from symcheck.engine.networks.capture.capture import (
     capture_network,
     constants_without_numbers,
 )
-from symcheck.engine.networks.capture.computations import are_alike, fit_into, moving_steps
+from symcheck.engine.networks.capture.computations import are_alike, are_constants_held, moving_steps
 from symcheck.engine.networks.capture.held_state import (
     is_otherwise,
     what_changed,
@@ -261,7 +261,7 @@ def _why_deployed_differs(
     dtype = dtype_of(deployed)
     mine, exact = (moving_steps(item.module, item.state, item.size, samples) for item in (used, captured))
     rounding = min(ROUNDINGS * torch.finfo(dtype).eps, 0.1)
-    if not (are_alike(mine, exact, rounding, across_dtypes=True) and fit_into(mine, dtype)):
+    if not (are_alike(mine, exact, rounding, across_dtypes=True) and are_constants_held(mine, dtype)):
         return Opaque(state("SYM188"))
     with eager_stance(), torch.no_grad():
         source = used.path.where_it_leaves(path_of(copies[1], x.to(dtype)))

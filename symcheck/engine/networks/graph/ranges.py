@@ -69,7 +69,7 @@ def are_defined(graph: Graph, ids: Floats) -> bool:
 def ranges_of(graph: Graph) -> Ranges:
     """The ranges of all entries; those of nodes that were asked for before are kept."""
     done, known = graph.ranges or (0, _NONE)
-    ranges = _extended(graph, known, graph.nodes[done:], np.inf)
+    ranges = _extend(graph, known, graph.nodes[done:], np.inf)
     graph.ranges = len(graph.nodes), ranges
     return ranges
 
@@ -83,10 +83,10 @@ def ranges_within(graph: Graph, size: float, least: float) -> Ranges:
         least: the smallest positive number of the deployed dtype. A limit that is smaller, as the smallest number of
             float64 below which a divisor is not to fall, is another number there, and no smaller than this.
     """
-    return _extended(graph, _NONE, graph.nodes, size, least)
+    return _extend(graph, _NONE, graph.nodes, size, least)
 
 
-def _extended(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float, least: float = 0.0) -> Ranges:
+def _extend(graph: Graph, known: Ranges, nodes: Sequence[Node], size: float, least: float = 0.0) -> Ranges:
     """Ranges with those of further nodes."""
     new = graph.entries - len(known.low)
     ranges = Ranges(

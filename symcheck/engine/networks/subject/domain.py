@@ -118,7 +118,8 @@ class Joint(Domain):
     @classmethod
     def of(cls, parts: Sequence[Domain]) -> Joint:
         """The domain of the concatenated leaves."""
-        low, high = (np.concatenate([side.reshape(-1) for side in sides]) for sides in _bounds(parts))
+        sides = ([part.low for part in parts], [part.high for part in parts])
+        low, high = (np.concatenate([bound.reshape(-1) for bound in side]) for side in sides)
         return cls(low, high, np.concatenate([part.whole.reshape(-1) for part in parts]), tuple(parts))
 
     def draw(self, rng: np.random.Generator, count: int, scale: float = 1.0) -> Floats:
@@ -143,10 +144,6 @@ class Joint(Domain):
         ends = np.cumsum([part.low.size for part in self.parts])
         blocks = np.split(x, ends[:-1], axis=1)
         return [block.reshape(-1, *part.low.shape) for block, part in zip(blocks, self.parts, strict=True)]
-
-
-def _bounds(parts: Sequence[Domain]) -> tuple[list[Floats], list[Floats]]:
-    return [part.low for part in parts], [part.high for part in parts]
 
 
 def domain_of(space: Any, shape: tuple[int, ...]) -> Domain | None:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.subject.claims import Logits
-from symcheck.entries.forms import parse_entry
-from symcheck.symmetry.choices import action_permutation, counts_of, on_bernoulli_logits, signed_images
+from symcheck.entries.forms import AffineEntry
+from symcheck.symmetry.choices import action_permutation, bernoulli_map, counts_of
 from symcheck.symmetry.symmetry import Symmetry
 
 _INSTEAD = "Name the entries of the output that contains the logits: outputs=[...]."
@@ -25,7 +26,7 @@ _OBSERVATIONS = 3
 """Number of observations at which callables are evaluated: one that depends on the state differs between some."""
 
 
-def on_logits(
+def logits_claim(
     symmetry: Symmetry,
     actions: Any,
     observations: Any,
@@ -56,14 +57,20 @@ def on_logits(
         action_permutation(entry, actions, drawn, f"action[{i}]", _INSTEAD) for i, entry in enumerate(symmetry.action)
     ]
     if of_bits:
-        matrices, counts = [on_bernoulli_logits(matrix) for matrix in matrices], [1] * len(counts)
+        matrices, counts = [bernoulli_map(matrix) for matrix in matrices], [1] * len(counts)
     begins = np.cumsum([0, *counts])
     # There is no choice between the values of a component that has only one.
     choices = [slice(a, b) for a, b in itertools.pairwise(begins.tolist()) if of_bits or b - a > 1]
-    return Logits([parse_entry(signed_images(matrix), "action") for matrix in matrices], tuple(choices))
+    return Logits([_entry_of(matrix) for matrix in matrices], tuple(choices))
 
 
 def _samples(space: spaces.Space[Any]) -> list[Any]:
     own = copy.deepcopy(space)  # sampling changes the state of the space
     own.seed(0)
     return [own.sample() for _ in range(_OBSERVATIONS)]
+
+
+def _entry_of(matrix: Floats) -> AffineEntry:
+    """The entry of a signed permutation matrix, whose column j has the image of entry j."""
+    index = np.abs(matrix).argmax(axis=0)
+    return AffineEntry(index=index, sign=np.sign(matrix[index, np.arange(len(index))]).astype(np.int64))
