@@ -197,7 +197,8 @@ def test_sums_and_products_may_leave_float32_from_its_largest_number_on(product:
             graph.reduce("prod", np.stack([x, fixed], axis=-1), "p")
         else:
             graph.linear(x, graph.constants(np.diag([factor, factor])), None, "w")
-        return unbounded._leaves_float32(graph, graph.nodes[-1], ranges_within(graph, x_size, 0.0)).tolist()
+        beyond: list[bool] = unbounded._leaves_float32(graph, graph.nodes[-1], ranges_within(graph, x_size, 0.0)).tolist()
+        return beyond
 
     most, least = float(FLOAT32.max), float(FLOAT32.tiny)
     for factor, beyond in ((1.0, False), (most, False), (np.nextafter(most, np.inf), True), (-2 * most, True),
@@ -335,7 +336,7 @@ def test_constants_are_computed_and_only_what_depends_on_the_input_becomes_a_nod
     for number in (np.inf, np.nan):
         for weights in ((np.array([[1.0, number]]), np.ones(1)), (np.ones((1, 2)), np.array([number]))):
             with pytest.raises(NoCertificateError) as raised:
-                graph.linear(x, *map(graph.constants, weights), "w")
+                graph.linear(x, graph.constants(weights[0]), graph.constants(weights[1]), "w")
             assert raised.value.reason.code == "SYM191"
 
 
