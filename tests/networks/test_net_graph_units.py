@@ -197,7 +197,9 @@ def test_sums_and_products_may_leave_float32_from_its_largest_number_on(product:
             graph.reduce("prod", np.stack([x, fixed], axis=-1), "p")
         else:
             graph.linear(x, graph.constants(np.diag([factor, factor])), None, "w")
-        beyond: list[bool] = unbounded._leaves_float32(graph, graph.nodes[-1], ranges_within(graph, x_size, 0.0)).tolist()
+        beyond: list[bool] = unbounded._leaves_float32(
+            graph, graph.nodes[-1], ranges_within(graph, x_size, 0.0)
+        ).tolist()
         return beyond
 
     most, least = float(FLOAT32.max), float(FLOAT32.tiny)
