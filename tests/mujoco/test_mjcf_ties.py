@@ -13,7 +13,8 @@ from symcheck.errors import TargetError
 from symcheck.mujoco.mjcf.model import MjcfModel
 
 TIED = """<mujoco><worldbody>
- <body name="one"><joint name="a" ref="10" axis="0 1 0"/><geom name="g1" size=".1"/><site name="s1" pos=".1 0 0"/></body>
+ <body name="one"><joint name="a" ref="10" springref="20"/><geom name="g1" size=".1"/>
+  <site name="s1" pos=".1 0 0"/></body>
  <body name="two" pos="1 0 0" euler="0 0 90"><joint name="b" type="slide" ref=".5"/><geom name="g2" size=".1"/>
   <site name="s2"/><geom name="tube" type="cylinder" size=".05 .1" contype="0" conaffinity="0"/></body>
  <body name="three" pos="0 1 0"><freejoint/><geom name="g3" size=".1"/><site name="s3"/><site name="side" pos="0 .2 0"/>
@@ -78,8 +79,7 @@ def test_every_form_of_a_tie_is_read_as_mujoco_compiles_it() -> None:
         (' sidesite="side"', "wrap_prm"),
         (' divisor="2"', "wrap_prm"),
         (' springlength=".25"', "tendon_lengthspring"),
-        (' springlength=".1 .4"', "tendon_lengthspring"),
-        (' ref="10"', "tendon_lengthspring"),
+        (' springref="20"', "tendon_lengthspring"),
         (' active="false"', "eq_active0"),
         (' torquescale=".5"', "eq_data 2"),
         (' relpose="1 2 3 1 0 .5 0"', "eq_data 3"),
