@@ -27,7 +27,7 @@ def play_carts(network: CompiledNetwork, seeds: Sequence[int], *, episodes: int,
         network: the network of all runs.
         seeds: one per run.
         episodes: the number of episodes of each run.
-        index: the number of the evaluation.
+        index: the index of the evaluation.
 
     Returns:
         Returns, shape (runs, episodes).

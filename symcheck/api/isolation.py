@@ -87,7 +87,7 @@ def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_
         except SymcheckError as error:
             ends.append(f"with {_name(choice)}, {error.problem}")
     raise SymcheckError(
-        f"drawing did not work here: {'; '.join(ends)}.",
+        f"rendering failed here: {'; '.join(ends)}.",
         remedy=f"Set {VARIABLE} to a back end that is installed (egl, osmesa, or glfw where there is a display).",
     )
 

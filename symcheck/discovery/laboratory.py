@@ -163,7 +163,7 @@ class Laboratory:
     def noise_at(self, state: Floats, action: Any) -> Floats:
         """The standard deviation of each state coordinate after steps from one state, which may differ from others.
 
-        A goal that is drawn again when it is reached is random only there, whatever `kind` says.
+        A goal that is redrawn when it is reached is random only there, regardless of `kind`.
         """
         return self._repeat_steps(np.repeat(state[None], _MEASURED, axis=0), [action] * _MEASURED)[0]
 
@@ -293,5 +293,5 @@ class Laboratory:
         self.is_start = np.array([situation.origin == "start" for situation, used in met if used], dtype=bool)
         kept = [row for row, used in zip(rows, usable, strict=True) if used and row is not None]
         if not kept:
-            raise TargetError("expected states that are numbers, got NaN or infinity in all of them.", where=self.label)
+            raise TargetError("expected finite states, got NaN or infinity in all of them.", where=self.label)
         return np.stack(kept)

@@ -104,7 +104,7 @@ class Parts:
         return np.concatenate([*small, *(flat[:, block.at] for block in self.beside)], axis=1)
 
     def join_pictures(self, flat: Floats) -> Floats:
-        """One smaller image for all images of the same shape, shape (n, height, width)."""
+        """All images of one shape, reduced and combined into one image, shape (n, height, width)."""
         small = self._small(flat)
         alike = [each for each in small if each.shape == small[0].shape]
         # Unequal weights, as for channels.

@@ -34,7 +34,7 @@ class Symmetry(ClaimedMaps):
         observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
             each with its own map (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
-        state: the same for the internal state if it differs from the observation, else None.
+        state: the same for the internal state if it differs from the observation, otherwise None.
         initial: whether the start distribution is claimed to be symmetric too.
         agents: for environments with several agents, one mapping from agent to agent per generator; `observation`
             and `action` are then the entries for one agent.

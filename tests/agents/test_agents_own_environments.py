@@ -178,9 +178,7 @@ def test_masks_of_actions_are_said_to_be_unused(world: str, offers: bool, tmp_pa
     target = ["--env", f"{FILE}:{world}", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
     code, output = _run("train", *target)
     assert code == 0, output
-    said = (
-        f"own_worlds.py:{world} gives action masks, which the training does not use: the policy may choose any action"
-    )
+    said = f"own_worlds.py:{world} provides action masks, which training does not use: the policy may choose any action"
     assert (said in output.replace("\n", " ")) == offers
 
 

@@ -37,7 +37,7 @@ class NoCertificateError(Exception):
 
     Attributes:
         reason: why.
-        ties: equations of input entries; without them it would have one.
+        ties: equations between input entries; apart from inputs that satisfy one of them, the claim would be certified.
         place: the call at which following ended; None if no single call is responsible.
     """
 
