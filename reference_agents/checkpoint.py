@@ -52,7 +52,7 @@ class Started:
         job: the job.
         preset: the preset of its settings.
         command: the command line that started it.
-        parts: the jobs into which the training is split.
+        parts: the jobs into which the training run is split.
     """
 
     job: Job

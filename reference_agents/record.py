@@ -113,7 +113,7 @@ class Record:
         preset: the preset that the settings started from.
         settings: all hyperparameters.
         evaluation: how returns were measured, in a sentence.
-        device: the device of the training.
+        device: the device on which training ran.
         versions: package name to version.
         command: the command line that repeats it.
         interrupted: whether it was stopped before its end.

@@ -319,7 +319,7 @@ class _Loop:
         network.refresh()
 
     def state(self) -> State:
-        """The complete state on which the rest of the training depends."""
+        """The complete state on which the rest of the training run depends."""
         self.note_divergence()
         training = self._training
         return {

@@ -1,6 +1,6 @@
 """Evaluations of CartPole by `learn.c`: network, sampling and cart in one loop, so that a step needs no Python call.
 
-An evaluation takes five times as many steps as the training between two evaluations. The results are those of
+An evaluation takes five times as many steps as training takes between two evaluations. The results are those of
 `evaluation.play`; sines and exponentials are the C library's and may differ in the last bit.
 """
 

@@ -38,7 +38,7 @@ class NoCertificateError(Exception):
     Attributes:
         reason: why.
         ties: equations between input entries; apart from inputs that satisfy one of them, the claim would be certified.
-        place: the call at which following ended; None if no single call is responsible.
+        place: the call at which tracing ended; None if no single call is responsible.
     """
 
     def __init__(self, reason: Statement, ties: tuple[str, ...] = ()) -> None:

@@ -202,7 +202,7 @@ def copy_network(
 
 
 def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
-    """A form of a float64 network whose torch functions can be followed; for TorchScript, its converted graph.
+    """A form of a float64 network whose torch functions can be traced; for TorchScript, its converted graph.
 
     Args:
         net: the network.
