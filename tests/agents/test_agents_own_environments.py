@@ -229,7 +229,7 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
         ("Point", "state_dependent", "expected one action map for all states"),
         ("Point", "curved", "expected a linear or affine map, which layers can represent"),
         ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
-        ("Parts", "flips", "cannot act on Dict"),
+        ("Parts", "flips", "cannot act on the space Dict"),
         ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
         ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
     ],
