@@ -78,7 +78,7 @@ class Laboratory:
         states: the pool's states as vectors, shape (n, dim); no rows if states cannot be set or are not numeric.
         is_start: whether each of them begins an episode, shape (n,).
         dim: length of a state vector; 0 for a black box.
-        kind: whether steps from set states repeat, are random, or states cannot be set.
+        kind: whether steps from set states repeat or are random, or states cannot be set at all.
         why: the kind in words.
         shows_state: whether the observation is the state.
         spread: per state coordinate, half the width of the middle 90% of the pool; 0 if it never changes.
