@@ -16,7 +16,7 @@ from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
 from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
-from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
+from symcheck.discovery.by_states import Proposals, identity_on, number, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.matching import match_effects
@@ -35,7 +35,7 @@ from symcheck.discovery.rollouts import (
     sum_by_episode,
 )
 from symcheck.discovery.scales import PROBE, half_widths, probe_sizes
-from symcheck.discovery.structure import Structure, both_signs
+from symcheck.discovery.structure import Structure, both_signs, sensitivities_of
 from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 

@@ -205,6 +205,36 @@ class TurtleWithCostlyWall(Turtle):
     known, costs = 2, 0.05
 
 
+class Dial(World):
+    """A pointer on a dial of five places, one number for each, of which exactly one can be set (D5)."""
+
+    action_space = spaces.Discrete(2)
+    low, high, whole = (0,) * 5, (1,) * 5, True
+    known = 10
+    pays = 0.0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """One of the places."""
+        super().reset(seed=seed)
+        self.x = np.eye(5)[self.np_random.integers(5)]
+        return self.show(self.x), {}
+
+    def set_state(self, state: Any) -> None:
+        """Reject what is no place."""
+        if sorted(state) != [0, 0, 0, 0, 1]:
+            raise ValueError("expected one place")
+        super().set_state(state)
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        return np.roll(x, 2 * int(action) - 1), self.pays * float(x[0]), False
+
+
+class DialThatPays(Dial):
+    """One place pays (C2)."""
+
+    known, pays = 2, 0.01
+
+
 class FlyApart(World):
     """Four parts with place and speed push each other apart without end: one long episode (S4 x C2)."""
 
@@ -528,7 +558,8 @@ BROKEN_TWINS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     for each in (
         *(Torus, TorusThatPays, RingOfCells, RingThatPays, Hexagon, HexagonWithCorner, GoalDrawnAgain),
         *(LongGoalDrawnAgain, TwoGoals, TwoUnequalGoals, MaskOfActions, MaskOfUnequalActions),
-        *(Turtle, TurtleWithCostlyWall, FlyApart, FlyApartWithHeavyOne, Masses, MassesPushedUnequally),
+        *(Turtle, TurtleWithCostlyWall, Dial, DialThatPays, FlyApart, FlyApartWithHeavyOne, Masses),
+        MassesPushedUnequally,
         *(Masked, MaskedAtACost, Jets, UnequalJets, Throttle, ThrottleWithOffset, Valves),
         *(ValvesUnequal, Levers, LeversUnequal, AngleTwice, AngleTwiceLeaning, Unicycle, UnicycleDrifting, OtherUnits),
         *(NoiseAndWall, RewardOff, StepOff, CornerThatPays, ThreeRobots, ThreeRobotsWithHeavyOne, FieldAndWind),
