@@ -85,8 +85,9 @@ def propose(lab: Laboratory) -> Proposals:
         )
     rollouts = roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
-        taken = f"the time budget ran out after {len(rollouts.before):,} steps"
-        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; raise --max-time"])
+        taken = f"{len(rollouts.before):,} step{'' if len(rollouts.before) == 1 else 's'}"
+        said = f"the time budget ran out after {taken}, too few for a search; raise --max-time"
+        return Proposals(complete=False, remarks=[said])
     proposals = propose_pictures(lab, rollouts) if parts.pictures else _vectors(lab, rollouts)
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"

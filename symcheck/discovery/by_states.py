@@ -339,7 +339,7 @@ class _Search:
         if self.sightings is None:
             self.sightings = look_around(self.lab)
         observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
-        return replace(candidate, observation=observed)
+        return replace(candidate, observation=observed, unseen=self.sightings.is_partial)
 
     def _refuse(self, candidate: Candidate, why: str, kind: str) -> None:
         label = self.labels.get(self._moving(candidate.state))

@@ -83,7 +83,7 @@ def with_moments(lab: Laboratory, structure: Structure, played: Played) -> Struc
         if rollouts is not None and count_alike(rollouts) >= FEWEST_EPISODES:
             place = rollouts.before - structure.centre
             made += [_moments(place, None, rollouts, signed=True), _moments(place, place, rollouts, signed=True)]
-            made += [_moments_of_changes(rollouts, place), *_moments_of_outcomes(rollouts, place)]
+            made += [*_moments_of_changes(rollouts, place), *_moments_of_outcomes(rollouts, place)]
     return replace(structure, joint=(*structure.joint, *made)) if made else None
 
 
@@ -110,14 +110,17 @@ def _play_states(lab: Laboratory, longest: int) -> Rollouts | None:
     return Rollouts(before, before, nothing, np.array(rewards), np.array(ended), np.array(episode))
 
 
-def _moments_of_changes(rollouts: Rollouts, place: Floats) -> Joint:
+def _moments_of_changes(rollouts: Rollouts, place: Floats) -> list[Joint]:
     """Moments of the change in a step with the place before it: which place of a dial follows which.
 
-    The last step of an episode is left out, because its next state was not read.
+    The last step of an episode is left out, because its next state was not read; so there are none if episodes have
+    one step.
     """
     at = np.flatnonzero(np.diff(rollouts.episode) == 0)
-    moved = rollouts.before[at + 1] - rollouts.before[at]
-    return _moments(moved, place[at], replace(rollouts, episode=rollouts.episode[at]), signed=True)
+    continued = replace(rollouts, episode=rollouts.episode[at])
+    if not len(at) or count_alike(continued) < FEWEST_EPISODES:
+        return []
+    return [_moments(rollouts.before[at + 1] - rollouts.before[at], place[at], continued, signed=True)]
 
 
 def _moments_of_outcomes(rollouts: Rollouts, place: Floats) -> list[Joint]:

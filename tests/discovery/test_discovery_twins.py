@@ -4,23 +4,29 @@ import numpy as np
 import pytest
 from worlds_with_broken_twins import (
     BROKEN_TWINS,
+    CellsInWind,
     Dial,
     DialThatPays,
     FlyApart,
     GoalDrawnAgain,
+    Hatches,
     Masses,
+    PictureAndSpeed,
     Turtle,
     TwoGoals,
 )
 from worlds_with_known_groups import Goal, known_order
 
 import symcheck as sc
-from symcheck.discovery import moments
+from symcheck.discovery import moments, observations
+from symcheck.discovery.actions import matching_action_map, try_actions
 from symcheck.discovery.automorphisms import automorphisms
 from symcheck.discovery.by_states import _Search, propose
 from symcheck.discovery.centres import centres, is_reached
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.moments import with_moments
+from symcheck.discovery.observations import look_around, matching_observation_map
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.scales import probe_sizes
 from symcheck.discovery.structure import effects_at
@@ -120,6 +126,34 @@ def test_zero_that_can_be_set_although_it_is_no_state_excludes_no_map(monkeypatc
     found = propose(Laboratory(Turtle, "a turtle", DiscoverOptions(samples=500)))
     assert found.complete
     assert len([each for each in found.candidates if each.reward_agrees]) == 7
+
+
+def test_actions_that_differ_in_few_states_are_told_apart():
+    """A hatch opens in one of 81 places: the mirror exchanges the actions that open them."""
+    lab = Laboratory(Hatches, "hatches", DiscoverOptions())
+    mirror = SignedMap.of([0, 1], [-1, 1], [8, 0])
+    assert matching_action_map(lab, mirror, try_actions(lab, np.ones(2))).index == (2, 1, 0, 3, 5, 4)
+
+
+@pytest.mark.parametrize("make", [CellsInWind, PictureAndSpeed])
+def test_cells_of_an_observation_are_matched_although_each_is_rarely_visited(make):
+    lab = Laboratory(make, "cells", DiscoverOptions())
+    side = 1 + int(lab.states[:, 1].max())
+    mirror = SignedMap.of(range(lab.dim), [1, -1, 1, -1][: lab.dim], [0, side - 1, 0, 0][: lab.dim])
+    actions = matching_action_map(lab, mirror, try_actions(lab, np.ones(lab.dim)))
+    seen = matching_observation_map(lab, mirror, actions, look_around(lab))
+    columns = np.arange(side * side).reshape(side, side)[:, ::-1]
+    assert list(seen.index[: side * side]) == columns.ravel().tolist()
+
+
+def test_a_map_of_cells_that_were_never_seen_leaves_the_search_open(monkeypatch):
+    """Their images are guesses: what fails with a guess may hold with another."""
+    monkeypatch.setattr(observations, "_PAIRS", 12)
+    monkeypatch.setattr(observations, "_BATCHES", 0)
+    found = sc.discover(CellsInWind, samples=500).result
+    assert [trial.verdict for trial in found.trials] == ["failed"]
+    assert not found.complete
+    assert found.verdict == "undecided"
 
 
 @pytest.mark.slow
