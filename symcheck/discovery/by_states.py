@@ -210,9 +210,9 @@ class _Search:
             # The first of very many maps are not representative: use one map for each possible image of a coordinate.
             listed = exchanges(structure)
             self.found.complete = False
-            at = f"the structure at {centre.what} leaves" if structure.has_effects else "moments of episodes leave"
+            source = f"the structure at {centre.what} leaves" if structure.has_effects else "moments of episodes leave"
             self.found.remarks.append(
-                f"{at} too many maps to try; {len(listed)} were tried, one for each possible image of a coordinate"
+                f"{source} too many maps to try; {len(listed)} were tried, one for each possible image of a coordinate"
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]

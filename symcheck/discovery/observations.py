@@ -73,8 +73,8 @@ def look_around(lab: Laboratory) -> Sightings:
         The observations; states that the environment rejects are left out.
     """
     draw = _pool_states if lab.is_whole else _draw_wider_states
-    halves = [_observe_steps(lab, each(lab, _PAIRS // 2)) for each in (_pool_states, draw)]
-    sightings = _append_rows(*halves, slice(None))
+    visited, wider = (_observe_steps(lab, each(lab, _PAIRS // 2)) for each in (_pool_states, draw))
+    sightings = _append_rows(visited, wider, slice(None))
     usual = np.median(sightings.observations, axis=0)
     for _ in range(_BATCHES):
         rare = (sightings.observations != usual).sum(axis=0) < _ENOUGH

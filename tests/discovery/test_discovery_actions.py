@@ -38,6 +38,9 @@ class World:
         self.noise = (np.zeros(self.dim), 0.0)
         self.states = self.rng.normal(size=(50, self.dim))
 
+    def in_time(self, share=1.0):
+        return True
+
     def outcomes(self, states, actions, *, most=1):
         if self.values is not None:
             moved, paid = self.effects[list(actions)], self.pay[list(actions)]
