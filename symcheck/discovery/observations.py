@@ -76,7 +76,8 @@ def look_around(lab: Laboratory) -> Sightings:
     visited, wider = (_observe_steps(lab, each(lab, _PAIRS // 2)) for each in (_pool_states, draw))
     sightings = _append_rows(visited, wider, slice(None))
     usual = np.median(sightings.observations, axis=0)
-    for _ in range(_BATCHES):
+    # Random steps are repeated for each pair: integers need few pairs, so one further batch is enough.
+    for _ in range(1 if lab.is_whole and lab.repeats > 1 else _BATCHES):
         rare = (sightings.observations != usual).sum(axis=0) < _ENOUGH
         if not rare.any() or not lab.in_time(_LOOKING):
             break
