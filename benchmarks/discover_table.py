@@ -100,9 +100,9 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
     worlds = sum(row["world"] for row in searched)
     summary = (
-        f"For {exact} of {worlds} worlds, the result is exactly the known group. In {wrong['false']} of all "
-        f"{len(searched)} rows, the result is false: a larger group than the known one of a small world. In "
-        f"{wrong['missed']} rows, a known group was missed although the row is not marked as open."
+        f"For {exact} of {worlds} worlds, the result is exactly the known group. The result is "
+        f"false (a larger group than the known one) in {wrong['false']} of the {len(searched)} rows. A known group was "
+        f"missed, in a row that is not marked as open, in {wrong['missed']} rows."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):

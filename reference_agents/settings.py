@@ -389,7 +389,7 @@ def preset(task: str, name: str) -> Settings:
     return known[name]
 
 
-# The best of four learning rates by mean return over the training, with the same seeds and steps for every network.
+# The best of four learning rates by mean return over training, with the same seeds and steps for every network.
 # Variants use the rate of the original network. docs/agents.md documents the searches.
 _SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
     ("cartpole", "tuned"): {

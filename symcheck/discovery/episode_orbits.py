@@ -46,7 +46,7 @@ class Budget:
 
     Attributes:
         steps: the number of steps of all episodes.
-        telling: if rewards are rare, play continues up to this number of episodes with one; half of them are for
+        telling: if rewards are rare, play continues until this number of episodes have one; half of these are for
             fitting.
         most: the largest number of steps, even if rewards are rare.
         share: the share of the time budget.

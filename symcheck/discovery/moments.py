@@ -1,4 +1,4 @@
-"""Moments of episodes under the uniform policy, which a symmetry preserves whatever its action map is.
+"""Moments of episodes under the uniform policy, which a symmetry preserves for any action map.
 
 Quantities that no step changes (a goal, a command, a mask of actions) have no effects that a table of probes could
 show. Their moments with rewards, with terminations and with other quantities show which of them belong together.

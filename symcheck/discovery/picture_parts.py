@@ -49,7 +49,7 @@ class Parts:
         return self.blocks[-1].first + self.blocks[-1].size
 
     def list_maps(self) -> tuple[list[tuple[str, SignedMap]], bool]:
-        """Maps without the identity (elements of the square's group, maps of other parts), and whether all are listed.
+        """All maps but the identity, as (element of the square's group, map of other parts); whether all are listed.
 
         Example:
             >>> maps, listed = Parts.of(spaces.Dict(a=spaces.Box(0, 1, (4, 4)), b=spaces.Box(-1, 1, (2,)))).list_maps()
@@ -116,7 +116,7 @@ class Parts:
         return np.concatenate([*small, *(flat[:, block.at] for block in self.beside)], axis=1)
 
     def join_pictures(self, flat: Floats) -> Floats:
-        """One smaller image for all images of the same shape, shape (n, height, width)."""
+        """All images of one shape, reduced and combined into one image, shape (n, height, width)."""
         small = self._small(flat)
         alike = [each for each in small if each.shape == small[0].shape]
         # Unequal weights, as for channels.

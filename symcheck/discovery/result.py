@@ -50,7 +50,7 @@ class Trial:
 
     @property
     def is_open(self) -> bool:
-        """Whether the search did not decide if a symmetry with this observation map exists."""
+        """Whether it remains undecided if a symmetry with this observation map exists."""
         return self.another or self.verdict in ("untried", "undecided")
 
 

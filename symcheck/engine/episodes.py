@@ -46,7 +46,7 @@ class Transitions:
         actions: actions, a list of t.
         rewards: shape (t,).
         following: observations after each step, shape (t, dim).
-        ended: shape (t,): 1 if the episode terminated, 0.5 if the environment itself truncated it, else 0.
+        ended: shape (t,): 1 if the episode terminated, 0.5 if the environment itself truncated it, otherwise 0.
         shows_numbers: whether any observation after a step contains a number; NaN is dropped from reduced ones.
     """
 
@@ -245,7 +245,7 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
 def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, epsilon: Floats, rest: Floats) -> Floats:
     """Products of (s, a) with powers of time, if some outcome depends on the step number as well.
 
-    A reward that is discounted by a time that no observation shows is explained by (s, a) and time together.
+    If a reward is discounted by an unobserved time, (s, a) and time together explain it.
 
     Args:
         coarse: constant, linear and quadratic terms of (s, a), shape (transitions, columns).
@@ -295,7 +295,7 @@ def sides_of_earlier_actions(
     of actions would pass.
 
     Args:
-        named: standardised columns of the actions, shape (n,), with the words for where they are high.
+        named: standardised columns of the actions, shape (n,), each with a phrase for its high values.
         numbers: the numbers of the steps, shape (n,).
     """
     sides = []

@@ -281,8 +281,8 @@ def product(*groups: Group) -> Group:
     """
     strangers = [group for group in groups if not isinstance(group, Group)]
     if not groups or strangers:
-        given = f"{strangers[0]!r}" if strangers else "none"
-        raise GroupError(f"expected groups, at least one, got {given}.", where="product(*groups)")
+        problem = f"expected groups, got {strangers[0]!r}." if strangers else "expected at least one group, got none."
+        raise GroupError(problem, where="product(*groups)")
     if any(isinstance(group, continuous.ContinuousGroup) for group in groups):
         return continuous.joined(groups)
     degree = sum(group.degree for group in groups)

@@ -259,7 +259,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
     # Errors name the sub-space.
     if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
         raise SpecError(
-            f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
+            f"a vector map of size {entry.dim} cannot act on the space {space}.",
             where=where,
             remedy=f"Give one entry per sub-space (in TOML {_parts_in_toml(space)}; in Python a mapping or tuple), "
             "or a callable.",

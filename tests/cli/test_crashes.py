@@ -134,7 +134,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(folder):
         os.mkfifo(folder / name)
     assert "named pipe" in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
     assert "named pipe" in refused("replay", "r.json")
-    assert "nobody reads" in refused("verify-env", "CartPole-v1", *QUICK, "--json", "r.json")
+    assert "no process reads" in refused("verify-env", "CartPole-v1", *QUICK, "--json", "r.json")
 
 
 def test_a_pipe_that_somebody_reads_is_written_to(tmp_path):

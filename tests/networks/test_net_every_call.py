@@ -22,7 +22,7 @@ from symcheck.engine.networks.graph.interpreter import follow
 from symcheck.engine.networks.graph.nodes import NoCertificateError
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
-from symcheck.engine.networks.subject.precision import followable
+from symcheck.engine.networks.subject.torchscript import followable
 from symcheck.engine.networks.subject.values import Opaque
 
 FEW = NetOptions(samples=32)

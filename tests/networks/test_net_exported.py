@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -76,3 +77,13 @@ def test_an_exported_graph_is_proved_and_its_fault_found_as_in_the_network(name:
         assert result.verdict == verdict, result.method_reason
         if wrong:
             assert {p.location for p in result.properties if p.verdict == "failed"} == {layer}
+
+
+@pytest.mark.parametrize(("least", "most"), [(2, 64), (1, 8), (3, 9), (2, 1024)])
+def test_an_export_for_a_range_of_batch_sizes_is_judged_for_all_of_them(least: int, most: int, tmp_path: Path) -> None:
+    sizes = {0: torch.export.Dim("batch", min=least, max=most)}
+    for wrong, verdict in ((False, "proved"), (True, "failed")):
+        program = torch.export.export(masked(wrong).eval(), (torch.randn(4, 4),), dynamic_shapes=(sizes,))
+        torch.export.save(program, tmp_path / "net.pt2")
+        result = run_net(str(tmp_path / "net.pt2"), mirror(), options=NetOptions(samples=200, input_shape=(4,)))
+        assert result.verdict == verdict, result.method_reason

@@ -319,7 +319,7 @@ def test_an_output_reads_its_own_sample_in_the_same_way_in_every_sample() -> Non
     one = graph.constants(np.ones(1))
 
     def entries_of(made: torch.Tensor, *, samples: int = BATCH, batched: bool = True) -> list[int]:
-        return interpreter._entries_of_one(Entries(made, torch.float64), samples, batched).tolist()
+        return interpreter._entries_of_one(graph, Entries(made, torch.float64), samples, batched).tolist()
 
     assert entries_of(ids[:, [2, 0]]) == [2, 0]
     fixed = torch.from_numpy(np.broadcast_to(one, (BATCH, 1)).copy())
@@ -331,7 +331,13 @@ def test_an_output_reads_its_own_sample_in_the_same_way_in_every_sample() -> Non
     sometimes[1] = int(one[0])
     first = fixed.clone()
     first[1] = ids[1, 0]
-    for made in (mixed, elsewhere, sometimes, first, ids.T, ids[: BATCH - 1]):
+    numbers = np.broadcast_to([2.0, -3.0], (BATCH, 2)).copy()
+    assert graph.numbers(entries_of(torch.from_numpy(graph.constants(numbers)))).tolist() == [2.0, -3.0]
+    numbers[2, 1] *= 1.0 + 1e-13
+    entries_of(torch.from_numpy(graph.constants(numbers)))
+    numbers[2, 1] *= 1.0 + 1e-9
+    differing = torch.from_numpy(graph.constants(numbers))
+    for made in (mixed, elsewhere, sometimes, first, ids.T, ids[: BATCH - 1], differing):
         with pytest.raises(NoCertificateError) as raised:
             entries_of(made)
         assert raised.value.reason.code == "SYM193"

@@ -39,10 +39,10 @@ from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim, inp
 from symcheck.engine.networks.subject.domain import Domain, domain_of, policy_space
 from symcheck.engine.networks.subject.integers import of_whole_numbers
 from symcheck.engine.networks.subject.logits import logits_claim
-from symcheck.engine.networks.subject.precision import followable
 from symcheck.engine.networks.subject.shapes import input_shape, mismatch
 from symcheck.engine.networks.subject.structured import of_leaves
 from symcheck.engine.networks.subject.subject import Subject
+from symcheck.engine.networks.subject.torchscript import followable
 from symcheck.engine.networks.subject.trainers import of_one_vector
 from symcheck.engine.networks.subject.values import Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (

@@ -94,7 +94,7 @@ def check_certificate(
         otherwise failed at the first layer where they are not.
 
     Raises:
-        SymcheckError: the network cannot be followed to its end, or its layers differ from the report's.
+        SymcheckError: the network cannot be traced to its end, or its layers differ from the report's.
     """
     net = resolve_network(net)
     with random_state_kept():

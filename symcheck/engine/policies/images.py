@@ -73,7 +73,7 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     vectors = _sized(entry, flat.shape[1])
     if flat.shape[1] != vectors.dim:
         raise SpecError(
-            f"the entry acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where
+            f"the entry acts on {vectors.dim} components, but each state in the data has {flat.shape[1]}.", where=where
         )
     return vectors.apply(flat).reshape(batch.shape)
 

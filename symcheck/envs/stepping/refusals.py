@@ -79,7 +79,7 @@ def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError
 
 def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
     """The error when `source` returns another number of coordinates than the space has."""
-    text = f"{source} returned an observation of {size} numbers, but its space has {dim}."
+    text = f"{source} returned an observation of {size} components, but its space has {dim}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 

@@ -38,7 +38,7 @@ def moved_actions(env: gym.Env[Any, Any], box: spaces.Box, units: int) -> Iterat
     Args:
         env: an environment whose actions are computed.
         box: the innermost action space; see `computed_box`.
-        units: of the rounding of a number as large as the larger bound of the innermost action space.
+        units: the number of rounding units, each that of the larger bound of the innermost action space.
     """
     base = env.unwrapped
     step, own = base.step, "step" in vars(base)

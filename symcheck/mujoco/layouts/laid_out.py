@@ -244,7 +244,7 @@ def _single_frame(
             image = int(pairing.bodies[body])
             if image not in places:
                 raise SpecError(
-                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not observed by any point here.",
+                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not among the observed points.",
                     where=term.written.where,
                     remedy="Observe the bodies on both sides.",
                 )

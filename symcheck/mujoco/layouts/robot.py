@@ -52,7 +52,7 @@ class Foot:
     Attributes:
         label: the name in the layout or the model.
         section: "body", "geom" or "site".
-        members: numbers in the model.
+        members: indices in the model.
     """
 
     label: str
@@ -112,7 +112,7 @@ class Robot:
         return self._named(names, where, ("actuator", "joint"))
 
     def joint_order(self, order: str, where: str) -> list[int]:
-        """Numbers of the single-axis joints in one of the named orders.
+        """Indices of the single-axis joints in one of the named orders.
 
         Raises:
             SpecError: "urdf" for a model that is not a URDF.
@@ -171,7 +171,7 @@ class Robot:
         return {name: i for i in range(int(self.model.nu)) if (name := name_of(self.model, "actuator", i))}
 
     def driven_image(self, driven: Driven, generator: int) -> tuple[Section, int, int]:
-        """The image of a joint or actuator: section, number and sign.
+        """The image of a joint or actuator: section, index and sign.
 
         Raises:
             SpecError: the element has no image.

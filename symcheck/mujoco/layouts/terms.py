@@ -157,7 +157,7 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         listed = robot.joints(read_names(given, where), where)
     if not listed:
         raise SpecError(
-            f"{robot.label} has no joints with one number each (hinges or slides).",
+            f"{robot.label} has no joints with one degree of freedom (hinges or slides).",
             where=written.where,
             remedy="For ball and free joints, observe quat, rotation or vectors.",
         )
@@ -177,7 +177,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
     Args:
         robot: with its images.
         listed: joints or actuators, in order.
-        generator: the number of the generator.
+        generator: the index of the generator.
         where: the name of the place in messages.
         signed: whether components carry the sign of their joint.
 

@@ -28,7 +28,7 @@ CASES = [
         "unexpected keyword argument 'seed'. reset(*, seed=None, options=None) is Gymnasium's",
     ),
     ("SeedlessNoise", "mirror", 3, "there is randomness that no seed controls"),
-    ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 numbers, but its space has 2"),
+    ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 components, but its space has 2"),
     ("ChangesItsSpace", "mirror", 2, "reset() changed the observation space from Box(-inf, inf, (2,), float64) to Box"),
     (
         "RandomNowAndThen",

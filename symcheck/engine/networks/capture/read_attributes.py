@@ -18,6 +18,7 @@ from torch import nn
 from symcheck.engine.networks.capture.asking_functions import Cached
 from symcheck.engine.networks.capture.instructions import steps_of
 from symcheck.engine.networks.capture.own_code import is_own_class, words_of
+from symcheck.engine.networks.subject.torchscript import nodes_of
 from symcheck.statements.statement import Statement, state
 
 _CLOCKS = frozenset(["datetime64"])
@@ -130,7 +131,7 @@ def read_by_scripts(net: nn.Module, others: Mapping[str, Any]) -> Statement | No
         name: module for name, module in net.named_modules() if isinstance(module, torch.jit.ScriptModule)
     }
     for name, script in {**others, **scripts}.items():
-        for node in _nodes_of(getattr(script, "inlined_graph", None)):
+        for node in nodes_of(script):
             kind = node.kind().partition("::")[2]
             made_by = [item.node().kind() for item in node.inputs()]
             writes = kind in _CHANGING_LISTS or (kind.endswith("_") and not kind.startswith("_"))
@@ -139,11 +140,3 @@ def read_by_scripts(net: nn.Module, others: Mapping[str, Any]) -> Statement | No
             if kind in _ASKING or (kind in _COMPARING and "prim::dtype" in made_by):
                 return state("SYM185", operation="dtype" if kind in _COMPARING else kind)
     return None
-
-
-def _nodes_of(graph: Any) -> Iterator[Any]:
-    """The nodes of a graph of TorchScript, inner blocks included."""
-    for node in () if graph is None else graph.nodes():
-        yield node
-        for block in node.blocks():
-            yield from _nodes_of(block)

@@ -72,7 +72,7 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
     Args:
         captured: the network.
         shape: the shape of one input, without the batch axis.
-        graph: receives the nodes, so that they are available if following ends early.
+        graph: receives the nodes, so that they are available if tracing ends early.
         unknown: whether an operator without a rule may be treated as an unknown function.
 
     Returns:
@@ -93,14 +93,14 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
         results = _run(graph, captured.module, tree_flatten((held, x))[0], fallback)
     outputs = {}
     for path, result in zip(captured.outputs, results, strict=False):
-        outputs[path] = _entries_of_one(result, samples, captured.size is not None)
+        outputs[path] = _entries_of_one(graph, result, samples, captured.size is not None)
     for check in results[len(captured.outputs) :]:
         if not hold_always(graph, check.array):
             raise NoCertificateError(state("SYM180", operation="a check of arguments"))
     return Followed(graph, outputs)
 
 
-def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
+def _entries_of_one(graph: Graph, result: Entries, samples: int, batched: bool) -> Ints:
     """The entries of an output for the first sample, which must be the same for all samples."""
     ids = result.array.astype(np.int64)
     rows = ids.reshape(samples, -1) if not batched or ids.shape[:1] == (samples,) else None
@@ -112,6 +112,9 @@ def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
         raise NoCertificateError(state("SYM193", operation="output"))
     values = entries[0] >= 0
     if (entries[:, values] != entries[0, values]).any() or (entries[:, ~values] >= 0).any():
+        raise NoCertificateError(state("SYM193", operation="output"))
+    numbers = graph.numbers(entries[:, ~values])
+    if not np.allclose(numbers, numbers[0], rtol=ALIKE, atol=0.0, equal_nan=True):
         raise NoCertificateError(state("SYM193", operation="output"))
     return np.asarray(entries[0])
 

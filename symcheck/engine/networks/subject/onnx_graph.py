@@ -1,7 +1,7 @@
-"""An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be followed.
+"""An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be traced.
 
 The supported nodes are those of common policies and value networks; any other kind is rejected by name. Exporters also
-write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`) and are not followed.
+write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`) and are not traced.
 """
 
 from __future__ import annotations

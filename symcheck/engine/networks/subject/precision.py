@@ -8,7 +8,6 @@ deployed network, including its casts, is tested separately, against its own rou
 from __future__ import annotations
 
 import copy
-import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -34,8 +33,6 @@ RANDOM = frozenset(_RANDOM_NAMES.split())
 """Functions whose result is not determined by their inputs."""
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"))
 """Functions that set random entries to zero in train mode and do nothing otherwise."""
-EXAMPLE = 11
-"""Batch size with which a scripted network is converted: a batch of one would be treated as a fixed size."""
 CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
 
 
@@ -199,35 +196,6 @@ def copy_network(
             where=type(net).__name__,
             remedy="Give a factory that builds the network, or detach the tensors that are stored as attributes.",
         ) from error
-
-
-def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
-    """A form of a float64 network whose torch functions can be followed; for TorchScript, its converted graph.
-
-    Args:
-        net: the network.
-        shape: the shape of one input, without the batch axis.
-
-    Returns:
-        The network itself if it is not TorchScript, or if this version of torch cannot convert it.
-    """
-    if not isinstance(net, torch.jit.ScriptModule):
-        return net
-    # The converter logs its attempts.
-    log = logging.getLogger("torch._export.non_strict_utils")
-    was_disabled, log.disabled = log.disabled, True
-    try:
-        from torch._export.converter import TS2EPConverter
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            example = torch.zeros(EXAMPLE, *shape, dtype=torch.float64)
-            converted: nn.Module = TS2EPConverter(net, (example,)).convert().module()
-            return converted
-    except Exception:  # the converter is not part of torch's public API; without it, the network is only tested
-        return net
-    finally:
-        log.disabled = was_disabled
 
 
 def in_float64(net: nn.Module) -> nn.Module:

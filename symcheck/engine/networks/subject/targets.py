@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -107,8 +108,9 @@ def _load_exported(path: Path) -> nn.Module:
     was_disabled, log.disabled = log.disabled, True  # suppress its traceback, which is reported here in one message
     try:
         program = torch.export.load(path)
-        _refuse_fixed_batch(program, path)
-        return program.module()
+        size = _batch_size_of(program)
+        _refuse_fixed_batch(size, path)
+        return _of_any_batch(program, size)
     except TargetError:
         raise
     except Exception as error:
@@ -121,20 +123,37 @@ def _load_exported(path: Path) -> nn.Module:
         log.disabled = was_disabled
 
 
-def _refuse_fixed_batch(program: Any, path: Path) -> None:
-    """Reject an export for a fixed batch size above 1; one for single inputs can be run repeatedly."""
+def _batch_size_of(program: Any) -> Any:
+    """The batch size of an export: an int if it is fixed, symbolic if not; None if the inputs have several."""
     names = set(program.graph_signature.user_inputs)
     shapes = [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    # A dynamic size is symbolic: it is not an int and has no hash.
-    sizes = {shape[0] if len(shape) and type(shape[0]) is int else None for shape in shapes}
-    size = sizes.pop() if len(sizes) == 1 else None
-    if size is not None and size > 1:
+    sizes = [shape[0] if len(shape) else None for shape in shapes]
+    # A symbolic size has no hash.
+    return sizes[0] if sizes and all(str(size) == str(sizes[0]) for size in sizes) else None
+
+
+def _refuse_fixed_batch(size: Any, path: Path) -> None:
+    """Reject an export for a fixed batch size above 1; one for single inputs can be run repeatedly."""
+    if type(size) is int and size > 1:
         raise TargetError(
             f"the program was exported for batches of exactly {size} inputs.",
             where=str(path),
             remedy="Export the network with a batch of any size: torch.export.export(net, (x,), "
             'dynamic_shapes=({0: torch.export.Dim("batch")},)).',
         )
+
+
+def _of_any_batch(program: Any, size: Any) -> nn.Module:
+    """The program as a module; without the bounds of its batch size, within which its graph is the whole function."""
+    symbol = getattr(getattr(size, "node", None), "expr", None)
+    bounds = program.range_constraints.get(symbol)
+    unbounded = None if bounds is None else type(bounds).unknown_int().upper
+    if bounds is None or (bounds.lower <= 2 and bounds.upper == unbounded):
+        return cast(nn.Module, program.module())
+    program.range_constraints[symbol] = type(bounds)(0, unbounded)
+    # The guards repeat the bounds; versions of torch without the option have no guards.
+    has_guards = "check_guards" in inspect.signature(program.module).parameters
+    return cast(nn.Module, program.module(**({"check_guards": False} if has_guards else {})))
 
 
 def _load_saved(path: Path, trust: bool) -> nn.Module:

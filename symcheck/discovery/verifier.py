@@ -27,7 +27,7 @@ _SHORTEST = 0.05  # seconds; a budget of 0 s is rejected
 
 
 @dataclass(frozen=True)
-class Court:
+class Verifier:
     """The data that every verification needs.
 
     Attributes:
