@@ -226,7 +226,7 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
 
     Args:
         written: any of the forms listed in the module's docstring.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         The entry.

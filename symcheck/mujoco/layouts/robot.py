@@ -98,7 +98,7 @@ class Robot:
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
-            where: the name of the place in messages.
+            where: how messages name the place.
 
         Raises:
             SpecError: an order that the model does not have, or unknown names.
