@@ -364,7 +364,7 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
         OptionError: the message names everything that differs.
     """
     different = [
-        f"{name} was {stored.get(name)}, is {now.get(name)}" for name in stored if stored[name] != now.get(name)
+        f"{name} was {stored.get(name)} and is now {now.get(name)}" for name in stored if stored[name] != now.get(name)
     ]
     if different:
         raise OptionError(

@@ -276,7 +276,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 
     Args:
         result: any property.
-        place: the name of the place; "" for the counterexample's own.
+        place: how the text names the place; "" for the counterexample's own.
     """
     example = result.counterexample
     size = example.residual if example is not None else result.max_residual

@@ -53,7 +53,7 @@ class Budget:
         taught: the number of steps for fitting a model.
         asked: the number of steps that the model predicts.
         asked_again: the number of steps that the model predicts for an action map.
-        patience: how many times `most` steps are played if this yields enough episodes with a rare reward.
+        patience: the factor by which `most` may be exceeded if this probably yields enough episodes with a rare reward.
     """
 
     steps: int

@@ -51,7 +51,7 @@ class OptionField:
 
     @property
     def setting(self) -> str:
-        """Its name in settings files and in a report's command line."""
+        """The option's name in settings files and in a report's command line."""
         return self.flag.removeprefix("--")
 
     def from_text(self, text: str) -> Any:

@@ -110,7 +110,7 @@ def mark_thresholds(
 
 
 def mark_switches(following: Floats, names: list[str], whole: Bools) -> tuple[Floats, list[str]]:
-    """The same for values of observations that switch at a threshold of another coordinate: NaN, contacts, flags.
+    """Mark steps near thresholds at which values of observations switch: NaN, contacts, flags.
 
     Args:
         following: observations after the steps, shape (steps, dim).

@@ -80,7 +80,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     Args:
         rho: the representation.
         activation: the module.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Raises:
         SymcheckError: the module is not known to be pointwise or does not commute; the message gives the reason and

@@ -33,7 +33,7 @@ def fit(entry: Entry | ElementEntry, space: spaces.Space[Any] | None, where: str
     Args:
         entry: how one generator acts.
         space: the space it acts on; None for internal states, which have no declared space.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         The fitted map.

@@ -212,7 +212,7 @@ MIRROR = sc.Symmetry("point reflection", sc.groups.cyclic(2), [[-1, -1]], [[1, 0
         (Row, r"of shape \(1, 2\), but its space has shape \(2,\)"),
         (SometimesRow, r"of shape \(1, 2\), but its space has shape \(2,\)"),
         (TextReward, r"got 1\.0 \(str\)"),
-        (HugeReward, "expected a number as reward"),
+        (HugeReward, "expected a number as the reward"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_in_words(env, message):

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 
 def computed_box(env: Any) -> spaces.Box | None:
-    """The bounded float32 action space of the innermost environment if wrappers compute its actions from other ones.
+    """The bounded float32 action space of the innermost environment if wrappers compute its actions from other actions.
 
     Example:
         >>> inner = gym.make("Pendulum-v1")

@@ -98,7 +98,7 @@ class Robot:
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
-            where: the name of the place in messages.
+            where: how messages name the place.
 
         Raises:
             SpecError: an order that the model does not have, or unknown names.
@@ -108,7 +108,7 @@ class Robot:
         return tuple(Driven(self._joint_label(i), "joint", i) for i in self.joint_order(order, where))
 
     def actions(self, names: Sequence[str], where: str) -> tuple[Driven, ...]:
-        """The same for an action; a name shared by an actuator and a joint means the actuator."""
+        """The joints and actuators of an action; a name shared by an actuator and a joint means the actuator."""
         return self._named(names, where, ("actuator", "joint"))
 
     def joint_order(self, order: str, where: str) -> list[int]:

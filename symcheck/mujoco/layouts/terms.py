@@ -178,7 +178,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
         robot: with its images.
         listed: joints or actuators, in order.
         generator: the index of the generator.
-        where: the name of the place in messages.
+        where: how messages name the place.
         signed: whether components carry the sign of their joint.
 
     Returns:

@@ -68,7 +68,7 @@ class Shape:
         }[self.kind]
 
     def weigh(self, attributes: Attributes) -> Mass | None:
-        """Its mass properties, from `mass` or `density`; None if it has no mass."""
+        """The mass properties of the shape, from `mass` or `density`; None if it has no mass."""
         volume, shape = _solid(self.kind, self.size)
         mass = attributes.number("mass") if "mass" in attributes else attributes.number("density", _DENSITY) * volume
         if not mass or not volume:

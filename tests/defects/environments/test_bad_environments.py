@@ -42,7 +42,7 @@ CASES = [
     ),
     ("OldStep", "mirror", 2, "expected step() to return (observation, reward, terminated, truncated, info), got tuple"),
     ("OldReset", "mirror", 2, "expected reset() to return (observation, info), got ndarray"),
-    ("PaysNothing", "mirror", 2, "expected a number as reward, got None"),
+    ("PaysNothing", "mirror", 2, "expected a number as the reward, got None"),
     ("PaysAnArray", "mirror", 0, "passed     reward_invariance"),
     ("EndsTwice", "mirror", 2, "expected true or false as terminated, got [False, False]"),
     ("ShowsText", "mirror", 2, "returned an observation that does not fit its space: hello"),
