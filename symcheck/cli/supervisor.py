@@ -1,4 +1,4 @@
-"""A light parent process that supervises commands that run third-party code.
+"""A lightweight parent process that supervises commands that run third-party code.
 
 An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded only
 this module. It forks before the command line is imported, forwards signals, keeps the child's messages, and ends a step
