@@ -40,7 +40,7 @@ class Heard:
     Attributes:
         events: pickled events, in order; read only if the child ends without a verdict.
         progress: the progress of the child, in words.
-        deadline: on the clock of `time.monotonic`; None for none.
+        deadline: the deadline on the clock of `time.monotonic`; None for none.
         code: the exit code that it announced.
     """
 
