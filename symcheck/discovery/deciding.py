@@ -15,7 +15,15 @@ from symcheck.discovery.claims import describe_candidate, fields, single
 from symcheck.discovery.elements import Key, Recognised
 from symcheck.discovery.maps import Candidate
 from symcheck.discovery.products import Products, name_group
-from symcheck.discovery.result import Fate, Trial, fails_whatever_the_actions, is_accepted, kind_of, why_of
+from symcheck.discovery.result import (
+    Fate,
+    Trial,
+    fails_in_observations_only,
+    fails_whatever_the_actions,
+    is_accepted,
+    kind_of,
+    why_of,
+)
 from symcheck.discovery.verifier import Verifier
 from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
@@ -57,7 +65,7 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
-    another: bool = False  # whether another action map is still possible for this map of states
+    another: bool = False  # whether another map of actions or observations is still possible for this map of states
 
 
 def decide(
@@ -304,8 +312,11 @@ class _Bench:
         self._set(candidate, "undecided", "it was only screened", "it was only screened", result)
 
     def _fall(self, candidate: Candidate, result: RunResult) -> None:
-        """Reject a map; the state map remains possible with another action map."""
+        """Reject a map; the state map remains possible with another action map, or another map of observations."""
         self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
+        if candidate.unseen and fails_in_observations_only(result):
+            self.records[candidate.key].another = True
+            return
         if fails_whatever_the_actions(result) or not candidate.guessed:
             return
         further = [each for each in candidate.others if (candidate.state, each) not in self.records]

@@ -236,7 +236,7 @@ def _discovery(
         route=route,
         how=lab.why,
         narrowing=(
-            proposals.space,
+            *([proposals.space] if proposals.space[0] else []),
             (number(proposals.structured), "compatible with the structure of the dynamics"),
             (number(len(proposals.candidates)), f"compatible with {proposals.compared} (of {proposals.tried} tried)"),
         ),

@@ -739,7 +739,7 @@ def test_moments_of_episodes_show_what_belongs_to_quantities_that_no_step_change
     lab = Laboratory(type("Paid", (known.Compass,), {"paid": paid}), "compass", DiscoverOptions())
     measured = effects_at(lab, np.zeros(6))
     assert not automorphisms(measured).complete
-    kept = automorphisms(with_moments(lab, measured))
+    kept = automorphisms(with_moments(lab, measured, {}))
     turned = (1, 0, 3, 4, 5, 2), (1, -1, 1, 1, 1, 1)
     assert (turned in kept.maps, kept.complete) == (holds, True)
 

@@ -7,7 +7,9 @@ import logging
 import math
 import os
 import sys
+import time
 import warnings
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -301,6 +303,34 @@ def reads(function: Any, **held: Any) -> str:
 def test_settings_of_libraries_are_told_by_their_dotted_name(function: Any, told: str) -> None:
     assert reads(function).startswith(told)
     assert bool(reads(function)) is bool(told)
+
+
+def helper(function: Any) -> Any:
+    return function
+
+
+def passes(x: Any) -> Any:
+    return x * helper(perf_counter)
+
+
+def calls(x: Any) -> Any:
+    return x * helper(perf_counter())
+
+
+def passes_by_module(x: Any) -> Any:
+    return x * helper(time.perf_counter)
+
+
+def calls_by_module(x: Any) -> Any:
+    return x * helper(time.perf_counter())
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [(passes, "perf_counter"), (calls, ""), (passes_by_module, "time.perf_counter"), (calls_by_module, "")],
+)
+def test_a_clock_that_is_passed_on_is_told_because_its_calls_are_not_seen(function: Any, told: str) -> None:
+    assert reads(function) == told
 
 
 def test_modules_that_a_network_holds_are_followed_too() -> None:
