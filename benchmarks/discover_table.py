@@ -1,7 +1,7 @@
 """Compares results of `discover` with known symmetries: worlds with a known largest group, and the atlas.
 
     python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
-    python benchmarks/discover_table.py --write NAME ...    # renew some rows
+    python benchmarks/discover_table.py --write NAME ...    # regenerate some rows
     python benchmarks/discover_table.py NAME ...            # look, and write nothing
     python benchmarks/discover_table.py --seed 1            # another seed, which is never written
     python benchmarks/discover_table.py --page              # the page from the rows, without a search
@@ -42,8 +42,8 @@ construction if there are too many maps. For an environment of the [atlas](atlas
 symmetry that the atlas records as exact. *Open* means that the report does not claim to have decided every map.
 {summary}
 
-`python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
-each search of a world and compares the result with its row.
+`python benchmarks/discover_table.py --write` regenerates this page. The slow test `test_the_table_of_discover_holds`
+repeats each search of a world and compares the result with its row.
 """
 
 

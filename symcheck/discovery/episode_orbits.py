@@ -148,7 +148,7 @@ class _Question:
     """One prediction target.
 
     Attributes:
-        name: in words.
+        name: the name in words.
         taught, asked: indices of the steps for fitting, and of the predicted steps.
         targets: the targets, shape (steps of the rollouts, 1); None for the step itself, which is transformed too.
         is_rare: whether the target marks rare steps; then all predicted steps are rare.

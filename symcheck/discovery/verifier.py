@@ -61,7 +61,7 @@ class Verifier:
 
         Args:
             name: the name of the symmetry.
-            group: with its generators.
+            group: the group with its generators.
 
         Raises:
             SymcheckError: the claim cannot be built or the environment rejects it.
@@ -82,7 +82,7 @@ class Verifier:
 
         Args:
             name: the name of the symmetry.
-            group: with its generators.
+            group: the group with its generators.
             samples: number of pairs, if fewer than usual suffice.
 
         Raises:

@@ -92,7 +92,7 @@ class _Given(NamedTuple):
         starts: the first row of each episode.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
-        cells: of (s, a).
+        cells: the cells of (s, a).
     """
 
     covariates: Floats

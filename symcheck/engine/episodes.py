@@ -136,7 +136,7 @@ def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
     Args:
         targets: outcomes, shape (transitions, targets).
         epsilon: rounding unit of each column.
-        fit: on terms of (s, a).
+        fit: the fit on terms of (s, a).
     """
     # NaN, infinities and outliers keep their ranks: no fit explains them.
     known, tie = _same_values(targets, epsilon)
@@ -162,7 +162,7 @@ def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
 
     Args:
         ranked: the outcomes, with the residuals of the same fit.
-        fit: on terms of (s, a).
+        fit: the fit on terms of (s, a).
     """
     scores, repeating = ranked.scores.copy(), ranked.repeating
     if repeating.any():
@@ -182,7 +182,7 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) 
         targets: outcomes, shape (transitions, targets).
         names: the names of the targets.
         epsilon: rounding unit of each column.
-        fit: on terms of (s, a), simple ones first.
+        fit: the fit on terms of (s, a), simple ones first.
 
     Returns:
         The scores, shape (transitions, some), and their names; no column if no value is frequent.
@@ -336,8 +336,8 @@ def named_features(
         scores: normal scores of the outcomes, shape (n, targets).
         names: the names of the targets.
         sides: only the first ones if there are too many.
-        fit: on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a constant
-            value would reveal the visited states.
+        fit: the fit on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a
+            constant value would reveal the visited states.
         starts: the first row of each episode.
         deep: whether moments other than the mean are also computed by visited sides.
 

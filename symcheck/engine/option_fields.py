@@ -24,7 +24,7 @@ class OptionField:
     """One option, with all its attributes.
 
     Attributes:
-        name: as a Python keyword, for instance "max_time".
+        name: the name as a Python keyword, for instance "max_time".
         default: its value if it is omitted.
         help: one or two sentences, with units.
         kind: type of the command-line text: int, float, str, bool (a flag) or pathlib.Path.

@@ -201,7 +201,7 @@ def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tup
     Args:
         model: a `mujoco.MjModel`.
         pairing: the pairing of its bodies.
-        actuator: on a site, or on a free or ball joint.
+        actuator: an actuator on a site, or on a free or ball joint.
         other: an actuator of the same kind.
 
     Returns:

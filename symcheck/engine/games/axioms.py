@@ -55,7 +55,7 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
 
     Args:
         positions: the positions reached.
-        deadline: in terms of `time.monotonic`; None for none.
+        deadline: the deadline in terms of `time.monotonic`; None for none.
 
     Returns:
         The comparisons; board and policy are compared together.

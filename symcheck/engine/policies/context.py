@@ -28,7 +28,7 @@ class PolicyContext:
     """The argument of the property of policies.
 
     Attributes:
-        policy: in float64.
+        policy: the policy in float64.
         symmetry: the claim.
         observations: the visited states, stacked, or a mapping of them.
         options: the options of the run.

@@ -65,7 +65,7 @@ def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
     """Determine how a term transforms.
 
     Args:
-        robot: with its images.
+        robot: the robot with its images.
         written: the term.
         orders: joint orders of the layout.
 
@@ -175,7 +175,7 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
     """The matrix of a term with one component per joint or actuator.
 
     Args:
-        robot: with its images.
+        robot: the robot with its images.
         listed: joints or actuators, in order.
         generator: the index of the generator.
         where: how messages name the place.

@@ -30,7 +30,7 @@ class Mass:
     """The mass properties of a body or of a part of it, in the frame of the body.
 
     Attributes:
-        mass: in kg.
+        mass: the mass in kg.
         centre: the centre of mass, in metres, (3,).
         inertia: the inertia tensor about the centre of mass, (3, 3).
     """
@@ -46,7 +46,7 @@ class Shape:
 
     Attributes:
         kind: its value in mjtGeom.
-        size: as MuJoCo stores it, (3,).
+        size: the size as MuJoCo stores it, (3,).
         pose: its pose in the frame of its body.
     """
 

@@ -61,7 +61,7 @@ class Run:
 
         Args:
             generator: the generator.
-            entries: at L x.
+            entries: entries at L x.
             near: the largest accepted distance, relative to their size.
         """
         tree, finite = self._tree
