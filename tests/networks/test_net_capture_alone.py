@@ -407,7 +407,13 @@ def test_caches_are_disabled_inside_a_block_and_put_back() -> None:
 def test_the_planned_pairs_are_inputs_times_generators(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     families = [SimpleNamespace(inputs=np.zeros((4, 2))), SimpleNamespace(inputs=np.zeros((3, 2)))]
-    monkeypatch.setattr(gathering, "families", lambda *given: families)
+    wanted: list[int] = []
+
+    def drawn(inputs: Any, count: int, *given: Any) -> Any:
+        wanted.append(count)
+        return families
+
+    monkeypatch.setattr(gathering, "families", drawn)
     monkeypatch.setattr(gathering, "number_of_samples", lambda *given: 30)
     monkeypatch.setattr(gathering, "_is_worth_climbing", lambda *given: False)
     monkeypatch.setattr(gathering, "_has_silent_fault", lambda *given: False)
@@ -421,6 +427,9 @@ def test_the_planned_pairs_are_inputs_times_generators(monkeypatch: pytest.Monke
     gather: Any = gathering.gather_evidence
     gather(None, inputs, [], None, NetOptions(), None, None, progress=lambda done, of: told.append((done, of)))
     assert told == [(5, 21), (50, 50)]
+    monkeypatch.setattr(gathering, "number_of_samples", lambda *given: 2)
+    gather(None, inputs, [], None, NetOptions(), None, None, progress=lambda done, of: None)
+    assert [(count, type(count)) for count in wanted] == [(10, int), (1, int)]
 
 
 def test_a_bound_is_the_largest_drift_of_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
