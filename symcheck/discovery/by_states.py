@@ -180,7 +180,7 @@ class _Search:
         return self.structures[key]
 
     def _refine(self, structure: Structure) -> tuple[Structure, Found]:
-        """The structure with what is measured further where single effects leave too many maps, and what is left."""
+        """The structure, refined by further measurements if it leaves too many maps, and the maps that it leaves."""
         if not structure.has_effects:
             structure = with_moments(self.lab, structure, self.played) or structure
             return structure, automorphisms(structure)
