@@ -1,7 +1,7 @@
 """Compares results of `discover` with known symmetries: worlds with a known largest group, and the atlas.
 
     python benchmarks/discover_table.py --write             # search all, write rows and docs/discover-table.md
-    python benchmarks/discover_table.py --write NAME ...    # renew some rows
+    python benchmarks/discover_table.py --write NAME ...    # regenerate some rows
     python benchmarks/discover_table.py NAME ...            # look, and write nothing
     python benchmarks/discover_table.py --seed 1            # another seed, which is never written
     python benchmarks/discover_table.py --page              # the page from the rows, without a search
@@ -42,8 +42,8 @@ construction if there are too many maps. For an environment of the [atlas](atlas
 symmetry that the atlas records as exact. *Open* means that the report does not claim to have decided every map.
 {summary}
 
-`python benchmarks/discover_table.py --write` renews this page. The slow test `test_the_table_of_discover_holds` repeats
-each search of a world and compares the result with its row.
+`python benchmarks/discover_table.py --write` regenerates this page. The slow test `test_the_table_of_discover_holds`
+repeats each search of a world and compares the result with its row.
 """
 
 
@@ -100,9 +100,9 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     exact = sum(float(row["order"]) == float(row["known"]) for row in searched if row["world"])
     worlds = sum(row["world"] for row in searched)
     summary = (
-        f"For {exact} of {worlds} worlds, the result is exactly the known group. In {wrong['false']} of all "
-        f"{len(searched)} rows, the result is false: a larger group than the known one of a small world. In "
-        f"{wrong['missed']} rows, a known group was missed although the row is not marked as open."
+        f"For {exact} of {worlds} worlds, the result is exactly the known group. The result is "
+        f"false (a larger group than the known one) in {wrong['false']} of the {len(searched)} rows. A known group was "
+        f"missed, in a row that is not marked as open, in {wrong['missed']} rows."
     )
     lines = [_HEAD.format(summary=summary)]
     for title, of_worlds in (("Small worlds", True), ("Environments of the atlas", False)):

@@ -61,7 +61,7 @@ class Nearest:
 
     def __init__(self, root: Path, measure: Callable[[str, float], dict[str, float]]) -> None:
         self._measure = measure
-        self._times: dict[str, dict[str, float]] = {}
+        self._times: dict[str, tuple[float, dict[str, float]]] = {}  # with the seconds for which a file was measured
         listed = ["git", "ls-files", "-co", "--exclude-standard", "*.py"]
         names = subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split()
         files = [name for name in names if (root / name).is_file()]
@@ -75,16 +75,22 @@ class Nearest:
     def tests(self, mutant: Mutant, *, seconds: float) -> list[str]:
         """Tests of the nearest files, fastest first in each of them, with a limited total time.
 
-        A file gets at most half of the time that is left, so that one file of slow tests does not exclude the others.
+        The files that import the module itself share the time, so that one file of slow tests does not exclude the
+        others; after them, a file gets at most half of the time that is left.
         """
         chosen: list[str] = []
-        for file in self.files(mutant.path):
+        files = self.files(mutant.path)
+        direct = sum(file in self._importers.get(mutant.path, ()) for file in files)
+        for place, file in enumerate(files):
             if seconds < _LEAST:
                 break
-            if file not in self._times:
-                self._times[file] = self._measure(file, seconds / 2)
-            share = seconds / 2 - _NEW_FILE
-            for test, cost in sorted(self._times[file].items(), key=lambda item: item[1]):
+            share = max(_LEAST, seconds / max(2, direct - place))
+            limit, times = self._times.get(file, (0.0, {}))
+            if share >= 2 * limit and sum(times.values()) >= limit:  # not measured, or not to its end
+                times = self._measure(file, share)
+                self._times[file] = share, times
+            share -= _NEW_FILE
+            for test, cost in sorted(times.items(), key=lambda item: item[1]):
                 if cost <= share:
                     share, seconds = share - cost, seconds - cost
                     chosen.append(test)

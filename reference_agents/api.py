@@ -39,7 +39,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The result of a training.
+    """The result of a training run.
 
     Attributes:
         training: curves and parameters of all runs.

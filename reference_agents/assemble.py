@@ -1,4 +1,4 @@
-"""Saves a finished training to its run folder."""
+"""Saves a finished training run to its run folder."""
 
 from __future__ import annotations
 

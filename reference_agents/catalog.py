@@ -65,7 +65,7 @@ class NetworkPlan:
     separate_bodies: bool = False
 
     def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
-        """The network with what a training's settings say about networks: initial biases, heads, widths, bodies.
+        """The network with the settings that concern networks: initial biases, heads, widths, bodies.
 
         Raises:
             OptionError: widths or bodies are set, and this is not a network for vectors.

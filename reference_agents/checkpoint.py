@@ -1,12 +1,12 @@
-"""Checkpoints from which a training continues bit for bit.
+"""Checkpoints from which a training run continues bit for bit.
 
-    FOLDER/job.json          the training, its versions, and the parts into which it is split; written first
-    FOLDER/checkpoint.pt the checkpoint of a training in one part; otherwise checkpoint-1.pt, checkpoint-2.pt, ...
+    FOLDER/job.json          the training run, its versions, and the parts into which it is split; written first
+    FOLDER/checkpoint.pt the checkpoint of a training run in one part; otherwise checkpoint-1.pt, checkpoint-2.pt, ...
 
 A checkpoint contains the complete state: parameters, the optimiser's moments and step count, every random stream with
 its current block of numbers, every environment, and the curves so far. It consists of tensors, numbers and strings
-only, so reading it runs no code. A part without a checkpoint starts from the beginning, so a training that was killed
-at any moment can be resumed.
+only, so reading it runs no code. A part without a checkpoint starts from the beginning, so a training run that was
+killed at any moment can be resumed.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _UNREADABLE = "Give the folder that the training run printed; it exists from the
 
 @dataclass(frozen=True)
 class Started:
-    """A training that was started, as recorded in its folder.
+    """A training run that was started, as recorded in its folder.
 
     Attributes:
         job: the job.
         preset: the preset of its settings.
         command: the command line that started it.
-        parts: the jobs into which the training is split.
+        parts: the jobs into which the training run is split.
     """
 
     job: Job
@@ -85,11 +85,11 @@ def folder_name(job: Job) -> str:
 
 
 def begin(folder: Path, started: Started) -> None:
-    """Write the description of a training before it starts.
+    """Write the description of a training run before it starts.
 
     Args:
         folder: the run's folder.
-        started: the training and its parts.
+        started: the training run and its parts.
     """
     document = {"schema": SCHEMA, **_head(started.job), "preset": started.preset, "command": started.command}
     document |= {
@@ -123,13 +123,13 @@ def _source_digest(reference: str) -> str:
 
 
 def started_in(folder: Path) -> Started:
-    """Read the training of a run folder.
+    """Read the training run of a run folder.
 
     Args:
-        folder: the folder of a started training.
+        folder: the folder of a started training run.
 
     Returns:
-        The training, with the parts into which it is split.
+        The training run, with the parts into which it is split.
 
     Raises:
         TargetError: the folder is not a run, or is damaged.
@@ -196,7 +196,7 @@ class Checkpointer:
 
     def offer(self, state: Callable[[], State]) -> None:
         """Write the result of `state` if the last checkpoint is old enough."""
-        # Save the first update immediately, so that a training that ends soon afterwards can be resumed.
+        # Save the first update immediately, so that a training run that ends soon afterwards can be resumed.
         if not self._begun or time.monotonic() - self._last >= self._seconds:
             self.write(state)
 
@@ -325,16 +325,16 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_checkpoints(folder: Path, parts: int) -> None:
-    """Remove the checkpoints of a recorded training."""
+    """Remove the checkpoints of a recorded training run."""
     for part in range(parts):
         checkpoint_path(folder, part, parts).unlink(missing_ok=True)
 
 
 def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
-    """Reject different options when a training is resumed.
+    """Reject different options when a training run is resumed.
 
     Args:
-        started: the training that was stopped.
+        started: the training run that was stopped.
         asked: the options given in addition to `--resume`, by name; None for options that were not given.
 
     Raises:
@@ -364,7 +364,7 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
         OptionError: the message names everything that differs.
     """
     different = [
-        f"{name} was {stored.get(name)}, is {now.get(name)}" for name in stored if stored[name] != now.get(name)
+        f"{name} was {stored.get(name)} and is now {now.get(name)}" for name in stored if stored[name] != now.get(name)
     ]
     if different:
         raise OptionError(

@@ -1,4 +1,4 @@
-"""Distributes one training over the workers of a Dask cluster; the loss of a worker costs one time slice.
+"""Distributes one training run over the workers of a Dask cluster; the loss of a worker costs one time slice.
 
 Dask runs slices of the parts of a job on any free worker, and repeats the slices of a lost worker. A slice continues
 from the state of the previous slice. That state is returned after every slice and is the part's checkpoint, so the loss
@@ -28,7 +28,7 @@ WHERE = "--executor dask"
 
 
 class _Pause(Exception):  # noqa: N818 - not an error: the end of a slice
-    """A slice of a training is over."""
+    """A slice of a training run is over."""
 
 
 def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:

@@ -50,7 +50,7 @@ def play(
         make_environment: the factory, called with seeds, episodes, purpose and index.
         seeds: one seed per run.
         episodes: the number of episodes, each on its own environment.
-        index: the number of the evaluation; each has its own random streams, so evaluations are independent of each
+        index: the index of the evaluation; each has its own random streams, so evaluations are independent of each
             other.
         greedy: whether the most likely action is taken instead of a sampled one.
 
@@ -91,7 +91,7 @@ def play_window(
         seeds: one seed per run.
         environments: the number of environments of each run.
         steps: the number of steps of each environment.
-        index: the evaluation's number.
+        index: the index of the evaluation.
 
     Returns:
         Mean returns, shape (runs,).

@@ -64,8 +64,8 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
 def load_symmetry(folder: Path) -> Symmetry:
     """The symmetry that a run's networks were built for, on their inputs and outputs.
 
-    For an environment of one's own, the networks take encoded observations and return logits, so the claim differs from
-    the SPEC on the environment's spaces.
+    For your own environment, the networks take encoded observations and return logits, so the claim differs from the
+    SPEC on the environment's spaces.
 
     Args:
         folder: a run folder.
@@ -96,7 +96,7 @@ def _damage_error(path: Path, error: Exception) -> TargetError:
 
 
 def resolve_training(record: Record) -> tuple[Task, NetworkPlan]:
-    """The task and network of a training.
+    """The task and network of a training run.
 
     Raises:
         OptionError: the task, symmetry or network no longer exists.

@@ -1,4 +1,4 @@
-"""Logs of a training for other programs: every evaluation, for each run and as quartiles over seeds.
+"""Logs of a training run for other programs: every evaluation, for each run and as quartiles over seeds.
 
 TensorBoard: one folder per run, and one per learning rate.
 
@@ -6,9 +6,9 @@ TensorBoard: one folder per run, and one per learning rate.
     FOLDER/tensorboard/lr0.001           return/25%, return/50%, return/75%
 
 Files are opened, written and closed at every evaluation, without threads, so hundreds of runs are cheap. A resumed
-training writes its curves again from the start, so no point is logged twice.
+training run writes its curves again from the start, so no point is logged twice.
 
-Weights & Biases: one W&B run per training, for any number of seeds, with `lr0.001-seed0/return` and
+Weights & Biases: one W&B run per training run, for any number of seeds, with `lr0.001-seed0/return` and
 `lr0.001/return/50%` over `env_steps`. W&B's own environment variables (WANDB_MODE, WANDB_PROJECT, ...) apply.
 """
 
@@ -63,7 +63,7 @@ class _Evaluations:
 
 
 class TensorBoardLog:
-    """Writes every evaluation of a training to TensorBoard.
+    """Writes every evaluation of a training run to TensorBoard.
 
     Args:
         folder: the run's folder; an earlier log in it is replaced.
@@ -116,13 +116,13 @@ class TensorBoardLog:
             self._write(name, self._events.Event(wall_time=time.time(), step=self._last, summary=summary))
 
     def _write(self, name: str, event: Any) -> None:
-        # Opened for each event: otherwise a training with many runs would keep too many files open.
+        # Opened for each event: otherwise a training run with many seeds would keep too many files open.
         with (self._folder / name / _FILE).open("ab") as file:
             self._records.RecordWriter(file).write(event.SerializeToString())
 
 
 class WandbLog:
-    """Sends every evaluation of a training to Weights & Biases.
+    """Sends every evaluation of a training run to Weights & Biases.
 
     Args:
         folder: the run's folder, in which W&B keeps its own files.

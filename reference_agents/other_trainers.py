@@ -72,7 +72,7 @@ class OtherResult:
 
 
 def read_other_results(path: Path) -> list[OtherResult]:
-    """The results of other trainers at or below a path; empty if there are only runs of our own.
+    """The results of other trainers at or below a path; empty if there are only runs of reference-agents.
 
     Args:
         path: a folder, or one exported CSV.
@@ -161,7 +161,7 @@ def _named(label: str, parent: str, position: int) -> tuple[str, int]:
 
 
 def _below(path: Path, pattern: str) -> list[Path]:
-    """Files of a pattern at or below a path, without those of our own runs."""
+    """Files of a pattern at or below a path, without those of runs of reference-agents."""
     files = sorted(path.rglob(pattern)) if path.is_dir() else [path] if path.match(pattern) else []
     return [file for file in files if not any((folder / RECORD_FILE).exists() for folder in file.parents)]
 

@@ -1,12 +1,11 @@
-"""Writes and reads the files of a training.
+"""Writes and reads the files of a training run.
 
-    FOLDER/job.json the description of the training, written first (see `checkpoint`)
-    FOLDER/record.json settings, hardware, results and verdicts; names and numbers only
-    FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
-    FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
-    FOLDER/parameters.pt  the coefficients of all runs, stacked
-    FOLDER/checkpoint*.pt the state from which a stopped training continues; removed at the end
-    FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
+    FOLDER/job.json the description of the training run, written first (see `checkpoint`) FOLDER/record.json settings,
+    hardware, results and verdicts; names and numbers only FOLDER/curves.csv     learning_rate, seed, env_steps,
+    mean_return: one line per run and evaluation FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
+    FOLDER/parameters.pt  the coefficients of all runs, stacked FOLDER/checkpoint*.pt the state from which a stopped
+    training run continues; removed at the end FOLDER/network.py     `network()` and one function per run that rebuild
+    the trained networks as torch modules
 
 Files are written under a temporary name and then moved, so a crash leaves the old or the new file. The record is
 written last; a folder without it is not a run.
@@ -100,7 +99,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Record:
-    """A whole training.
+    """A whole training run.
 
     Attributes:
         task: the task's name.
@@ -114,7 +113,7 @@ class Record:
         preset: the preset that the settings started from.
         settings: all hyperparameters.
         evaluation: how returns were measured, in a sentence.
-        device: the device of the training.
+        device: the device on which training ran.
         versions: package name to version.
         command: the command line that repeats it.
         interrupted: whether it was stopped before its end.
@@ -295,7 +294,7 @@ def _read_curves(path: Path) -> tuple[Curve, ...]:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a folder contains a finished training.
+    """Whether a folder contains a finished training run.
 
     Raises:
         TargetError: the record of the run cannot be read.
@@ -305,7 +304,7 @@ def is_finished(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A training that has begun but has no record yet.
+    """A training run that has begun but has no record yet.
 
     Attributes:
         folder: the run folder.
@@ -331,7 +330,7 @@ def find_unfinished(folder: Path) -> Sequence[Unfinished]:
             count = len(job["seeds"]) * len(job["learning_rates"])
             unfinished.append(Unfinished(path.parent, str(job["task"]), str(job["network"]), count))
         except (OSError, ValueError, KeyError, TypeError):
-            # The file is truncated: only the start of a training is known.
+            # The file is truncated: only the start of a training run is known.
             unfinished.append(Unfinished(path.parent, "?", "?", 0))
     return unfinished
 

@@ -52,8 +52,8 @@ class Settings:
             episodes have more weight. "training": mean return of the training episodes that finished since the last
             evaluation.
         evaluation_window: steps of each environment if `evaluation` is "window".
-        bias_gain: standard deviation of initial biases, as a multiple of that of Xavier's weights from one input; 0 for
-            biases of zero.
+        bias_gain: standard deviation of initial biases, as a multiple of the standard deviation of Xavier weights for a
+            single input; 0 for biases of zero.
         input_scale: observations are multiplied by this before the first layer.
         max_episode_steps: episodes of environments outside the catalogue are truncated after this many steps; 0 for the
             environment's own time limit, or 1,000 if it has none.
@@ -389,7 +389,7 @@ def preset(task: str, name: str) -> Settings:
     return known[name]
 
 
-# The best of four learning rates by mean return over the training, with the same seeds and steps for every network.
+# The best of four learning rates by mean return over training, with the same seeds and steps for every network.
 # Variants use the rate of the original network. docs/agents.md documents the searches.
 _SEARCHED_RATES: dict[tuple[str, str], dict[str, float]] = {
     ("cartpole", "tuned"): {

@@ -1,4 +1,4 @@
-"""Distributes one training over several processes; each trains some of the seeds at every learning rate.
+"""Distributes one training run over several processes; each trains some of the seeds at every learning rate.
 
 Runs do not depend on each other, so neither curves nor weights depend on the number of processes. Small batched
 products scale with processes but hardly with threads. Each process writes checkpoints of its part; if a process dies,
@@ -122,7 +122,7 @@ def _worker_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any
 
 
 def _interrupt(progress: Progress) -> None:
-    """A progress callback that stops a training immediately, at its checkpoint."""
+    """A progress callback that stops a training run immediately, at its checkpoint."""
     raise KeyboardInterrupt
 
 
@@ -218,7 +218,7 @@ def _train_part(part: Job, checkpoint: Path | None, *, on_progress: Report | Non
 
 
 def plain(training: Training) -> ShardResult:
-    """Convert a training to the result that a process returns."""
+    """Convert a training run to the result that a process returns."""
     return ShardResult(
         training.network.parameters.values.cpu().numpy(),
         training.initial_parameters.cpu().numpy(),
@@ -239,7 +239,7 @@ def _places(job: Job, parts: Sequence[Job]) -> list[tuple[int, int]]:
 
 
 def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Training:
-    """Merge the parts into one training.
+    """Merge the parts into one training run.
 
     Args:
         job: the whole job.
@@ -247,7 +247,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
         results: the results of each part.
 
     Returns:
-        The training, with runs in the job's order. If parts stopped at different points, all curves end at the
+        The training run, with runs in the job's order. If parts stopped at different points, all curves end at the
         earliest.
     """
     places = _places(job, parts)

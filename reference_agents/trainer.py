@@ -48,7 +48,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """The complete description of a training.
+    """The complete description of a training run.
 
     Attributes:
         task: the task.
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a training.
+    """The progress of a training run.
 
     Attributes:
         env_steps: steps that each run has taken.
@@ -130,7 +130,7 @@ def train(
 
     Args:
         job: the job to train.
-        on_progress: called after every update, and in a resumed training first for every earlier evaluation.
+        on_progress: called after every update, and in a resumed training run first for every earlier evaluation.
         on_checkpoint: called after every update with a function that returns the state to continue from.
         resume_from: such a state of the same job; None to start from the beginning.
 
@@ -143,7 +143,7 @@ def train(
     seeds = [seed for _, seed in job.runs]
     with one_thread():
         network = make_network(job.task, job.network, seeds, torch.device(job.device))
-        # Until the loop has ended, a training counts as interrupted.
+        # Until the loop has ended, a training run counts as interrupted.
         training = Training(job, network, network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
             loop = _Loop(training, seeds)
@@ -319,7 +319,7 @@ class _Loop:
         network.refresh()
 
     def state(self) -> State:
-        """The complete state on which the rest of the training depends."""
+        """The complete state on which the rest of the training run depends."""
         self.note_divergence()
         training = self._training
         return {

@@ -228,7 +228,7 @@ class _Forms(_Terms):
             for terms, (number, error) in form.items():
                 before, part = total.get(terms, (0.0, 0.0)), weight * number
                 total[terms] = before[0] + part, before[1] + abs(weight) * error + unit * abs(part)
-        _hold(all(error < HIDDEN for _, error in total.values()), "coefficients are too large for rounding")
+        _hold(all(error < HIDDEN for _, error in total.values()), "the rounding errors of coefficients are too large")
         return {terms: pair for terms, pair in total.items() if abs(pair[0]) > pair[1]}
 
     def linear(self, x: Array, weight: Array, bias: Array, at_x: bool) -> Array:

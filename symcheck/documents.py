@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _MOST_BYTES = 256 * 2**20  # maximum size; a report with every state of a large run is a thousand times smaller
-_DEEPEST = 100  # maximum nesting; a SPEC has 6 levels, a report 8, and Python's stack allows some hundreds
+_DEEPEST = 100  # maximum nesting; a SPEC has 6 levels, a report 8, and Python's stack allows a few hundred
 _MOST_DIGITS = 300  # larger numbers exceed the range of floats
 # UTF-32 first, because the little-endian mark of UTF-16 is a prefix of that of UTF-32.
 _MARKS = (

@@ -87,7 +87,7 @@ def _open_device(path: Path) -> BinaryIO:
         handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise OSError(error.errno, "nobody reads this pipe") from error
+            raise OSError(error.errno, "no process reads this pipe") from error
         raise
     os.set_blocking(handle, True)
     return os.fdopen(handle, "wb")

@@ -1,8 +1,8 @@
 """A hook for training with rsl_rl that logs the policy's symmetry residual next to the trainer's own scalars.
 
-The trainer's symmetry loss uses the same mirror function as the training, so the loss cannot reveal a mistake in this
-function. The hook compares the policy with a symmetry derived from the robot's model. The hook works with rsl_rl 2 and
-later, because it needs only `runner.alg.update`, the storage and the policy.
+The trainer's symmetry loss uses the mirror function that training uses, so it cannot reveal a mistake in that function.
+The hook compares the policy with a symmetry derived from the robot's model. The hook works with rsl_rl 2 and later,
+because it needs only `runner.alg.update`, the storage and the policy.
 """
 
 from __future__ import annotations

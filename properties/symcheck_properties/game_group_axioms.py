@@ -1,4 +1,4 @@
-"""The images of a game's positions are those of a group."""
+"""The images of a game's positions form a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group action can be followed through every operation, including those that only move or pool entries.
+"""The group action can be traced through every operation, including those that only move or pool entries.
 
 Whether this is possible depends on strides, paddings and window sizes, not on weights: a stride of 2 commutes with a
 rotation of the image only at some sizes, for any weights.

@@ -212,7 +212,7 @@ def _exit_with(command: Callable[[], int]) -> None:
 
 @contextlib.contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
-    """Handle SIGTERM, as sent by a cluster's scheduler, like Ctrl-C: the finished part of a training is saved."""
+    """Handle SIGTERM, as sent by a cluster's scheduler, like Ctrl-C: the finished part of a training run is saved."""
     # Only the main thread may set handlers.
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""The display of a running training: a bar with the remaining time and, in a terminal, the learning curve so far.
+"""The display of training in progress: a bar with the remaining time and, in a terminal, the learning curve so far.
 
 The curve shows the median over runs (a dotted line, eight dots per character) and its quartiles (shaded). Without a
 terminal, for instance in a log file, one line is written every minute.
@@ -28,10 +28,10 @@ Quartiles = tuple[float, float, float]
 
 
 class Display:
-    """The bar and the curve of one training.
+    """The bar and the curve of one training run.
 
     Args:
-        title: the name of the training.
+        title: the name of the training run.
         total: the number of environment steps of each run.
         console: where to draw.
     """
@@ -90,7 +90,7 @@ class Display:
 
 @contextlib.contextmanager
 def display(title: str, total: int, console: Console, *, hidden: bool) -> Iterator[Callable[[TrainingProgress], None]]:
-    """Show a training while it runs; yields the function that reports its progress."""
+    """Show the progress of a training run; yields the function that reports its progress."""
     if hidden:
         yield lambda progress: None
         return

@@ -73,8 +73,8 @@ Preset = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="paper, paper-code, tuned or control. Default: paper where the paper has the task, control for continuous "
-        "actions, else tuned.",
+        help="paper, paper-code, tuned or control. Default: paper if the paper has the task, control for continuous "
+        "actions, otherwise tuned.",
         show_default=False,
         autocompletion=completion.presets,
     ),
@@ -162,11 +162,11 @@ def _every_training(
     wandb: Wandb = False,
     quiet: Quiet = False,
 ) -> None:
-    """The options of a training, in the order of its help."""
+    """The options of a training run, in the order of its help."""
 
 
 def of_training(*, network: Any, resume: Any) -> Callable[[_CommandT], _CommandT]:
-    """Give a command the options of a training in place of its `**given`.
+    """Give a command the options of a training run in place of its `**given`.
 
     Args:
         network: the option `--network`; its help text depends on the command.

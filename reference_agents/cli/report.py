@@ -40,7 +40,7 @@ def write_report(folder: Path) -> int:
     """Read every run below a folder and write the page; returns exit code 0.
 
     Raises:
-        TargetError: where there is no run.
+        TargetError: there is no run.
         OptionError: the page cannot be written.
     """
     records = [(path, load(path)) for path in find_runs(folder)]
@@ -69,7 +69,7 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
     Results of other trainers, read by `reference_agents.other_trainers`, are drawn too.
 
     Raises:
-        TargetError: where a folder holds no run.
+        TargetError: a folder contains no run.
         OptionError: the runs are of several tasks, or the page cannot be written.
     """
     others = {folder: read_other_results(folder) for folder in folders}

@@ -1,4 +1,4 @@
-"""The summary of a finished training in the terminal."""
+"""The summary of a finished training run in the terminal."""
 
 from __future__ import annotations
 

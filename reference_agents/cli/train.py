@@ -58,7 +58,7 @@ def run_training(request: Request) -> int:
 
 
 def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
-    """Write the description of a training into an empty folder.
+    """Write the description of a training run into an empty folder.
 
     Raises:
         OptionError: the description cannot be written.
@@ -84,7 +84,7 @@ def part_count(request: Request) -> int:
 
 
 def resume(request: Request, folder: Path) -> int:
-    """Resume the training of a folder; returns the exit code."""
+    """Resume the training run of a folder; returns the exit code."""
     check_execution(request)
     started = started_in(folder)
     with lock_folder(folder):
@@ -137,7 +137,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
             )
         if offers_action_masks(job.task):
             say(
-                f"{short_label(job.task.environment)} gives action masks, which the training does not use: the policy "
+                f"{short_label(job.task.environment)} provides action masks, which training does not use: the policy "
                 "may choose any action"
             )
         if note:
@@ -159,7 +159,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
             soft_wrap=True,
         )
         return INTERRUPTED
-    # Only after a training that reached its end; an interrupted one is resumed from its checkpoints.
+    # Only after a training run that reached its end; an interrupted one is resumed from its checkpoints.
     remove_checkpoints(folder, len(started.parts))
     code = exit_code(record, job)
     if code == ALL_DIVERGED:
@@ -186,7 +186,7 @@ def exit_code(record: Record, job: Job) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a training is executed."""
+    """How a training run is executed."""
 
     started: Started
     folder: Path

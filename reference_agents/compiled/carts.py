@@ -1,6 +1,6 @@
 """Evaluations of CartPole by `learn.c`: network, sampling and cart in one loop, so that a step needs no Python call.
 
-An evaluation takes five times as many steps as the training between two evaluations. The results are those of
+An evaluation takes five times as many steps as training takes between two evaluations. The results are those of
 `evaluation.play`; sines and exponentials are the C library's and may differ in the last bit.
 """
 
@@ -27,7 +27,7 @@ def play_carts(network: CompiledNetwork, seeds: Sequence[int], *, episodes: int,
         network: the network of all runs.
         seeds: one per run.
         episodes: the number of episodes of each run.
-        index: the number of the evaluation.
+        index: the index of the evaluation.
 
     Returns:
         Returns, shape (runs, episodes).

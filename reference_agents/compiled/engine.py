@@ -21,7 +21,7 @@ ENGINE_OPTION = "--engine"
 def choose_engine(
     asked: str, task: Task, network: NetworkPlan, settings: Settings, device: str = "cpu"
 ) -> tuple[str, str]:
-    """The engine of a training.
+    """The engine of a training run.
 
     Args:
         asked: "auto", "torch" or "compiled".

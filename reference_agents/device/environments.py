@@ -127,7 +127,7 @@ class PredatorPreyDevice:
         runs: the number of runs.
         environments: the number of environments of each run.
         device: the device of the states.
-        coded: whether observations are the numbers of images, in the order of `all_images`, instead of the images.
+        coded: whether observations are the indices of images, in the order of `all_images`, instead of the images.
     """
 
     # Whether and where the prey moves, then four numbers for two start cells.
@@ -147,7 +147,7 @@ class PredatorPreyDevice:
         self.elapsed.zero_()
 
     def observe(self) -> torch.Tensor:
-        """Numbers of images (runs, environments), int64; or images (runs, environments, 1, 21, 21), float32."""
+        """Indices of images (runs, environments), int64; or images (runs, environments, 1, 21, 21), float32."""
         return self._draw(self.displacements)
 
     def step(self, actions: torch.Tensor, uniforms: torch.Tensor, *, active: torch.Tensor | None = None) -> DeviceStep:

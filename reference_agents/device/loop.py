@@ -63,7 +63,7 @@ def _obstacles(job: Job) -> Iterator[str]:
 
 
 class DeviceLoop:
-    """The state and operations of a training on a device.
+    """The state and operations of training on a device.
 
     Args:
         job: the job to train.

@@ -78,7 +78,7 @@ def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:
     else:
         place = "".join(f"[{key!r}]" for key in path)
         raise TargetError(
-            f"expected observations of numbers of a fixed size, got {space}.",
+            f"expected numeric observations of fixed size, got {space}.",
             where=f"--env: observation{place}" if place else "--env",
             remedy="Wrap the environment so that it returns a Box, MultiBinary, Discrete, MultiDiscrete, or a Dict or "
             "Tuple of these.",

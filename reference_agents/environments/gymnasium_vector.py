@@ -225,7 +225,7 @@ class GymnasiumVector:
             raise self._fault(place, f"returned an observation outside its space ({described(error)})") from error
         if not fits:
             raise self._fault(
-                place, f"returned an observation of {observation.size} numbers, expected {self.observation_shape}"
+                place, f"returned an observation of {observation.size} components, expected {self.observation_shape}"
             )
         if not np.isfinite(observation).all():
             at = int(np.flatnonzero(~np.isfinite(observation))[0])

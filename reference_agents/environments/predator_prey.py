@@ -36,7 +36,7 @@ class PredatorPreyVector:
         environments: the number of environments of each run.
         purpose: the purpose of the stream that draws start states and the prey's moves.
         index: the index of the stream among those of that purpose.
-        coded: whether observations are the numbers of images, in the order of `all_images`, instead of the images.
+        coded: whether observations are the indices of images, in the order of `all_images`, instead of the images.
     """
 
     observation_shape: tuple[int, ...] = (1, PIXELS, PIXELS)

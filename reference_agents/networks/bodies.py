@@ -1,7 +1,7 @@
 """Gives policy and value hidden layers of their own, within one stack of layers.
 
 Every component of a hidden representation is doubled, one copy for the policy and one for the value, and no basis
-element connects the two. Nothing else about a network has to know: it is one trunk whose basis is block-diagonal.
+element connects the two. No other code depends on this: the network is one trunk whose basis is block-diagonal.
 """
 
 from __future__ import annotations

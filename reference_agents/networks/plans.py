@@ -32,8 +32,8 @@ class LinearPlan:
         weight_basis: shape (rank, dim_out, dim_in).
         bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
         init: the rule for the variance of the entries of the initial weight.
-        bias_gain: the standard deviation of the initial bias, in units of that of Xavier's weights from one input; 0
-            for a zero bias.
+        bias_gain: the standard deviation of the initial bias, as a multiple of the standard deviation of Xavier weights
+            for a single input; 0 for a zero bias.
         components_in: for dense layers on top of basis layers, the number of components of each channel of the input.
         pixels: the number of positions of the image that was flattened to its input; components are ordered position by
             position.
@@ -101,8 +101,8 @@ class LinearPlan:
     def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:
         """Coefficients of the bias, shape (rank, 1, channels_out); None if it starts at zero, or there is none.
 
-        PyTorch's bias has the variance of its weight; other biases have that of Xavier's weights from one input, times
-        the square of `bias_gain`.
+        PyTorch's bias has the variance of its weight; other biases have the variance of Xavier weights for a single
+        input, times the square of `bias_gain`.
         """
         if self.bias_basis is None or not (self.bias_gain or self.init == "torch"):
             return None

@@ -14,7 +14,7 @@ from symcheck.array_types import Array
 
 
 class TabulatedNetwork:
-    """The same network, evaluated on the numbers of observations instead of observations.
+    """The same network, evaluated on the indices of observations instead of observations.
 
     Args:
         network: the network of all runs.
@@ -40,7 +40,7 @@ class TabulatedNetwork:
         """The policy's outputs (runs, batch, numbers) and values (runs, batch).
 
         Args:
-            observations: numbers of observations, shape (runs, batch), int64.
+            observations: indices of observations, shape (runs, batch), int64.
             keep: whether `backward` will be called for this batch.
         """
         if self._table is None:

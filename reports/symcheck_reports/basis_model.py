@@ -43,7 +43,7 @@ class BasisModel:
         symmetry: the symmetry's name.
         group: the group's name.
         order: the number of its elements.
-        layers: in the order of a network.
+        layers: the layers in the order of the network.
         command: the command line that repeats it; "" if none exists.
         versions: package name and version.
     """

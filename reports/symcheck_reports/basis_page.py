@@ -56,7 +56,7 @@ def _sentence(model: BasisModel) -> str:
 def _empty_layers_sentence(model: BasisModel) -> str:
     empty = ", ".join(layer.name.replace("->", "→") for layer in model.layers if layer.rank == 0)
     if not empty:
-        return "Numbers are for each pair of an input and an output channel."
+        return "Counts are per pair of input and output channels."
     return f"{one_line(empty, 200)} has no free weight: only the zero layer commutes with the group."
 
 

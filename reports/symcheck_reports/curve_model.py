@@ -84,7 +84,7 @@ class CurveModel:
         evaluation: how the returns were measured, in a sentence ("25 episodes on separate environments every 500 steps,
             greedy actions").
         choice_rule: how the learning rate was chosen, in a sentence; "" if there was only one.
-        command: the command line that repeats the training; "" if none exists.
+        command: the command line that repeats the training run; "" if none exists.
         versions: package name to version.
         duration_s: wall time of training and evaluation, in seconds, summed over all runs; None if unknown.
         notes: further sentences to show unchanged ("preset paper", "run on 2 CPU cores").

@@ -199,7 +199,7 @@ def probability_of_improvement(scores: NDArray[np.float64], others: NDArray[np.f
 
 
 def mean_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
-    """The mean return over the training (the area under its curve over its length) of every run that has a return."""
+    """The mean return over training (the area under its curve over its length) of every run that has a return."""
     return np.asarray(_measured(network, floor).mean(axis=1))
 
 

@@ -86,7 +86,7 @@ def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[Di
     """Group candidates for reports: one candidate represents others with the same verdict and kind of reason.
 
     Args:
-        candidates: in order, accepted ones first.
+        candidates: the candidates, accepted ones first.
         most: the number of candidates of one kind that are listed; the rest is counted.
 
     Returns:

@@ -161,7 +161,7 @@ def _is_worth_sharing(note: Statement) -> bool:
 
 
 def is_warning(note: Statement) -> bool:
-    """Whether the terminal shows the note too, whatever the verdict."""
+    """Whether the terminal shows the note too, for any verdict."""
     return _placement(note) == "warning"
 
 

@@ -31,7 +31,7 @@ class HomomorphismModel:
         block: the abstract state of each state.
         pairs: the number of (state, action) pairs of the original.
         abstract_pairs: the number of pairs of the abstract MDP.
-        idle: for each state, whether no episode acts in it.
+        idle: for each state, whether no episode takes an action in it.
         edges: (block, block, probability) of abstract transitions, the largest over actions; between different blocks.
         state_edges: the same between states of the original; only if there are few enough states to draw a graph.
         matchings: the matching of actions, for the blocks shown.

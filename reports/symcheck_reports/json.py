@@ -37,7 +37,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
 
 
 def to_object(results: Sequence[RunResult] | RunResult) -> dict[str, Any]:
-    """The same as nested dictionaries of JSON types.
+    """The results as nested dictionaries of JSON types.
 
     Raises:
         ValueError: `results` is empty.

@@ -1,7 +1,7 @@
 """Names and units of the coordinates of well-known environments.
 
-Tables show them, which show, for instance, that the third component is an angle in radians. The names and units are
-those of Gymnasium's documentation. To add an environment: list the pattern of its ids with one (name, unit) per
+Tables show them, so a reader sees, for instance, that the third component is an angle in radians. The names and units
+are those of Gymnasium's documentation. To add an environment: list the pattern of its ids with one (name, unit) per
 coordinate, "" if the number has no unit.
 """
 

@@ -77,7 +77,7 @@ class CounterexampleView:
         actual: the raw measured value.
         causes: likely causes, most likely first.
         reproduce: the command that reproduces it; "" if there is none.
-        detail: on what evidence.
+        detail: the evidence for it.
         evidence: number of checks and violations.
     """
 

@@ -276,7 +276,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 
     Args:
         result: any property.
-        place: the name of the place; "" for the counterexample's own.
+        place: how the text names the place; "" for the counterexample's own.
     """
     example = result.counterexample
     size = example.residual if example is not None else result.max_residual
@@ -294,7 +294,7 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
 def _over_scale(result: PropertyResult) -> str:
     """The residual behind a network's verdict, relative to the output's scale (unlike that of one input)."""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
-    return f"largest of all inputs {scientific(result.max_residual)} ({one_line(result.unit, 120)}){against}"
+    return f"largest over all inputs {scientific(result.max_residual)} ({one_line(result.unit, 120)}){against}"
 
 
 def facts(run: RunResult) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ class Baseline:
 
     Attributes:
         path: the file that they come from, for messages.
-        entries: in the order of the file.
+        entries: the entries in the order of the file.
     """
 
     path: Path

@@ -81,7 +81,7 @@ class Discovered:
         return self.result.to_dict()
 
     def to_json(self) -> str:
-        """The same as JSON text."""
+        """The object of `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
     def save_json(self, path: str | Path) -> Path:

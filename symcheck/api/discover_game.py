@@ -30,7 +30,7 @@ class TriedImage:
     """One rotation or flip of the board, and its verdict.
 
     Attributes:
-        name: in words.
+        name: the name in words.
         verdict: the verdict of `verify_game` on this image alone; "rejected" if no moves fit it.
         why: the reason why it was rejected, or the properties that fail.
     """

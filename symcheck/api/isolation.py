@@ -87,7 +87,7 @@ def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_
         except SymcheckError as error:
             ends.append(f"with {_name(choice)}, {error.problem}")
     raise SymcheckError(
-        f"drawing did not work here: {'; '.join(ends)}.",
+        f"rendering failed here: {'; '.join(ends)}.",
         remedy=f"Set {VARIABLE} to a back end that is installed (egl, osmesa, or glfw where there is a display).",
     )
 
@@ -175,4 +175,4 @@ def _unpack_answer(answer: bytes | None, status: int) -> Any:
     # SIGKILL is always sent; it has an effect only if the child had not exited.
     killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(killed).name if killed in set(signal.Signals) else f"exit status {status}"
-    raise SymcheckError(f"the process ended by itself ({name})")
+    raise SymcheckError(f"the process ended unexpectedly ({name})")

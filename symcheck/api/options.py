@@ -1,7 +1,7 @@
 """The options of `verify_env` and `verify_net`: the engine's options and those that the commands add.
 
 The command line, `[tool.symcheck]`, the Python signatures and `replay` are derived from these dataclasses. The typed
-dictionaries repeat names and types for static checkers, which cannot derive them; a test holds both together.
+dictionaries repeat names and types for static checkers, which cannot derive them; a test keeps the two in sync.
 """
 
 from __future__ import annotations

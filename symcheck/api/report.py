@@ -133,7 +133,9 @@ class Report:
         for result in self.properties:
             if result.name == name:
                 return result
-        raise KeyError(f"{name!r}: checked were {', '.join(result.name for result in self.properties)}")
+        raise KeyError(
+            f"{name!r} was not checked; the run checked {', '.join(result.name for result in self.properties)}"
+        )
 
     @property
     def verdict(self) -> Verdict:

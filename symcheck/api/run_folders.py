@@ -14,7 +14,7 @@ def networks_of_run(target: str) -> list[str]:
     """The trained networks of a run folder; any other target is returned unchanged.
 
     Args:
-        target: as the user wrote it.
+        target: the target as the user wrote it.
 
     Returns:
         "folder/network.py:name" per trained network, or the target alone.

@@ -1,4 +1,4 @@
-"""A light parent process that supervises commands that run third-party code.
+"""A lightweight parent process that supervises commands that run third-party code.
 
 An environment can end the process, block it forever or leave threads that keep it alive. The parent has loaded only
 this module. It forks before the command line is imported, forwards signals, keeps the child's messages, and ends a step
@@ -40,7 +40,7 @@ class Heard:
     Attributes:
         events: pickled events, in order; read only if the child ends without a verdict.
         progress: the progress of the child, in words.
-        deadline: on the clock of `time.monotonic`; None for none.
+        deadline: the deadline on the clock of `time.monotonic`; None for none.
         code: the exit code that it announced.
     """
 

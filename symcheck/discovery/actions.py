@@ -26,6 +26,8 @@ MOST_ACTIONS = 64  # maximum number of actions: a match needs every action at ev
 _REPEATS = 9  # repetitions of a random step; enough for a match, because screening is more precise
 _FURTHER = 24  # states searched for those that distinguish actions
 _MOST_FURTHER = 8
+_MOST_STEPS = 4_000  # while some actions still coincide: a key or a lever works in few states
+_LOOKING = 0.2  # of the time budget
 # smallest difference of rewards or terminations, and the misfit that one costs, relative to a typical step
 _TOLD = 1e-3
 _FEW_ACTIONS, _FEW_COMPONENTS = 4, 2  # up to these numbers, all action maps are listed
@@ -103,23 +105,26 @@ def list_few(lab: Laboratory) -> list[SignedMap]:
 
 
 def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
-    """Step every probe action at a few states of the pool; at more states if single actions coincide at the first.
+    """Step every probe action at a few states of the pool; at more states while single actions coincide.
 
     Args:
         lab: the environment.
         scale: typical change of every coordinate in one step, shape (dim,).
 
     Returns:
-        The outcomes. The cost is 4 to 12 x (values of actions, or 2 x components) steps.
+        The outcomes. The cost is 4 to 28 x (values of actions, or 2 x components) steps, or 4,000 if some coincide.
     """
     count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM if lab.is_whole else _STATES_NOISY
     states = _draw_states(lab, count)
     outcomes = _tabulate_outcomes(lab, states)
     if lab.values is not None and lab.kind == "deterministic":
-        more = _draw_states(lab, _FURTHER)
-        followed = _tabulate_outcomes(lab, more)
-        telling = _list_telling(outcomes, followed)
-        states, outcomes = np.concatenate([states, more[telling]]), np.concatenate([outcomes, followed[telling]])
+        for _ in range(max(1, _MOST_STEPS // (_FURTHER * lab.values.joint))):
+            more = _draw_states(lab, _FURTHER)
+            followed = _tabulate_outcomes(lab, more)
+            telling = _list_telling(outcomes, followed)
+            states, outcomes = np.concatenate([states, more[telling]]), np.concatenate([outcomes, followed[telling]])
+            if len(lab.states) <= len(states) or not lab.in_time(_LOOKING) or not _coincide(outcomes):
+                break
     return ActionProbes(states, outcomes, scale)
 
 
@@ -137,6 +142,11 @@ def _list_telling(outcomes: Floats, followed: Floats) -> list[int]:
             telling.append(row)
             alike &= ~differ
     return telling
+
+
+def _coincide(outcomes: Floats) -> bool:
+    """Whether two actions have the same outcome in all states."""
+    return bool((~_differ(outcomes).any(axis=0)).sum() > outcomes.shape[1])
 
 
 def _differ(outcomes: Floats) -> Bools:

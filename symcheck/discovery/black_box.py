@@ -16,7 +16,7 @@ from symcheck.array_types import Floats
 from symcheck.discovery.actions import list_few
 from symcheck.discovery.automorphisms import Found, automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of
-from symcheck.discovery.by_states import Proposals, identity_on, number, sensitivities_of, state_text
+from symcheck.discovery.by_states import Proposals, identity_on, number, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.matching import match_effects
@@ -35,7 +35,7 @@ from symcheck.discovery.rollouts import (
     sum_by_episode,
 )
 from symcheck.discovery.scales import PROBE, half_widths, probe_sizes
-from symcheck.discovery.structure import Structure, both_signs
+from symcheck.discovery.structure import Structure, both_signs, sensitivities_of
 from symcheck.discovery.witnesses import Witnesses
 from symcheck.errors import SymcheckError, TargetError
 
@@ -46,12 +46,17 @@ _FITS = 0.6  # largest misfit, relative to a typical step; large because the qua
 # largest error of a usable model, relative to a typical step: a misfit of twice the model error is significant
 _DESCRIBES = _FITS / 2
 _COMPARED = 600  # number of steps on which predictions are compared
+_FEWEST_MATCHED, _MOST_NUMBERS = (
+    8,
+    1_000_000,
+)  # steps at which actions are matched; numbers of the table of their misfits
 _MOST_CANDIDATES = 8  # maximum number: verification by whole episodes is slow
 _MOST_HEARD = 2_000  # maximum number of candidates tested on episodes
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
 _FEW_ERRORS = 3.0  # factor on the standard errors of fewer episodes, which are themselves inaccurate
 _RIDGE = 1e-6
+_TOLD = 1e-2  # weight of the reward, relative to a step: it decides between actions with the same effect
 # if there are too many maps, more steps in short episodes: start states distinguish goals and masks
 _FURTHER, _SHORT = 12_000, 30
 _LEAST_PAIRS, _LONGEST = 40, 100  # smallest number of pairs of episodes, and the number of compared steps of each
@@ -85,8 +90,9 @@ def propose(lab: Laboratory) -> Proposals:
         )
     rollouts = roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
-        taken = f"the time budget ran out after {len(rollouts.before):,} steps"
-        return Proposals(complete=False, remarks=[f"{taken}, too few for a search; raise --max-time"])
+        taken = f"{len(rollouts.before):,} step{'' if len(rollouts.before) == 1 else 's'}"
+        said = f"the time budget ran out after {taken}, too few for a search; raise --max-time"
+        return Proposals(complete=False, remarks=[said])
     proposals = propose_pictures(lab, rollouts) if parts.pictures else _vectors(lab, rollouts)
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
@@ -277,9 +283,12 @@ def _list_action_maps(
     scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
     turned = SignedMap.of(state_map.index, state_map.sign)  # effects are differences, on which an offset has no effect
     fitted, _ = match_effects(turned.apply(effects), effects, scale, lab.values, lab.action_space)
-    every = [fitted, *list_few(lab)]
+    # Averaged over states, an action that turns a switch has no effect: actions are also matched state by state.
+    by_state = model.match_actions(lab, state_map)
+    every = [by_state, fitted, *list_few(lab)]
     # The order of K must divide that of L: L^n = 1 requires K^n = 1.
-    kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
+    given = (fitted, by_state)
+    kept = [each for each in dict.fromkeys(every) if each in given or state_map.order % max(1, each.order) == 0]
     return sorted(kept, key=lambda each: model.misfit(state_map, each))[:_MOST_TRIED]
 
 
@@ -293,7 +302,8 @@ class _QuadraticModel:
         moved = rollouts.after - rollouts.before
         design = self._features(rollouts.before, rollouts.actions)
         penalty = _RIDGE * len(design) * np.eye(design.shape[1])
-        self._weights = np.linalg.solve(design.T @ design + penalty, design.T @ moved)
+        solved = np.linalg.solve(design.T @ design + penalty, design.T @ np.column_stack([moved, rollouts.rewards]))
+        self._weights, self._paid = solved[:, :-1], solved[:, -1:]
         typical = np.quantile(np.abs(moved), 0.75, axis=0)
         self.step = np.where(typical > 0, typical, 1.0)
 
@@ -301,6 +311,34 @@ class _QuadraticModel:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
         n = linear.shape[1]  # the leading 1 gives constant and linear terms
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
+
+    def match_actions(self, lab: Laboratory, state_map: SignedMap) -> SignedMap:
+        """The action map with which the predictions at states and at their images agree best."""
+        if lab.values is not None:
+            rows = np.stack(
+                [lab.values.indicators(lab.values.with_literal(i)).mean(axis=0) for i in range(lab.values.total)]
+            )
+        else:
+            rows = _ACTION_WEIGHT * np.repeat(np.eye(self._rollouts.actions.shape[1]), 2, axis=0)
+            rows[1::2] *= -1
+        count, dim = len(rows), self._rollouts.before.shape[1]
+        states = self._rollouts.before[: max(_FEWEST_MATCHED, _MOST_NUMBERS // (count**2 * dim))][:_COMPARED]
+        described, images = (
+            np.stack([self._features(at, np.tile(row, (len(at), 1))) for row in rows])
+            for at in (states, state_map.apply(states))
+        )
+        turned, unit = (
+            SignedMap.of(state_map.index, state_map.sign),
+            SignedMap.of(state_map.index).apply(self.step[None]),
+        )
+        moved = turned.apply((described @ self._weights).reshape(-1, dim)).reshape(count, len(states), dim) / unit
+        # Rewards tell actions apart that have the same effect on observations.
+        paid = _TOLD / (float(np.std(self._rollouts.rewards)) or 1.0)
+        left, right = (
+            np.concatenate([steps, paid * (features @ self._paid)], axis=2).reshape(count, -1)
+            for steps, features in ((moved, described), (images @ self._weights / unit, images))
+        )
+        return match_effects(left, right, np.ones(left.shape[1]), lab.values, lab.action_space)[0]
 
     def error(self) -> float:
         """Median over steps of the model's residual in the worst coordinate, relative to a typical step."""

@@ -79,7 +79,7 @@ class Block:
 
     @property
     def middle(self) -> Floats:
-        """The point about which components are negated: zero, or the middle of whole numbers and of boxes beside it."""
+        """The point about which components are negated: zero, or the middle of integers and of boxes off zero."""
         if isinstance(self.space, spaces.Discrete):
             return np.array([float(self.space.start) + (float(self.space.n) - 1) / 2])
         if isinstance(self.space, spaces.MultiDiscrete):
@@ -128,7 +128,7 @@ def _list_parts(space: spaces.Space[Any], path: tuple[Any, ...]) -> Iterator[tup
         yield path, space
     else:
         raise TargetError(
-            f"expected observations of numbers with a fixed size, got {space}.",
+            f"expected numeric observations of fixed size, got {space}.",
             where="observation space",
             remedy="Wrap the environment so that it returns arrays, or write the symmetry down for verify-env.",
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.actions import ActionProbes, list_few, matching_action_map, try_actions
 from symcheck.discovery.automorphisms import MOST_MAPS, Found, automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
@@ -18,7 +18,7 @@ from symcheck.discovery.centres import Centre, centres, is_reached, middle_of_wh
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.mixed_effects import with_mixed
-from symcheck.discovery.moments import with_moments
+from symcheck.discovery.moments import Played, with_moments
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
@@ -31,7 +31,7 @@ from symcheck.discovery.pairs import keeps_pairs, with_pairs
 from symcheck.discovery.result import Sensitivities, Trial
 from symcheck.discovery.robots import NamedMirror, named_mirrors
 from symcheck.discovery.screening import Cases, Screened, draw_cases, screen
-from symcheck.discovery.structure import Structure, effects_at
+from symcheck.discovery.structure import Structure, effects_at, sensitivities_of, without_effects
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
@@ -44,8 +44,6 @@ _REFUSES = "the environment rejects images"
 _PAIRS = "changing two coordinates together has a different effect from changing their images"
 _BY_NAME = "mirrors derived from names in a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
-# What is measured further where single effects leave too many maps to list.
-_REFINEMENTS = (with_pairs, with_mixed, with_moments)
 
 
 @dataclass
@@ -114,7 +112,8 @@ class _Search:
         # The identity counts as tried, because it is not a candidate.
         self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
-        self.structures: dict[bytes, tuple[Structure, Found] | None] = {}
+        self.structures: dict[bytes, tuple[Structure, Found]] = {}
+        self.played: Played = {}
         self.labels = {self._moving(mirror.state): mirror.label for mirror in self.mirrors}
 
     def run(self) -> Proposals:
@@ -157,58 +156,63 @@ class _Search:
 
     def _try_board(self, state_map: SignedMap, form: str, centre: Centre) -> None:
         """A map of a board, unless pairs of cells refute it: a shift preserves single effects, but not diagonals."""
-        structure, _ = self._structure_at(centre) or (None, None)
-        if structure is not None and not keeps_pairs(structure, state_map):
+        if not keeps_pairs(self._structure_at(centre)[0], state_map):
             self._refuse(Candidate(state_map, SignedMap.identity(1), state_map, form=form), _PAIRS, _PAIRS)
             return
         self.found.structured += 1
         self._try(state_map, form)
 
-    def _structure_at(self, centre: Centre) -> tuple[Structure, Found] | None:
-        """The effects at a centre and the maps that preserve them, measured once; None if it is not a state."""
+    def _structure_at(self, centre: Centre) -> tuple[Structure, Found]:
+        """The effects at a centre and the maps that preserve them, measured once.
+
+        If the centre is no state, effects there need not be those of states: then only moments of episodes are used.
+        """
         key = centre.point.tobytes()
         if key not in self.structures:
             try:
                 structure = effects_at(self.lab, centre.point)
+                self._describe_effects(structure)
             except TargetError:
-                self.structures[key] = None
-                return None
-            left = automorphisms(structure)
-            most = _MOST_RANDOM if self.lab.kind == "stochastic" else MOST_MAPS
-            for refine in _REFINEMENTS:
-                if left.complete and len(left.maps) <= most:
-                    break
-                refined = refine(self.lab, structure)
-                structure, left = (structure, left) if refined is None else (refined, automorphisms(refined))
-            self.structures[key] = structure, left
+                structure = without_effects(self.lab, centre.point)
+            if not is_reached(self.lab, centre):
+                structure = without_effects(self.lab, centre.point)
+            self.structures[key] = self._refine(structure)
         return self.structures[key]
 
-    def _about(self, centre: Centre) -> None:
-        measured = self._structure_at(centre)
-        if measured is None:
-            return
-        structure, left = measured
-        searched = "observation" if self.lab.shows_state else "state"
-        form = f"signed permutations of the {searched} that preserve {centre.what} and the effects measured there"
-        self.found.forms[form] = left.complete
+    def _refine(self, structure: Structure) -> tuple[Structure, Found]:
+        """The structure, refined by further measurements if it leaves too many maps, and the maps that it leaves."""
+        if not structure.has_effects:
+            structure = with_moments(self.lab, structure, self.played) or structure
+            return structure, automorphisms(structure)
+        left = automorphisms(structure)
+        most = _MOST_RANDOM if self.lab.kind == "stochastic" else MOST_MAPS
+        for refine in (with_pairs, with_mixed, partial(with_moments, played=self.played)):
+            if left.complete and len(left.maps) <= most:
+                break
+            if (refined := refine(self.lab, structure)) is not None:
+                structure, left = refined, automorphisms(refined)
+        return structure, left
+
+    def _describe_effects(self, structure: Structure) -> None:
         if self.found.sensitivities is None:
             prefix = "observation" if self.lab.shows_state else "state"
             self.found.sensitivities = sensitivities_of(structure, prefix, self.lab.values)
             self._remark_fixed(structure)
-        if not is_reached(self.lab, centre):
-            self.found.complete = self.found.forms[form] = False
-            self.found.remarks.append(
-                f"{centre.what} does not satisfy a linear relation of all visited states (such as numbers that add up "
-                "to one), so the structure measured there may exclude maps that hold"
-            )
+
+    def _about(self, centre: Centre) -> None:
+        structure, left = self._structure_at(centre)
+        searched = "observation" if self.lab.shows_state else "state"
+        measured = "the effects measured there" if structure.has_effects else "moments of episodes"
+        form = f"signed permutations of the {searched} that preserve {centre.what} and {measured}"
+        self.found.forms[form] = left.complete
         listed = left.maps
         if not left.complete:
             # The first of very many maps are not representative: use one map for each possible image of a coordinate.
             listed = exchanges(structure)
             self.found.complete = False
+            source = f"the structure at {centre.what} leaves" if structure.has_effects else "moments of episodes leave"
             self.found.remarks.append(
-                f"the structure at {centre.what} leaves too many maps to try; {len(listed)} were tried, "
-                "one for each possible image of a coordinate"
+                f"{source} too many maps to try; {len(listed)} were tried, one for each possible image of a coordinate"
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]
@@ -335,7 +339,7 @@ class _Search:
         if self.sightings is None:
             self.sightings = look_around(self.lab)
         observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
-        return replace(candidate, observation=observed)
+        return replace(candidate, observation=observed, unseen=self.sightings.is_partial)
 
     def _refuse(self, candidate: Candidate, why: str, kind: str) -> None:
         label = self.labels.get(self._moving(candidate.state))
@@ -391,32 +395,6 @@ def state_text(state: SignedMap, letter: str = "s") -> str:
         '(s0, s1) -> (-s0, s1)'
     """
     return describe(parse_entry(state.spec_entry(), "state"), letter)
-
-
-def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | None) -> Sensitivities:
-    """The table of effects in the form that pages draw: positive literals only, each row scaled to its largest.
-
-    Args:
-        structure: the table.
-        prefix: the name of the coordinates, "state" or "observation".
-        values: the literals of integer actions; None for other actions.
-
-    Returns:
-        Names and rows.
-    """
-    columns = [own[0] for own in structure.literals]
-    # Every second row and column belongs to a positive literal.
-    rows = structure.table[0::2][:, columns]
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    scaled = rows / np.where(largest > 0, largest, 1.0)
-    names = [f"{prefix}[{j}]" for j in range(structure.dim)]
-    if values is None:
-        names += [f"action[{k}]" for k in range(len(columns) - structure.dim)]
-    elif values.single:
-        names += [f"action = {k}" for k in range(values.total)]
-    else:
-        names += [f"action[{k}] = {v}" for k, n in enumerate(values.counts) for v in range(n)]
-    return Sensitivities(tuple(names), tuple(map(tuple, scaled.tolist())), tuple(structure.centre.tolist()))
 
 
 def size_of(lab: Laboratory) -> tuple[str, str]:

@@ -112,7 +112,7 @@ def _middle_of_counts(lab: Laboratory) -> Centre | None:
     if lab.is_whole or not counts.any() or lab.dim > _MOST_WITH_COUNTS:
         return None
     point = np.where(counts, middle_of_whole(lab).point, _zero(lab).point)
-    what = "zero and the middle of each whole number"
+    what = "zero, and the middle of the visited range of each integer coordinate"
     return Centre(point, what, affine=True) if is_steppable(lab, point) else None
 
 

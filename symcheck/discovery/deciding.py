@@ -12,11 +12,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from symcheck.discovery.claims import describe_candidate, fields, single
-from symcheck.discovery.court import Court
 from symcheck.discovery.elements import Key, Recognised
 from symcheck.discovery.maps import Candidate
 from symcheck.discovery.products import Products, name_group
-from symcheck.discovery.result import Fate, Trial, fails_whatever_the_actions, is_accepted, kind_of, why_of
+from symcheck.discovery.result import (
+    Fate,
+    Trial,
+    fails_in_observations_only,
+    fails_whatever_the_actions,
+    is_accepted,
+    kind_of,
+    why_of,
+)
+from symcheck.discovery.verifier import Verifier
 from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
 
@@ -57,13 +65,13 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
-    another: bool = False  # whether another action map is still possible for this map of states
+    another: bool = False  # whether another map of actions or observations is still possible for this map of states
 
 
 def decide(
     candidates: Sequence[Candidate],
     identity: Candidate,
-    court: Court,
+    verifier: Verifier,
     *,
     interrupted: bool = False,
     sampled: Collection[str] = (),
@@ -73,14 +81,14 @@ def decide(
     Args:
         candidates: the candidates from the search, without the identity.
         identity: the identity on the same spaces.
-        court: runs the verifications.
+        verifier: runs the verifications.
         interrupted: whether the search was interrupted; then nothing more is verified.
         sampled: forms whose maps are not all candidates, so that a product outside the candidates is no evidence.
 
     Returns:
         The judgement. After Ctrl-C, the decisions made so far.
     """
-    bench = _Bench(candidates, identity, court, sampled)
+    bench = _Bench(candidates, identity, verifier, sampled)
     bench.judgement.interrupted = interrupted
     if interrupted:
         bench.leave_rest("interrupted before it was verified")
@@ -94,11 +102,11 @@ def decide(
 
 class _Bench:
     def __init__(
-        self, candidates: Sequence[Candidate], identity: Candidate, court: Court, sampled: Collection[str]
+        self, candidates: Sequence[Candidate], identity: Candidate, verifier: Verifier, sampled: Collection[str]
     ) -> None:
         self.sampled = sampled
         self.identity = identity
-        self.court = court
+        self.verifier = verifier
         self.judgement = Judgement()
         # Candidates that follow from earlier ones are not run.
         ordered = sorted(candidates, key=_likelihood)
@@ -167,11 +175,11 @@ class _Bench:
         """Accept the whole group with exactly the fields that are written; if it fails, without its weakest members."""
         while self.members and not self.judgement.interrupted:
             group = name_group(self.known)
-            result = self._accept(group) if self.court.in_time() and self._members_hold(self.known) else None
+            result = self._accept(group) if self.verifier.in_time() and self._members_hold(self.known) else None
             if result is not None and is_accepted(result):
                 self._claim(group, result)
                 return
-            if self.judgement.interrupted or not self.court.in_time():
+            if self.judgement.interrupted or not self.verifier.in_time():
                 break
             self._drop_members(group, result)
             self.screen_all()
@@ -211,7 +219,7 @@ class _Bench:
         if made_of in self.accepting:
             return self.accepting[made_of]
         try:
-            result = self.court.accept(self._name(group), group)
+            result = self.verifier.accept(self._name(group), group)
         except SymcheckError:
             return None
         except KeyboardInterrupt:
@@ -246,7 +254,7 @@ class _Bench:
             described = self._describe(other)[0]
             why = f"its product with accepted maps is rejected: {described}"
             self._set(candidate, "rejected", why, "its product with accepted maps would be a rejected map")
-        elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
+        elif self.runs >= MOST_SCREENED or not self.verifier.in_time(screening=True):
             many = self.runs >= MOST_SCREENED
             limit = f"{MOST_SCREENED} candidates were screened before" if many else "the time budget ran out"
             self._set(candidate, "untried", limit, limit)
@@ -272,7 +280,7 @@ class _Bench:
         group = single(candidate)
         try:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
-            result = self.court.screen(self._name(group), group, samples=few)
+            result = self.verifier.screen(self._name(group), group, samples=few)
         except RepresentationError as error:
             self._set(
                 candidate, "undecided", f"the visited states do not determine the map of observations: {error.problem}"
@@ -304,8 +312,11 @@ class _Bench:
         self._set(candidate, "undecided", "it was only screened", "it was only screened", result)
 
     def _fall(self, candidate: Candidate, result: RunResult) -> None:
-        """Reject a map; the state map remains possible with another action map."""
+        """Reject a map; the state map remains possible with another action map, or another map of observations."""
         self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
+        if candidate.unseen and fails_in_observations_only(result):
+            self.records[candidate.key].another = True
+            return
         if fails_whatever_the_actions(result) or not candidate.guessed:
             return
         further = [each for each in candidate.others if (candidate.state, each) not in self.records]
@@ -360,7 +371,7 @@ class _Bench:
         """Run acceptance for every member separately, as far as time allows."""
         made: dict[Key, RunResult] = {}
         for member in self.members:
-            if self.judgement.interrupted or not self.court.in_time():
+            if self.judgement.interrupted or not self.verifier.in_time():
                 break
             result = self._accept(single(member))
             if result is not None:
@@ -380,14 +391,14 @@ class _Bench:
         record.fate, record.why, record.kind, record.result = fate, why, kind, result
 
     def _name(self, group: Recognised) -> str:
-        return f"{self.court.label} {group.name}"
+        return f"{self.verifier.label} {group.name}"
 
     def _describe(self, candidate: Candidate) -> tuple[str, str]:
-        return describe_candidate(candidate, self.court.where)
+        return describe_candidate(candidate, self.verifier.where)
 
     def _trial(self, record: _Record) -> Trial:
         candidate = record.candidate
-        own = fields(self._name(single(candidate)), single(candidate), self.court.where)
+        own = fields(self._name(single(candidate)), single(candidate), self.verifier.where)
         return Trial(
             *self._describe(candidate),
             candidate.order,

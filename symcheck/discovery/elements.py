@@ -45,7 +45,7 @@ def closure(generators: Sequence[Candidate], identity: Candidate) -> dict[Key, C
         identity: the identity on the same spaces.
 
     Returns:
-        Element keys to elements, the identity first.
+        A mapping from element keys to elements, the identity first.
 
     Raises:
         SymcheckError: more than 2000 elements.

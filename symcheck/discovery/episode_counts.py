@@ -29,7 +29,7 @@ class _Counted:
     """A counted quantity.
 
     Attributes:
-        name: in words.
+        name: the name in words.
         rows: numbers of steps.
         weights: the weight of each step.
     """

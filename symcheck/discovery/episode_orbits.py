@@ -46,14 +46,14 @@ class Budget:
 
     Attributes:
         steps: the number of steps of all episodes.
-        telling: if rewards are rare, play continues up to this number of episodes with one; half of them are for
+        telling: if rewards are rare, play continues until this number of episodes have one; half of these are for
             fitting.
         most: the largest number of steps, even if rewards are rare.
         share: the share of the time budget.
         taught: the number of steps for fitting a model.
         asked: the number of steps that the model predicts.
         asked_again: the number of steps that the model predicts for an action map.
-        patience: how many times `most` steps are played if this yields enough episodes with a rare reward.
+        patience: the factor by which `most` may be exceeded if this probably yields enough episodes with a rare reward.
     """
 
     steps: int
@@ -148,7 +148,7 @@ class _Question:
     """One prediction target.
 
     Attributes:
-        name: in words.
+        name: the name in words.
         taught, asked: indices of the steps for fitting, and of the predicted steps.
         targets: the targets, shape (steps of the rollouts, 1); None for the step itself, which is transformed too.
         is_rare: whether the target marks rare steps; then all predicted steps are rare.

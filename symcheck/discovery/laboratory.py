@@ -78,7 +78,7 @@ class Laboratory:
         states: the pool's states as vectors, shape (n, dim); no rows if states cannot be set or are not numeric.
         is_start: whether each of them begins an episode, shape (n,).
         dim: length of a state vector; 0 for a black box.
-        kind: whether steps from set states repeat, are random, or states cannot be set.
+        kind: whether steps from set states repeat or are random, or states cannot be set at all.
         why: the kind in words.
         shows_state: whether the observation is the state.
         spread: per state coordinate, half the width of the middle 90% of the pool; 0 if it never changes.
@@ -163,7 +163,7 @@ class Laboratory:
     def noise_at(self, state: Floats, action: Any) -> Floats:
         """The standard deviation of each state coordinate after steps from one state, which may differ from others.
 
-        A goal that is drawn again when it is reached is random only there, whatever `kind` says.
+        A goal that is redrawn when it is reached is random only there, regardless of `kind`.
         """
         return self._repeat_steps(np.repeat(state[None], _MEASURED, axis=0), [action] * _MEASURED)[0]
 
@@ -293,5 +293,5 @@ class Laboratory:
         self.is_start = np.array([situation.origin == "start" for situation, used in met if used], dtype=bool)
         kept = [row for row, used in zip(rows, usable, strict=True) if used and row is not None]
         if not kept:
-            raise TargetError("expected states that are numbers, got NaN or infinity in all of them.", where=self.label)
+            raise TargetError("expected finite states, got NaN or infinity in all of them.", where=self.label)
         return np.stack(kept)

@@ -198,6 +198,7 @@ class Candidate:
         others: further possible action maps, most likely first.
         guessed: whether other action maps may be correct, because the given one was fitted to few or noisy steps.
         missed: fraction of the screening states at which the outcome differs, even slightly.
+        unseen: whether some component of the observation never changed, so that its image is a guess.
     """
 
     state: SignedMap
@@ -212,6 +213,7 @@ class Candidate:
     others: tuple[SignedMap, ...] = ()
     guessed: bool = False
     missed: float = 0.0
+    unseen: bool = False
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:

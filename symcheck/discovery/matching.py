@@ -1,4 +1,4 @@
-"""The action map that belongs to a map, from tables of the effects of actions: every effect is matched to its image."""
+"""The action map for a map of observations, from tables of effects of actions: effects are matched to their images."""
 
 from __future__ import annotations
 

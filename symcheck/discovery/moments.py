@@ -1,4 +1,4 @@
-"""Moments of episodes under the uniform policy, which a symmetry preserves whatever its action map is.
+"""Moments of episodes under the uniform policy, which a symmetry preserves for any action map.
 
 Quantities that no step changes (a goal, a command, a mask of actions) have no effects that a table of probes could
 show. Their moments with rewards, with terminations and with other quantities show which of them belong together.
@@ -16,6 +16,8 @@ from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.rollouts import Rollouts, count_alike, sum_by_episode
 from symcheck.discovery.structure import Joint, Structure
 from symcheck.spaces.values import numeric
+
+Played = dict[int, Rollouts | None]
 
 FEWEST_EPISODES = 20  # with fewer, standard errors are themselves inaccurate
 ERRORS = 6.0  # allowed error in standard errors; large, because hundreds of estimates must all lie within it
@@ -62,23 +64,26 @@ def moments_of_steps(rollouts: Rollouts, middle: Floats) -> tuple[Joint, ...]:
     return (*made, *_moments_of_outcomes(rollouts, rollouts.after - middle))
 
 
-def with_moments(lab: Laboratory, structure: Structure) -> Structure | None:
+def with_moments(lab: Laboratory, structure: Structure, played: Played) -> Structure | None:
     """The structure extended by moments of states with each other, with rewards and with terminations.
 
     Args:
         lab: an environment whose states can be set and read.
         structure: the structure measured at the centre.
+        played: steps of episodes by their length, which are played once; this function adds those that are missing.
 
     Returns:
         The structure with `joint`; None if there are too few episodes.
     """
     made: list[Joint] = []
     for longest in _LENGTHS:
-        rollouts = _play_states(lab, longest)
+        if longest not in played:
+            played[longest] = _play_states(lab, longest)
+        rollouts = played[longest]
         if rollouts is not None and count_alike(rollouts) >= FEWEST_EPISODES:
             place = rollouts.before - structure.centre
             made += [_moments(place, None, rollouts, signed=True), _moments(place, place, rollouts, signed=True)]
-            made += _moments_of_outcomes(rollouts, place)
+            made += [*_moments_of_changes(rollouts, place), *_moments_of_outcomes(rollouts, place)]
     return replace(structure, joint=(*structure.joint, *made)) if made else None
 
 
@@ -103,6 +108,19 @@ def _play_states(lab: Laboratory, longest: int) -> Rollouts | None:
         return None
     before, nothing = np.stack(states), np.zeros((len(rewards), 0))
     return Rollouts(before, before, nothing, np.array(rewards), np.array(ended), np.array(episode))
+
+
+def _moments_of_changes(rollouts: Rollouts, place: Floats) -> list[Joint]:
+    """Moments of the change in a step with the place before it: which place of a dial follows which.
+
+    The last step of an episode is left out, because its next state was not read; so there are none if episodes have
+    one step.
+    """
+    at = np.flatnonzero(np.diff(rollouts.episode) == 0)
+    continued = replace(rollouts, episode=rollouts.episode[at])
+    if not len(at) or count_alike(continued) < FEWEST_EPISODES:
+        return []
+    return [_moments(rollouts.before[at + 1] - rollouts.before[at], place[at], continued, signed=True)]
 
 
 def _moments_of_outcomes(rollouts: Rollouts, place: Floats) -> list[Joint]:

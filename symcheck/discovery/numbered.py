@@ -14,10 +14,10 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.discovery.claims import describe_entries
-from symcheck.discovery.court import Court
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.result import Discovery, Form, Trial, is_accepted, why_of
 from symcheck.discovery.tabular import fields_of
+from symcheck.discovery.verifier import Verifier
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.errors import SymcheckError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
@@ -52,7 +52,7 @@ class Transitions:
 
     @property
     def explored_outcomes(self) -> dict[tuple[int, int], set[Outcome]]:
-        """The outcomes without transitions into states in which no action was tried, as every episode ended there."""
+        """The outcomes without transitions into states in which every episode ended, so that no action was tried."""
         kept = dict(self.outcomes)
         while True:
             known = {state for state, _ in kept}
@@ -74,12 +74,12 @@ def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bo
     return few and isinstance(action, spaces.Discrete)
 
 
-def search_numbered(lab: Laboratory, court: Court) -> Discovery:
+def search_numbered(lab: Laboratory, verifier: Verifier) -> Discovery:
     """Propose the automorphisms of the observed transitions, and verify them as one group.
 
     Args:
         lab: an environment for which `is_numbered` is true.
-        court: runs the verification.
+        verifier: runs the verification.
 
     Returns:
         The group and its verdict. The search is complete if every pair of state and action always had the same outcome,
@@ -95,15 +95,15 @@ def search_numbered(lab: Laboratory, court: Court) -> Discovery:
         how=lab.why,
         narrowing=((f"{len(states):,}", counted),),
         tried=1,
-        alpha=court.alpha,
-        level=court.alpha,
-        seed=court.seed,
+        alpha=verifier.alpha,
+        level=verifier.alpha,
+        seed=verifier.seed,
         complete=complete,
         forms=(Form(_FORM, 1, 0 if complete else None),),
         remarks=() if complete else (_why_open(met),),
     )
     claim = _propose(lab, met)
-    return result if claim is None else _with_claim(result, claim, court)
+    return result if claim is None else _with_claim(result, claim, verifier)
 
 
 def _why_open(met: Transitions) -> str:
@@ -214,10 +214,10 @@ def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
         return None
 
 
-def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
+def _with_claim(result: Discovery, claim: Symmetry, verifier: Verifier) -> Discovery:
     moves, actions = describe_entries(claim)
     try:
-        run = court.accept_claim(claim)
+        run = verifier.accept_claim(claim)
     except SymcheckError as error:
         trial = Trial(moves, actions, claim.group.order, "rejected", error.problem, form=_FORM)
         return _join(result, trial, is_open=True)

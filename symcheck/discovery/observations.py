@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.assignment import assign
-from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
+from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, turn_picture, upright
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap, apply_square
 from symcheck.discovery.screening import map_actions
@@ -45,6 +46,11 @@ class Sightings:
     actions: list[Any]
     observations: Floats
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether some component never changed."""
+        return bool((self.observations == self.observations[:1]).all(axis=0).any())
+
 
 class NoObservationMapError(TargetError):
     """No map of a searched form belongs to the state map; the message names an unmatched component."""
@@ -58,7 +64,7 @@ def is_image(lab: Laboratory) -> bool:
 def look_around(lab: Laboratory) -> Sightings:
     """Observe vectors after a step from states of the pool and, unless states are integers, of a wider range.
 
-    For components that rarely change (contacts), the search continues until each has changed a dozen times.
+    For components that rarely change (contacts, pixels), the search continues until each has changed a dozen times.
 
     Args:
         lab: the environment.
@@ -66,16 +72,16 @@ def look_around(lab: Laboratory) -> Sightings:
     Returns:
         The observations; states that the environment rejects are left out.
     """
-    sightings = _observe_steps(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
-    if lab.is_whole:
-        return sightings
-    sightings = _append_rows(sightings, _observe_steps(lab, _draw_wider_states(lab, _PAIRS // 2)), slice(None))
+    draw = _pool_states if lab.is_whole else _draw_wider_states
+    visited, wider = (_observe_steps(lab, each(lab, _PAIRS // 2)) for each in (_pool_states, draw))
+    sightings = _append_rows(visited, wider, slice(None))
     usual = np.median(sightings.observations, axis=0)
-    for _ in range(_BATCHES):
+    # Random steps are repeated for each pair: integers need few pairs, so one further batch is enough.
+    for _ in range(1 if lab.is_whole and lab.repeats > 1 else _BATCHES):
         rare = (sightings.observations != usual).sum(axis=0) < _ENOUGH
         if not rare.any() or not lab.in_time(_LOOKING):
             break
-        more = _observe_steps(lab, _draw_wider_states(lab, _PAIRS))
+        more = _observe_steps(lab, draw(lab, _PAIRS))
         showing = (more.observations[:, rare] != usual[rare]).any(axis=1)
         sightings = _append_rows(sightings, more, np.flatnonzero(showing)[:_PAIRS])
     return sightings
@@ -160,6 +166,12 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     cost = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept)))
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     cost = cost + _FORBIDDEN * (owner[:, None] != owner[None, :])
+    for part in parts:
+        # A picture is turned as a whole: single pixels are too rare, or too much alike, to be told apart.
+        name = _matching_element(part.space, expected[:, part.at], actual[:, part.at]) if part.layout else None
+        if name is not None:
+            turned_to = np.array(turn_picture(name, part.space.shape or (), part.layout or "first"))
+            cost[part.at, part.at] += _FORBIDDEN * (turned_to[:, None] != np.arange(part.size))
     index = assign(cost)
     at = np.arange(len(index))
     sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
@@ -200,12 +212,19 @@ def matching_picture_map(lab: Laboratory, expected: Floats, actual: Floats) -> S
         NoObservationMapError: no element fits.
     """
     space = lab.observation_space
+    best = _matching_element(space, expected, actual)
+    if best is None:
+        raise NoObservationMapError("no rotation or reflection of the image matches this map.")
+    (block,) = blocks_of(space)
+    return lift_picture(best, block, block.size)
+
+
+def _matching_element(space: spaces.Space[Any], expected: Floats, actual: Floats) -> str | None:
+    """The rotation or reflection that maps flat images to those of the image steps; None if none fits."""
     layout = layout_of(space) or "first"
     left, right = (upright(side.reshape(-1, *(space.shape or (1, 1))), layout) for side in (expected, actual))
     misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in picture_elements(space)}
     best = min(misfits, key=lambda name: misfits[name])
     scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
-    if misfits[best] > _FITS * 10 * scale:  # random outcomes differ occasionally
-        raise NoObservationMapError("no rotation or reflection of the image matches this map.")
-    (block,) = blocks_of(space)
-    return lift_picture(best, block, block.size)
+    # random outcomes differ occasionally
+    return best if misfits[best] <= _FITS * 10 * scale else None

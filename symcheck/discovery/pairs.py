@@ -71,7 +71,7 @@ def keeps_pairs(structure: Structure, state_map: SignedMap) -> bool:
         state_map: a map of states.
 
     Returns:
-        True also if the map does not fix the centre, because the table then gives no evidence about it.
+        True if the map does not fix the centre, because the table then gives no evidence about it.
 
     Example:
         >>> same = np.array([[-1, -1, 1, -1], [-1] * 4, [1, -1, -1, -1], [-1] * 4])

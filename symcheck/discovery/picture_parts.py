@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
-from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, upright
+from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, turn_picture, upright
 from symcheck.discovery.maps import SignedMap, apply_square
 
 _SMALL, _SMALLER = 24, 8  # pixels per side: of a single image, and of images among other parts
@@ -49,7 +49,7 @@ class Parts:
         return self.blocks[-1].first + self.blocks[-1].size
 
     def list_maps(self) -> tuple[list[tuple[str, SignedMap]], bool]:
-        """Maps without the identity (elements of the square's group, maps of other parts), and whether all are listed.
+        """All maps but the identity, as (element of the square's group, map of other parts); whether all are listed.
 
         Example:
             >>> maps, listed = Parts.of(spaces.Dict(a=spaces.Box(0, 1, (4, 4)), b=spaces.Box(-1, 1, (2,)))).list_maps()
@@ -59,8 +59,20 @@ class Parts:
         of_each = [picture_elements(block.space) for block in self.pictures]
         elements = [name for name in of_each[0] if all(name in other for other in of_each)]
         beside, listed = self._list_beside()
-        maps = [(name, each) for name in elements for each in beside]
+        maps = [(name, cells * each) for name in elements for each in beside for cells in self._turn_cells(name)]
         return [each for each in maps if each[0] != "identity" or not each[1].is_identity], listed
+
+    def _turn_cells(self, name: str) -> list[SignedMap]:
+        """Parts with one number for each pixel, such as a mask of legal moves: unchanged, or turned like the image."""
+        still = SignedMap.identity(self.width)
+        height, width = upright_sides(self.pictures[0])
+        cells = [block for block in self.beside if block.size == height * width]
+        if name == "identity" or not cells:
+            return [still]
+        index = np.arange(self.width)
+        for block in cells:
+            index[block.at] = block.first + np.array(turn_picture(name, (height, width), "first"))
+        return [still, SignedMap.of(index)]
 
     def _list_beside(self) -> tuple[list[SignedMap], bool]:
         """Signed permutations of every part that is not an image, as maps of the flattened observation."""
@@ -104,7 +116,7 @@ class Parts:
         return np.concatenate([*small, *(flat[:, block.at] for block in self.beside)], axis=1)
 
     def join_pictures(self, flat: Floats) -> Floats:
-        """One smaller image for all images of the same shape, shape (n, height, width)."""
+        """All images of one shape, reduced and combined into one image, shape (n, height, width)."""
         small = self._small(flat)
         alike = [each for each in small if each.shape == small[0].shape]
         # Unequal weights, as for channels.
@@ -136,6 +148,13 @@ class Parts:
 
     def _small(self, flat: Floats) -> list[Floats]:
         return [small_pictures(flat[:, block.at], block, self._side()) for block in self.pictures]
+
+
+def upright_sides(block: Block) -> tuple[int, int]:
+    """Height and width of an image."""
+    shape = block.space.shape or (1, 1)
+    sides = shape[-3:-1] if block.layout == "last" else shape[-2:]
+    return sides[0], sides[1]
 
 
 def _weights(count: int) -> Floats:

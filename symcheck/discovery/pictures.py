@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.array_types import Floats
-from symcheck.discovery.blocks import layout_of, turn_picture
+from symcheck.discovery.blocks import turn_picture
 from symcheck.discovery.by_states import Proposals, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap, apply_square
 from symcheck.discovery.matching import match_effects
-from symcheck.discovery.picture_parts import Parts
+from symcheck.discovery.picture_parts import Parts, upright_sides
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
 from symcheck.discovery.witnesses import Witnesses
@@ -63,7 +61,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             proposals.refused.append(trial)
             continue
         fitting = [_match(lab, name, rows, shape) for rows, shape in effects]
-        choices = [*_own_cells(lab, name, parts.pictures[0].space), *(action_map for action_map, _ in fitting)]
+        choices = [*_own_cells(lab, name, upright_sides(parts.pictures[0])), *(action_map for action_map, _ in fitting)]
         # The order of K must divide that of L: L^n = 1 requires K^n = 1.
         choices = [each for each in dict.fromkeys(choices) if whole.order % (each.order or whole.order + 1) == 0]
         if choices:
@@ -88,12 +86,10 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     return proposals
 
 
-def _own_cells(lab: Laboratory, name: str, space: spaces.Space[Any]) -> Iterator[SignedMap]:
+def _own_cells(lab: Laboratory, name: str, sides: tuple[int, int]) -> Iterator[SignedMap]:
     """If there is one action per pixel, the action map that permutes actions like pixels."""
-    shape = space.shape or (1, 1)
-    sides = shape[:2] if layout_of(space) == "last" else shape[-2:]
     if lab.values is not None and lab.values.single and lab.values.total == sides[0] * sides[1]:
-        yield SignedMap.of(turn_picture(name, (sides[0], sides[1]), "first"))
+        yield SignedMap.of(turn_picture(name, sides, "first"))
 
 
 def _spoken(name: str) -> str:

@@ -43,7 +43,7 @@ class Products:
 
     Attributes:
         generators: the given generators.
-        identity: as given.
+        identity: the identity, as given.
         listed: the elements by their keys, the identity first; None if there are too many to list.
 
     Raises:

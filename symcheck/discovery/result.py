@@ -33,7 +33,7 @@ class Trial:
         kind: the reason without its numbers, by which reports group candidates; "" if no other candidate has the same
             reason.
         form: the form of maps that it belongs to, in words.
-        another: whether it failed with a fitted action map, so that another action map may be correct.
+        another: whether it failed with a fitted map of actions or observations, so that another one may be correct.
     """
 
     moves: str
@@ -50,7 +50,7 @@ class Trial:
 
     @property
     def is_open(self) -> bool:
-        """Whether the search did not decide if a symmetry with this observation map exists."""
+        """Whether it remains undecided if a symmetry with this observation map exists."""
         return self.another or self.verdict in ("untried", "undecided")
 
 
@@ -230,6 +230,12 @@ def is_accepted(result: RunResult) -> bool:
 def fails_whatever_the_actions(result: RunResult) -> bool:
     """Whether a run refutes the observation map for every action map: the start distribution differs."""
     return any(each.name == "initial_invariance" and each.verdict == "failed" for each in result.properties)
+
+
+def fails_in_observations_only(result: RunResult) -> bool:
+    """Whether only equations fail that contain the map of observations, so that another such map may be correct."""
+    failed = {each.name for each in result.properties if each.verdict == "failed"}
+    return failed <= {"transition_invariance", "observation_equivariance", "initial_invariance"}
 
 
 def why_of(result: RunResult) -> str:

@@ -15,7 +15,6 @@ from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
 from symcheck.discovery.claims import Spaces, claim_of, fields, is_data
-from symcheck.discovery.court import Court
 from symcheck.discovery.deciding import Judgement, decide
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.families import Family, with_finite_part
@@ -25,6 +24,7 @@ from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.turning import verify_rotation, verify_spatial
+from symcheck.discovery.verifier import Verifier
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
@@ -80,7 +80,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     blocks_of(env.observation_space)  # rejects observations that are not numeric
     lab = Laboratory(lambda: env, target.label, options, emit)
     if is_numbered(env.observation_space, env.action_space):
-        return search_numbered(lab, _court(target, lab, options, emit, tried=1))
+        return search_numbered(lab, _build_verifier(target, lab, options, emit, tried=1))
     by_rollouts = lab.kind == "black box"
     proposals = _propose_by_rollouts(lab) if by_rollouts else by_states.propose(lab)
     try:
@@ -88,13 +88,15 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    court = _court(target, lab, options, emit, tried=tried, least=proposals.least_samples)
+    verifier = _build_verifier(target, lab, options, emit, tried=tried, least=proposals.least_samples)
     sampled = [form for form, listed in proposals.forms.items() if not listed]
-    judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted, sampled=sampled)
-    result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
-    rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
+    judged = decide(
+        proposals.candidates, identity_on(lab), verifier, interrupted=proposals.interrupted, sampled=sampled
+    )
+    result = _discovery(target, lab, options, proposals, judged, verifier, "rollouts" if by_rollouts else "states")
+    rotations, families = _rotations(lab, verifier, generators, interrupted=judged.interrupted)
     result = replace(result, tried=tried, rotations=rotations)
-    return _with_family(result, families[0], judged.group, court) if families else result
+    return _with_family(result, families[0], judged.group, verifier) if families else result
 
 
 def _propose_by_rollouts(lab: Laboratory) -> Proposals:
@@ -103,12 +105,12 @@ def _propose_by_rollouts(lab: Laboratory) -> Proposals:
     return black_box.propose(lab)
 
 
-def _court(
+def _build_verifier(
     target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int, least: int = 0
-) -> Court:
+) -> Verifier:
     numbered = is_numbered(lab.observation_space, lab.action_space)
     has_state = not (lab.kind == "black box" or lab.shows_state or numbered)
-    return Court(
+    return Verifier(
         target.single,
         target.label,
         Spaces(lab.observation_space, lab.action_space, has_state=has_state),
@@ -125,15 +127,15 @@ def _court(
 
 
 def _with_family(
-    result: Discovery, first: tuple[Family, RunResult], group: Recognised | None, court: Court
+    result: Discovery, first: tuple[Family, RunResult], group: Recognised | None, verifier: Verifier
 ) -> Discovery:
     """The result with a family of rotations as its claim, combined with the compatible part of the finite group."""
     family, verified = first
-    for larger in with_finite_part(family, group, court.where):
-        if not court.in_time():
+    for larger in with_finite_part(family, group, verifier.where):
+        if not verifier.in_time():
             break
         try:
-            run = court.accept_claim(larger.claim)
+            run = verifier.accept_claim(larger.claim)
         except SymcheckError:  # no larger group; claim the family alone
             continue
         if is_accepted(run):
@@ -144,22 +146,22 @@ def _with_family(
 
 
 def _rotations(
-    lab: Laboratory, court: Court, generators: list[Generator], *, interrupted: bool
+    lab: Laboratory, verifier: Verifier, generators: list[Generator], *, interrupted: bool
 ) -> tuple[tuple[Rotation, ...], list[tuple[Family, RunResult]]]:
     """Each continuous rotation with its verdict, and the claims that hold for every angle; empty if time is up."""
     made: list[Rotation] = []
     families: list[tuple[Family, RunResult]] = []
     try:
-        spatial = None if interrupted or not court.in_time() else verify_spatial(lab, court, generators)
+        spatial = None if interrupted or not verifier.in_time() else verify_spatial(lab, verifier, generators)
     except KeyboardInterrupt:
         return (), []
     if spatial is not None:
         return spatial[0], [spatial[1]]
     for generator in generators:
-        if interrupted or not court.in_time():
+        if interrupted or not verifier.in_time():
             break
         try:
-            rotation, family = verify_rotation(lab, court, generator)
+            rotation, family = verify_rotation(lab, verifier, generator)
             made.append(rotation)
             if family is not None and rotation.result is not None:
                 families.append((family, rotation.result))
@@ -223,28 +225,28 @@ def _discovery(
     options: DiscoverOptions,
     proposals: Proposals,
     judged: Judgement,
-    court: Court,
+    verifier: Verifier,
     route: Route,
 ) -> Discovery:
     group = judged.group
     name = f"{target.label} {group.name}" if group else ""
-    written = fields(name, group, court.where) if group else {}
+    written = fields(name, group, verifier.where) if group else {}
     return Discovery(
         target=target.label,
         route=route,
         how=lab.why,
         narrowing=(
-            proposals.space,
+            *([proposals.space] if proposals.space[0] else []),
             (number(proposals.structured), "compatible with the structure of the dynamics"),
             (number(len(proposals.candidates)), f"compatible with {proposals.compared} (of {proposals.tried} tried)"),
         ),
         tried=proposals.tried,
         alpha=options.alpha,
-        level=court.level,
+        level=verifier.level,
         seed=options.seed,
         trials=(*judged.trials, *proposals.refused),
         group={"name": group.name if group else "C1", "order": group.order if group else 1},
-        claim=claim_of(name, group, court.where) if group else None,
+        claim=claim_of(name, group, verifier.where) if group else None,
         fields=written if is_data(written) else {},
         verified=judged.verified,
         remarks=(*proposals.remarks, *([] if is_data(written) else [_NO_DATA])),

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
-from symcheck.discovery.action_values import MOST_LISTED
+from symcheck.discovery.action_values import MOST_LISTED, ActionValues
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.result import Sensitivities
 from symcheck.discovery.scales import probe_sizes
 from symcheck.errors import TargetError
 
@@ -68,6 +69,7 @@ class Structure:
         mixed_floor: per literal r, the threshold below which that counts as zero.
         parts: the part of the observation that each coordinate belongs to and stays in; None for one part.
         joint: numbers for every two state literals, such as how often they increase together.
+        has_effects: whether effects were measured; otherwise the table is zero and excludes no map.
     """
 
     centre: Floats
@@ -83,6 +85,7 @@ class Structure:
     mixed_floor: Floats | None = None
     parts: tuple[int, ...] | None = None
     joint: tuple[Joint, ...] = ()
+    has_effects: bool = True
 
 
 def halves_of(lab: Laboratory, centre: Floats) -> npt.NDArray[np.intp]:
@@ -146,6 +149,22 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
         tuple(int(j) for j in np.flatnonzero(sizes == 0)),
         _DRAWN_RELATIVE if lab.values is not None and lab.values.joint > MOST_LISTED else RELATIVE,
     )
+
+
+def without_effects(lab: Laboratory, centre: Floats) -> Structure:
+    """A table for a centre that is no state, such as zero if some numbers add up to one: it excludes no map.
+
+    Args:
+        lab: the environment.
+        centre: the point c, shape (dim,).
+
+    Returns:
+        The table over state literals only, to be refined by what was measured elsewhere.
+    """
+    literals = tuple((2 * j, 2 * j + 1) for j in range(lab.dim))
+    fixed = tuple(int(j) for j in np.flatnonzero(lab.spread == 0))
+    nothing, table = np.zeros(2 * lab.dim), np.zeros((2 * lab.dim, 2 * lab.dim))
+    return Structure(centre, table, nothing, np.ones(2 * lab.dim), literals, lab.dim, fixed, has_effects=False)
 
 
 def both_signs(rows: Floats) -> Floats:
@@ -240,3 +259,29 @@ def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
     else:
         return np.zeros((0, lab.dim))
     return lab.difference(base, np.stack([mean_outcome(lab, centre, each) for each in probes]))
+
+
+def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | None) -> Sensitivities:
+    """The table of effects in the form that pages draw: positive literals only, each row scaled to its largest.
+
+    Args:
+        structure: the table.
+        prefix: the name of the coordinates, "state" or "observation".
+        values: the literals of integer actions; None for other actions.
+
+    Returns:
+        Names and rows.
+    """
+    columns = [own[0] for own in structure.literals]
+    # Every second row and column belongs to a positive literal.
+    rows = structure.table[0::2][:, columns]
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    names = [f"{prefix}[{j}]" for j in range(structure.dim)]
+    if values is None:
+        names += [f"action[{k}]" for k in range(len(columns) - structure.dim)]
+    elif values.single:
+        names += [f"action = {k}" for k in range(values.total)]
+    else:
+        names += [f"action[{k}] = {v}" for k, n in enumerate(values.counts) for v in range(n)]
+    return Sensitivities(tuple(names), tuple(map(tuple, scaled.tolist())), tuple(structure.centre.tolist()))

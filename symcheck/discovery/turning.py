@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces
-from symcheck.discovery.court import Court
 from symcheck.discovery.families import Family, family_of, spatial_family
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.observation_maps import observation_matrix, round_to_whole
 from symcheck.discovery.result import Rotation, is_accepted, why_of
 from symcheck.discovery.rotations import Generator
+from symcheck.discovery.verifier import Verifier
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
 from symcheck.groups import catalog
@@ -31,37 +31,37 @@ _SAME_POSE = 1e-9
 _TURN = 2 * np.pi
 
 
-def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tuple[Rotation, Family | None]:
+def verify_rotation(lab: Laboratory, verifier: Verifier, generator: Generator) -> tuple[Rotation, Family | None]:
     """Verify an infinitesimal rotation at a generic angle and, if that does not hold, its quarter turn.
 
     Args:
         lab: the environment.
-        court: runs the verification.
+        verifier: runs the verification.
         generator: the infinitesimal rotation.
 
     Returns:
         The rotation with its verdict, and the claim for every angle if that holds.
     """
     try:
-        family = family_of(lab, generator, court.where)
+        family = family_of(lab, generator, verifier.where)
         broken = generator.reward_residual > _REWARD_BROKEN
-        result = _verify_claim(court, family.claim, broken=broken)
+        result = _verify_claim(verifier, family.claim, broken=broken)
     except SymcheckError:  # no claim for every angle; a quarter turn may still hold
-        return verify_quarter_turn(lab, court, generator), None
+        return verify_quarter_turn(lab, verifier, generator), None
     if not is_accepted(result):
-        return verify_quarter_turn(lab, court, generator), None
+        return verify_quarter_turn(lab, verifier, generator), None
     described, residuals = _describe_generator(generator, lab), (generator.residual, generator.reward_residual)
     return Rotation(described, *residuals, 0.0, result.verdict, why_of(result), result), family
 
 
 def verify_spatial(
-    lab: Laboratory, court: Court, generators: Sequence[Generator]
+    lab: Laboratory, verifier: Verifier, generators: Sequence[Generator]
 ) -> tuple[tuple[Rotation, ...], tuple[Family, RunResult]] | None:
     """Verify rotations about x, y and z as the rotations of space, at generic elements.
 
     Args:
         lab: the environment.
-        court: runs the verification.
+        verifier: runs the verification.
         generators: the infinitesimal rotations.
 
     Returns:
@@ -71,13 +71,13 @@ def verify_spatial(
     turns, families = [], []
     for generator in generators if len(generators) >= _AXES else ():
         try:
-            families.append(family_of(lab, generator, court.where))
+            families.append(family_of(lab, generator, verifier.where))
             turns.append(generator)
         except SymcheckError:  # no claim can be built for this turn
             continue
     try:
         family = spatial_family(families) if len(families) == _AXES else None
-        result = None if family is None else court.accept_claim(family.claim)
+        result = None if family is None else verifier.accept_claim(family.claim)
     except SymcheckError:
         return None
     if family is None or result is None or not is_accepted(result):
@@ -91,21 +91,21 @@ def verify_spatial(
     return tuple(rotations), (family, result)
 
 
-def _verify_claim(court: Court, claim: Symmetry, *, broken: bool) -> RunResult:
+def _verify_claim(verifier: Verifier, claim: Symmetry, *, broken: bool) -> RunResult:
     """The accepting run; if the reward contradicts the claim, preceded by a short run that shows where."""
     if broken:
-        screened = court.screen_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES)
+        screened = verifier.screen_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES)
         if screened.verdict == "failed":
             return screened
-    return court.accept_claim(claim)
+    return verifier.accept_claim(claim)
 
 
-def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
+def verify_quarter_turn(lab: Laboratory, verifier: Verifier, generator: Generator) -> Rotation:
     """Verify the quarter turn of an infinitesimal rotation.
 
     Args:
         lab: the environment.
-        court: runs the verification.
+        verifier: runs the verification.
         generator: the infinitesimal rotation.
 
     Returns:
@@ -113,9 +113,9 @@ def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> 
     """
     described = _describe_generator(generator, lab)
     try:
-        claim = _claim(lab, generator, court.where)
+        claim = _claim(lab, generator, verifier.where)
         broken = generator.reward_residual > _REWARD_BROKEN
-        result = _verify_claim(court, claim, broken=broken)
+        result = _verify_claim(verifier, claim, broken=broken)
     except SymcheckError as error:
         return Rotation(
             described, generator.residual, generator.reward_residual, _ANGLE, "undecided", error.problem.rstrip(".")

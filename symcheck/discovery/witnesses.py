@@ -70,13 +70,13 @@ class Witnesses:
         return _Questioned((counts, orbits), played.telling)
 
     def hear(self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals) -> None:
-        """Keep a candidate with the action maps that episodes do not refute; or add its refusal to the proposals.
+        """Keep a candidate with the action maps that episodes do not refute; otherwise record it as rejected.
 
         Args:
             candidate: the candidate, with its action maps.
             moves: the observation map, in words.
             move: the observation map, on stacked reduced observations.
-            proposals: receives the candidate or the refusal.
+            proposals: receives the candidate, kept or rejected.
         """
         heard = _Heard(candidate, moves, move)
         self._left += self._kept.follow(heard) or self._keep(heard, self._kept, self._few, proposals)
@@ -109,7 +109,8 @@ class Witnesses:
         for each in kept.list_left(self._left):
             if many is not None and many.telling is not None and many.telling < FEWEST_TELLING:
                 said = (
-                    f"only {many.telling} episodes have a rare reward or a termination, too few to test its dependence"
+                    f"only {many.telling} episodes have a rare reward or a termination, too few to test what these "
+                    "depend on"
                 )
                 proposals.refused.append(_trial(each.candidate, each.moves, "undecided", said, _FEW))
             else:

@@ -1,4 +1,4 @@
-"""Comparison of outcomes in cells of (s, a): every single pair if few are distinct, else boxes with many steps each.
+"""Comparison of outcomes in cells of (s, a): every single pair if few are distinct, otherwise boxes with many steps.
 
 A difference in one cell of a hundred hardly changes any total over all steps, and no polynomial in (s, a) describes it.
 Cells are formed from both sides together, so swaps of whole episodes do not change them.
@@ -43,11 +43,11 @@ def cells_of(states: Floats, actions: Floats, names: list[str], epsilon: Floats)
     Args:
         states: observations before the steps, shape (steps, dim).
         actions: flat actions, shape (steps, some).
-        names: of the coordinates of both.
+        names: the names of the coordinates of both.
         epsilon: rounding unit of each coordinate; 0 for integers.
 
     Returns:
-        The cells: every (s, a) if each occurs eight times on average, else boxes of at least 64 steps.
+        The cells: every (s, a) if each occurs eight times on average, otherwise boxes of at least 64 steps.
 
     Example:
         >>> states, actions = np.repeat([[0.0], [1.0]], 20, axis=0), np.tile([[0.0], [1.0]], (20, 1))
@@ -94,13 +94,13 @@ def counts_by_cell(
 ) -> tuple[Floats, list[str]]:
     """How often each outcome of a single (s, a) occurs in each episode, minus its frequency in all of them.
 
-    The order of whole numbers may mean nothing, so no mean shows that one next state is replaced by another.
+    Integers may be mere labels, so a mean may not reveal that one next state replaces another.
 
     Args:
-        outcomes: of the steps, shape (steps, dim).
+        outcomes: the outcomes of the steps, shape (steps, dim).
         names: the names of the coordinates of outcomes.
         epsilon: rounding unit of each coordinate; 0 for integers.
-        cells: of the steps; boxes have no columns.
+        cells: the cells of the steps; boxes have no columns.
         starts: row at which each episode begins.
 
     Returns:
@@ -165,7 +165,7 @@ def totals_by_cell(
     Args:
         scores: normal scores of the outcomes, shape (steps, targets).
         names: the names of the targets.
-        cells: of the steps.
+        cells: the cells of the steps.
         starts: row at which each episode begins.
 
     Returns:

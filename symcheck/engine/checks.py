@@ -19,10 +19,10 @@ def check_in_order(
     """Check properties in order; after an interrupt or the deadline, the remaining ones are undecided.
 
     Args:
-        properties: in the order of the report.
+        properties: the properties in the order of the report.
         context: the argument of every check.
         emit: receives the events.
-        deadline: in terms of `time.monotonic`, in seconds; None for none.
+        deadline: the deadline in terms of `time.monotonic`, in seconds; None for none.
 
     Returns:
         One result per property, and whether the run was interrupted.

@@ -72,7 +72,7 @@ def measure_effect(
         names: the names of the coordinates.
         sides: expected and actual values, shape (n, dim), for means.
         centred: the same after regression on (s, a), for all other statistics.
-        weights: of the pairs, shape (n,), by region; positive inside it.
+        weights: the weights of the pairs, shape (n,), by region; positive inside it.
 
     Returns:
         The statistic on both sides.

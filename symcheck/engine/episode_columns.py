@@ -48,10 +48,10 @@ _MOST_LEARNED = 800  # columns of the learned feature's regression
 
 
 def action_columns(codec: SpaceCodec, actions: Sequence[object]) -> tuple[Floats, list[str]]:
-    """Actions as columns: one indicator per discrete action, else the flattened vector.
+    """Actions as columns: one indicator per discrete action, otherwise the flattened vector.
 
     Args:
-        codec: of the action space.
+        codec: the codec of the action space.
         actions: a list of n.
 
     Returns:
@@ -70,10 +70,10 @@ class OutcomesByEpisode(NamedTuple):
     """Outcomes of steps for `detectable_change`, with their totals; plain episodes first.
 
     Attributes:
-        values: of all steps, shape (steps, targets).
+        values: the values of all steps, shape (steps, targets).
         ranks: their normal scores.
-        differences: of totals of the scores, shape (pairs, targets).
-        totals: of the part that (s, a) does not explain, shape (2 pairs, targets).
+        differences: the differences of totals of the scores, shape (pairs, targets).
+        totals: the totals of the part that (s, a) does not explain, shape (2 pairs, targets).
     """
 
     values: Floats
@@ -92,7 +92,7 @@ class _Given(NamedTuple):
         starts: the first row of each episode.
         coarse: the fit on constant, linear and quadratic terms.
         fine: the fit on higher powers too.
-        cells: of (s, a).
+        cells: the cells of (s, a).
     """
 
     covariates: Floats
@@ -184,8 +184,8 @@ class EpisodeColumns:
 
         Returns:
             `size`, the difference of the means of a step, or `deviations`, both standard deviations; `place`, the sides
-            of the box in which it differs most clearly, and `there`, the difference of the means in it. Each only where
-            it is known.
+            of the box in which it differs most clearly, and `there`, the difference of the means in it. Fields that are
+            not known are left out.
         """
         episodes = [*group.plain, *group.mapped]
         given = self._share_fits(episodes)

@@ -46,7 +46,7 @@ class Transitions:
         actions: actions, a list of t.
         rewards: shape (t,).
         following: observations after each step, shape (t, dim).
-        ended: shape (t,): 1 if the episode terminated, 0.5 if the environment itself truncated it, else 0.
+        ended: shape (t,): 1 if the episode terminated, 0.5 if the environment itself truncated it, otherwise 0.
         shows_numbers: whether any observation after a step contains a number; NaN is dropped from reduced ones.
     """
 
@@ -136,7 +136,7 @@ def rank_outcomes(targets: Floats, epsilon: Floats, fit: Fit) -> RankedOutcomes:
     Args:
         targets: outcomes, shape (transitions, targets).
         epsilon: rounding unit of each column.
-        fit: on terms of (s, a).
+        fit: the fit on terms of (s, a).
     """
     # NaN, infinities and outliers keep their ranks: no fit explains them.
     known, tie = _same_values(targets, epsilon)
@@ -162,7 +162,7 @@ def score_outcomes(ranked: RankedOutcomes, fit: Fit) -> Floats:
 
     Args:
         ranked: the outcomes, with the residuals of the same fit.
-        fit: on terms of (s, a).
+        fit: the fit on terms of (s, a).
     """
     scores, repeating = ranked.scores.copy(), ranked.repeating
     if repeating.any():
@@ -182,7 +182,7 @@ def score_unusual(targets: Floats, names: list[str], epsilon: Floats, fit: Fit) 
         targets: outcomes, shape (transitions, targets).
         names: the names of the targets.
         epsilon: rounding unit of each column.
-        fit: on terms of (s, a), simple ones first.
+        fit: the fit on terms of (s, a), simple ones first.
 
     Returns:
         The scores, shape (transitions, some), and their names; no column if no value is frequent.
@@ -245,7 +245,7 @@ def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
 def time_terms(coarse: Floats, numbers: npt.NDArray[np.intp], targets: Floats, epsilon: Floats, rest: Floats) -> Floats:
     """Products of (s, a) with powers of time, if some outcome depends on the step number as well.
 
-    A reward that is discounted by a time that no observation shows is explained by (s, a) and time together.
+    If a reward is discounted by an unobserved time, (s, a) and time together explain it.
 
     Args:
         coarse: constant, linear and quadratic terms of (s, a), shape (transitions, columns).
@@ -295,7 +295,7 @@ def sides_of_earlier_actions(
     of actions would pass.
 
     Args:
-        named: standardised columns of the actions, shape (n,), with the words for where they are high.
+        named: standardised columns of the actions, shape (n,), each with a phrase for its high values.
         numbers: the numbers of the steps, shape (n,).
     """
     sides = []
@@ -336,8 +336,8 @@ def named_features(
         scores: normal scores of the outcomes, shape (n, targets).
         names: the names of the targets.
         sides: only the first ones if there are too many.
-        fit: on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a constant
-            value would reveal the visited states.
+        fit: the fit on terms of (s, a), on which all moments except the mean are regressed; otherwise the moments of a
+            constant value would reveal the visited states.
         starts: the first row of each episode.
         deep: whether moments other than the mean are also computed by visited sides.
 

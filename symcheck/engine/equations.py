@@ -96,7 +96,7 @@ NETWORK = Equation(
 PROPAGATION = Equation(
     "representation_propagation",
     "h_l(g x) = rho_l(g) h_l(x)",
-    "each hidden layer carries an action of the group",
+    "the group acts on the output of each hidden layer",
     "",
     "layer",
 )

@@ -188,7 +188,7 @@ def weigh_features(
     Args:
         differences: the differences of features, shape (n, count).
         described: their descriptions.
-        weights: of the rows, shape (n,), by region; only the first ones if there are too many features.
+        weights: the weights of the rows, shape (n,), by region; only the first ones if there are too many features.
 
     Returns:
         Blocks of columns, shape (n, some), and their descriptions; about 2,000 columns at most.

@@ -24,7 +24,7 @@ class OptionField:
     """One option, with all its attributes.
 
     Attributes:
-        name: as a Python keyword, for instance "max_time".
+        name: the name as a Python keyword, for instance "max_time".
         default: its value if it is omitted.
         help: one or two sentences, with units.
         kind: type of the command-line text: int, float, str, bool (a flag) or pathlib.Path.
@@ -51,7 +51,7 @@ class OptionField:
 
     @property
     def setting(self) -> str:
-        """Its name in settings files and in a report's command line."""
+        """The option's name in settings files and in a report's command line."""
         return self.flag.removeprefix("--")
 
     def from_text(self, text: str) -> Any:

@@ -24,7 +24,7 @@ class Side(NamedTuple):
     """One side of a box, with its ends.
 
     Attributes:
-        name: of a coordinate, an action or the step number.
+        name: the name of a coordinate or an action, or the step number.
         low: the smallest value in the box.
         high: the largest value in the box.
     """
@@ -35,13 +35,13 @@ class Side(NamedTuple):
 
 
 def locate(signed: Floats, columns: Floats, names: list[str], own: Bools) -> tuple[list[Side], Bools]:
-    """The box in which signed values add up furthest from 0 for their number, by one interval after the other.
+    """The box in which the sum of signed values is furthest from 0 for their number, found one interval at a time.
 
     Args:
         signed: scores of one sample and negated ones of the other, shape (n,); 0 where nothing counts.
-        columns: where each of them was, shape (n, k).
-        names: of the columns.
-        own: whether each shows the environment itself, not an image, shape (n,).
+        columns: the position of each value, shape (n, k).
+        names: the names of the columns.
+        own: whether each value comes from the environment itself, not from an image, shape (n,).
 
     Returns:
         The sides of the box, and the rows inside; no side if the difference is no clearer there than everywhere.

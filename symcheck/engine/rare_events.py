@@ -48,7 +48,7 @@ def mark_far_off(residual: Floats, tie: Floats, names: list[str]) -> tuple[Float
     Args:
         residual: the part that (s, a) does not explain, shape (steps, targets).
         tie: see `find_far_off`.
-        names: of the targets.
+        names: the names of the targets.
 
     Returns:
         Shape (steps, some), and their names; no column if there are no outliers.
@@ -110,7 +110,7 @@ def mark_thresholds(
 
 
 def mark_switches(following: Floats, names: list[str], whole: Bools) -> tuple[Floats, list[str]]:
-    """The same for values of observations that switch at a threshold of another coordinate: NaN, contacts, flags.
+    """Mark steps near thresholds at which values of observations switch: NaN, contacts, flags.
 
     Args:
         following: observations after the steps, shape (steps, dim).
@@ -158,7 +158,7 @@ def score_cuts(ended: Floats, numbers: npt.NDArray[np.intp]) -> tuple[Floats, li
         return np.zeros((len(ended), 0)), []
     column = np.zeros((len(ended), 1))
     column[cut] = normal_scores(numbers[cut].astype(np.float64)[:, None])
-    return column, ["the number of the step at which the environment truncates"]
+    return column, ["the step number at which the environment truncates"]
 
 
 def _between(values: Floats, outside: Bools) -> Bools:

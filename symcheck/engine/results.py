@@ -33,7 +33,7 @@ class Counterexample:
     Attributes:
         group_element: the element g, written in generator names ("mirror", "r^2").
         observation: the observation of s (nested lists of numbers, in the space's own order).
-        state: the internal state s if it differs from the observation, else None.
+        state: the internal state s if it differs from the observation, otherwise None.
         action: the agent's action a; None if no action is involved.
         expected: the value that the claim requires, in the property's own quantity (for instance g T(s, a)).
         actual: the measured value (for instance T(g s, g a)).

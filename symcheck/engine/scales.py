@@ -277,7 +277,7 @@ def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
     """The coordinates with the precision that measured values have: float32 numbers stored in float64 stay float32.
 
     Args:
-        coordinates: with the rounding units of their dtypes.
+        coordinates: the coordinates with the rounding units of their dtypes.
         actual: values from the environment, shape (n, dim).
 
     Only values from the environment count, because the image of a float32 number under an affine map need not be one.

@@ -1,7 +1,7 @@
 """Interim looks at the data, without exceeding the level.
 
 A test is evaluated at 1/8, 1/4 and 1/2 of its samples and at all of them. Each analysis ("look") k has a weight w_k,
-fixed before any data is seen; the weights sum to 1. With p-values p_k, each valid by itself, the smallest p_k / w_k is
+fixed before any data is seen; the weights sum to 1. With p-values p_k, each valid on its own, the smallest p_k / w_k is
 valid too:
 
     P(min_k p_k / w_k <= alpha) <= sum_k P(p_k <= w_k alpha) <= alpha,

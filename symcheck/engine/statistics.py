@@ -254,8 +254,8 @@ def swap_test(
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
             a difference.
-        weights: of the pairs, shape (n,), by region, that do not change under swaps; features are also averaged with
-            these weights ("mean of x where s[0] is high").
+        weights: the weights of the pairs, shape (n,), by region, that do not change under swaps; features are also
+            averaged with these weights ("mean of x where s[0] is high").
         design: shape (n, columns): shared covariates of each pair. If given, half of the level goes to one learned
             feature: the difference given the design is learned by regression on one half of the pairs and tested on the
             other.

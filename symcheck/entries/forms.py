@@ -177,7 +177,7 @@ def parse_entry(written: Any, where: str) -> Entry:
 
     Args:
         written: any of the forms listed in the module's docstring.
-        where: the name of the place in messages, for instance "observation[0]".
+        where: how messages name the place, for instance "observation[0]".
 
     Returns:
         The entry, its numbers in float64 or exact integers.

@@ -90,7 +90,7 @@ class LieEntry:
         return affine_of(self.homogeneous_at(t, dim))
 
     def homogeneous_at(self, t: float, dim: int) -> Floats:
-        """The same as a matrix on (x, 1)."""
+        """The map at one amount, as a matrix on (x, 1)."""
         turning = self._turning
         if turning is not None and self.shift is None:
             whole = np.eye(dim + 1)
@@ -226,7 +226,7 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
 
     Args:
         written: any of the forms listed in the module's docstring.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         The entry.

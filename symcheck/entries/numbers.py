@@ -25,7 +25,7 @@ def number(written: Any, where: str) -> float:
 
     Args:
         written: a number or a string.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         Its value as a float.

@@ -6,7 +6,7 @@ One TOML file per entry, under `atlas_data/`, with the fields of a SPEC file and
 |---|---|
 | `env` | the Gymnasium ids to which it applies |
 | `claim` | whether the symmetry is claimed to hold; `verify-env ID` checks claimed symmetries |
-| `kind` | "exact", "approximate" (holds up to a size), "partial" (some equations, or some region) or "apparent" (no) |
+| `kind` | "exact", "approximate" (up to a size), "partial" (some equations or regions) or "apparent" (not at all) |
 | `verdict` | the verdict of verification |
 | `why` | one sentence: why it holds, or what breaks it |
 | `fails` | the properties that fail; none by default |

@@ -239,7 +239,7 @@ def _space_of(space: Any) -> spaces.Space[Any]:
         return spaces.Discrete(int(counts)) if counts.ndim == 0 else spaces.MultiDiscrete(counts.astype(np.int64))
     if not hasattr(space, "shape") or not hasattr(space, "dtype"):
         raise TargetError(
-            f"expected a space of numbers, got {type(space).__name__}.",
+            f"expected a numeric space, got {type(space).__name__}.",
             where="TARGET",
             remedy="Environments with other spaces are not checked.",
         )

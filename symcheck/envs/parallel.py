@@ -123,7 +123,7 @@ def remedy_of_agents(value: Any) -> str | None:
 
 
 class SettableParallelEnvironment(ParallelEnvironment):
-    """The same for an environment with `get_state` and `set_state`; flags for the watched agent follow the state."""
+    """A parallel environment with `get_state` and `set_state`; flags for the watched agent follow the state."""
 
     def get_state(self) -> Floats:
         """The environment's state as a vector, followed by a flag for each agent."""

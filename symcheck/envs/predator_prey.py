@@ -6,9 +6,9 @@ and the episode terminates; otherwise the reward is -0.1. Episodes are truncated
 
 Only the displacement agent - prey matters, taken as the shortest on the torus, so each component lies in -3..3. The
 image is 1 x 21 x 21 of zeros and ones, each cell 3 x 3 pixels: a plus where the prey is, at centre + displacement, and
-over it an X in the centre for the agent. A quarter turn of the image (`numpy.rot90`) turns the displacement (r, c) into
-(-c, r), and turns action 1 into 2, 2 into 3, 3 into 4 and 4 into 1: the environment is symmetric under C4, and with
-reflections under D4. Agent and prey may start on the same cell; the prey is then hidden and the episode continues.
+over it an X in the centre for the agent. A quarter turn of the image (`numpy.rot90`) maps the displacement (r, c) to
+(-c, r), and action 1 to 2, 2 to 3, 3 to 4 and 4 to 1: the environment is symmetric under C4, and with reflections under
+D4. Agent and prey may start on the same cell; the prey is then hidden and the episode continues.
 
 Source: van der Pol et al., "MDP Homomorphic Networks", 2020, section 5 and appendix (grid world).
 """

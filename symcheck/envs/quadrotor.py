@@ -77,7 +77,7 @@ def _exponential(vectors: Floats) -> Floats:
 
 
 def start_many(rng: np.random.Generator, count: int) -> Floats:
-    """Start states, (count, 18): near the target, nearly upright, heading anywhere."""
+    """Start states, (count, 18): near the target, nearly upright, with any heading."""
     states = np.zeros((count, SIZE))
     states[:, :6] = rng.normal(scale=[0.5] * 3 + [0.2] * 3, size=(count, 6))
     heading = rng.uniform(-np.pi, np.pi, size=count)

@@ -20,7 +20,7 @@ def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
     """The name of the outermost wrapper that may invalidate the table; None if there is none.
 
     Args:
-        env: with the user's wrappers.
+        env: the environment with the user's wrappers.
 
     Example:
         >>> opaque_wrapper(gym.wrappers.TransformReward(gym.make("FrozenLake-v1"), float))
@@ -33,7 +33,7 @@ def table_of(env: gym.Env[Any, Any]) -> Table | None:
     """The table `P` of an environment with states and actions in `Discrete` spaces; None for other environments.
 
     Args:
-        env: with the user's wrappers.
+        env: the environment with the user's wrappers.
 
     Example:
         >>> table = table_of(gym.make("FrozenLake-v1"))

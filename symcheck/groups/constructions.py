@@ -68,7 +68,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _automorphism(group: Group, images: Sequence[Element]) -> npt.NDArray[np.int64]:
-    """The automorphism as a rearrangement of `group.elements()`."""
+    """The automorphism as a permutation of `group.elements()`."""
     position = {g: k for k, g in enumerate(group.elements())}
 
     def image(word: Word) -> Element:

@@ -39,7 +39,7 @@ class ContinuousGroup(Group):
         factors: at least one.
 
     Attributes:
-        factors: as given.
+        factors: the factors as given.
         algebra: names of the Lie generators, factor by factor.
         generators: the discrete generators, factor by factor; there may be none.
 

@@ -19,7 +19,7 @@ class Element:
     `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as for matrices.
 
     Attributes:
-        images: tuple of length n, a rearrangement of 0..n-1; point i goes to images[i].
+        images: tuple of length n, a permutation of 0..n-1; point i goes to images[i].
 
     Example:
         >>> r = Element((1, 2, 0))

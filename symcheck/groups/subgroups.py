@@ -26,7 +26,7 @@ def holding(group: Group, holds: Callable[[Element], bool]) -> tuple[Element, ..
     """The subgroup of elements that satisfy a condition.
 
     Args:
-        group: at most a few dozen elements.
+        group: a group of at most a few dozen elements.
         holds: whether one element satisfies the condition; called once per cyclic subgroup.
 
     Returns:

@@ -106,7 +106,7 @@ def components(maps: Sequence[Ints]) -> Ints:
     of labels are halved until each points at a root.
 
     Args:
-        maps: rearrangements of 0..n-1.
+        maps: permutations of 0..n-1.
 
     Returns:
         (n,) labels.

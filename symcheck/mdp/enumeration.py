@@ -58,7 +58,9 @@ def enumerate_model(
     number = _Numbering(limit)
     seeds = [number(state) for state in start]
     if not seeds or actions < 1:
-        raise SpecError(f"expected a start state and an action, got {len(seeds)} and {actions}.", where="from_model")
+        raise SpecError(
+            f"expected at least one start state and one action, got {len(seeds)} and {actions}.", where="from_model"
+        )
     going: list[tuple[int, int, float]] = []
     ending: list[tuple[int, int, float]] = []
     rewards: list[float] = []

@@ -98,7 +98,7 @@ class FiniteMDP:
         actions = f"{self.n_actions:,} action" + ("" if self.n_actions == 1 else "s")
         words = f"{self.n_states:,} states, {actions}, discount {self.discount:g}"
         idle = self.n_states - int(self.acted_in.sum())
-        return f"{type(self).__name__}({words}{f'; {idle:,} never acted in' if idle else ''})"
+        return f"{type(self).__name__}({words}{f'; no action taken in {idle:,}' if idle else ''})"
 
     @cached_property
     def absorbing(self) -> Bools:

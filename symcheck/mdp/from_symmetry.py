@@ -73,7 +73,7 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
         raise SpecError(
             f"expected a finite group, got {symmetry.group.name}: finitely many states have finite orbits only.",
             where=symmetry.name,
-            remedy="Claim a finite subgroup that sends states to states, for instance C4.",
+            remedy="Claim a finite subgroup that maps states to states, for instance C4.",
         )
     bound = _bind_symmetry(mdp, symmetry, None if observations is None else shown)
     words = [(index,) for index in range(len(symmetry.group.generators))]

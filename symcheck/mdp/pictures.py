@@ -33,7 +33,7 @@ class Drawn(Protocol):
 
     @property
     def abstract_mdp(self) -> FiniteMDP:
-        """Its image."""
+        """The image of the original."""
 
     @property
     def state_map(self) -> Ints:

@@ -81,7 +81,7 @@ def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
         raise SpecError(
             f"expected shape (states, actions, states), got {array.shape}.",
             where=where,
-            remedy="transitions[s][a] is the distribution of next states; large models take a scipy.sparse "
+            remedy="transitions[s][a] is the distribution of next states. For a large model, give a scipy.sparse "
             "matrix of shape (states * actions, states).",
         )
     states, actions, _ = array.shape

@@ -1,10 +1,10 @@
 """The structure that a symmetry of an MDP must preserve, reduced to its relevant part.
 
-Only states in which an episode acts are counted. Actions of one state with the same reward and distribution are merged
-into one action with a multiplicity: exchanging them is a trivial symmetry, and there can be very many of these. The
-remaining structure is a graph: states, their distinct actions, and weighted edges from actions to states. Distinct
-actions of a state differ in reward or distribution, so a permutation of the states determines the images of the
-actions: symmetries are permutations of states.
+Only states in which an episode takes an action are counted. Actions of one state with the same reward and distribution
+are merged into one action with a multiplicity: exchanging them is a trivial symmetry, and there can be very many of
+these. The remaining structure is a graph: states, their distinct actions, and weighted edges from actions to states.
+Distinct actions of a state differ in reward or distribution, so a permutation of the states determines the images of
+the actions: symmetries are permutations of states.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class TabularMDP(FiniteMDP):
 
         Example:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1")
-            TabularMDP(16 states, 4 actions, discount 0.99; 5 never acted in)
+            TabularMDP(16 states, 4 actions, discount 0.99; no action taken in 5)
         """
         return read_environment(cls, env, discount, kwargs)
 
@@ -187,7 +187,7 @@ class TabularMDP(FiniteMDP):
         """All symmetries (L, K) of the MDP, found by graph automorphism and verified by enumeration.
 
         Actions of a state with equal rewards and distributions are interchangeable, which is a trivial symmetry, so
-        they are merged first. States in which no episode acts are not counted.
+        they are merged first. States in which no episode takes an action are not counted.
 
         Args:
             method: "igraph" needs the extra `discover`; "builtin" is for small MDPs; "auto" uses igraph if it is
@@ -226,7 +226,7 @@ class TabularMDP(FiniteMDP):
         Example:
             >>> lake = TabularMDP.from_gymnasium("FrozenLake-v1", is_slippery=False)
             >>> lake.minimal_homomorphism().abstract_mdp
-            TabularMDP(12 states, 4 actions, discount 0.99; 1 never acted in)
+            TabularMDP(12 states, 4 actions, discount 0.99; no action taken in 1)
 
         Source: Ravindran and Barto 2001; van der Pol et al. 2020, equations for the abstract reward and transition.
         """

@@ -49,7 +49,7 @@ class Leaf:
 
     @property
     def columns(self) -> slice:
-        """Its columns in the table."""
+        """The columns of this array in the table."""
         return slice(self.start, self.start + self.size)
 
     @property

@@ -42,7 +42,7 @@ class Slot:
 
     @property
     def columns(self) -> slice:
-        """Its columns in the table of observations."""
+        """The columns of the last action in the table of observations."""
         return slice(self.leaf.start + self.start, self.leaf.start + self.stop)
 
 

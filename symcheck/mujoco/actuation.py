@@ -52,7 +52,7 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
 
 
 def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
-    """The path of a tendon: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}.
+    """The path of a tendon: {(kind, element): coefficient of a joint, divisor of a pulley, otherwise 1}.
 
     Pulleys are not elements of the model; they are numbered -1, -2, ... along the tendon.
     """
@@ -105,8 +105,7 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
         pairing: the pairing of bodies.
         site: the index of the site.
 
-    Returns:
-        The number of the image.
+    Returns: The index of the image.
     """
     body = int(pairing.bodies[model.site_bodyid[site]])
     # Compare only sites on the image of the body: other sites may be nearer by coincidence.
@@ -202,7 +201,7 @@ def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tup
     Args:
         model: a `mujoco.MjModel`.
         pairing: the pairing of its bodies.
-        actuator: on a site, or on a free or ball joint.
+        actuator: an actuator on a site, or on a free or ball joint.
         other: an actuator of the same kind.
 
     Returns:

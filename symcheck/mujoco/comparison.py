@@ -117,8 +117,8 @@ def remarks(model: Any) -> list[str]:
     texts = []
     if int(model.opt.solver) == _PGS:
         texts.append(
-            "option solver='PGS': constraints are solved in sequence, and in another order for the image, "
-            f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
+            "option solver='PGS': constraints are solved in sequence, in a different order for the image, so "
+            f"{int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
         )
     if hasattr(model, "document_order"):
         texts.append("collision shapes and meshes of a URDF are neither read nor compared")

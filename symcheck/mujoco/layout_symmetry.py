@@ -22,7 +22,7 @@ def derive_layout(loaded: LoadedModel, layout: WrittenLayout, *, initial: bool, 
 
     Args:
         loaded: the model.
-        layout: with at least one observation group.
+        layout: a layout with at least one observation group.
         initial: whether the start distribution is claimed to be symmetric.
         name: the name in reports; by default the names of the robot and the isometry.
 

@@ -286,7 +286,7 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
     parts = ", ".join(f"{block.name} ({block.map.dim})" for block in blocks)
     rest = f"columns {covered} to {size - 1} are left over" if covered < size else f"{covered - size} are too many"
     raise SpecError(
-        f"the blocks {parts} have {covered} numbers, but the observation of {loaded.label} has {size}: {rest}.",
+        f"the blocks {parts} have {covered} components, but the observation of {loaded.label} has {size}: {rest}.",
         where="observation",
         remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
     )

@@ -279,7 +279,9 @@ def _of_joints(every: tuple[Affine, tuple[str, ...]], of: str, where: str) -> tu
     names = of.split(",")
     unknown = [name for name in names if name not in labels]
     if unknown or len(set(names)) < len(names):
-        problem = f"names no joint of one coordinate: {', '.join(unknown)}" if unknown else "names a joint twice"
+        problem = (
+            f"names no joint with one degree of freedom: {', '.join(unknown)}" if unknown else "names a joint twice"
+        )
         raise SpecError(f"{problem}.", where=where, remedy=suggestion(unknown[0] if unknown else of, labels))
     places = [labels.index(name) for name in names]
     rest = [i for i in range(full.dim) if i not in places]

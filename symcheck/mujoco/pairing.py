@@ -229,7 +229,7 @@ class _Bodies:
         other = near[0]
         if other == body:
             own = self.distance(body, body)
-            return f"{element}: no counterpart; nor is it its own image, which lies {own:.3g} m away"
+            return f"{element}: no counterpart, and it is not its own image, which lies {own:.3g} m away"
         text = f"{element}: the nearest is {title(model, 'body', other)}, "
         text += f"{self.distance(body, other):.3g} m from its image"
         if model.body_jntnum[body] != model.body_jntnum[other]:

@@ -116,7 +116,7 @@ def slides_home(
         isometry: a reflection or a rotation.
 
     Yields:
-        A body, the numbers of its slides, and a step for each, in metres.
+        A body, the indices of its slides, and a step for each, in metres.
     """
     # (M - I) x is 0 exactly for displacements x that the isometry fixes.
     moving = isometry.matrix - np.eye(3)

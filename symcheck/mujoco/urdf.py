@@ -41,7 +41,7 @@ class UrdfModel:
         label: names it in messages.
 
     Attributes:
-        document_order: numbers of the movable joints in the order in which the file lists them.
+        document_order: indices of the movable joints in the order in which the file lists them.
         names: section to names.
 
     Raises:

@@ -38,7 +38,7 @@ class BasisLinear(BasisLayer):
         init: "xavier" or "he": the variance of the materialised weight.
 
     Raises:
-        SymcheckError: different groups, no positive number of channels, an unknown basis or initialiser.
+        SymcheckError: different groups, a number of channels below 1, an unknown basis or initialiser.
 
     Example:
         >>> import torch
@@ -93,7 +93,7 @@ class BasisLinear(BasisLayer):
         return (torch.mm(flat, kept.weight) if bias is None else bias.addmm(flat, kept.weight)).view(*made)
 
     def _forward_recorded(self, x: Tensor, kept: Kept | None) -> Tensor:
-        """The same with torch operations only, for autograd, `torch.func`, compilers and tracers."""
+        """Apply the layer with torch operations only, for autograd, `torch.func`, compilers and tracers."""
         eager = type(x) is Tensor and not is_tracing()
         if eager and x.shape[-2:] != self._in:
             self._refuse(x)

@@ -80,7 +80,7 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     Args:
         rho: the representation.
         activation: the module.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Raises:
         SymcheckError: the module is not known to be pointwise or does not commute; the message gives the reason and
@@ -199,7 +199,7 @@ class NormNonlinearity(EquivariantModule):
         channels: number of copies of the representation.
 
     Raises:
-        SymcheckError: not orthogonal, or no positive number of channels.
+        SymcheckError: not orthogonal, or a number of channels below 1.
 
     Example:
         >>> from symcheck.groups import cyclic

@@ -57,7 +57,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
     Args:
         G: the group.
         signs: 1 or -1 for each generator. By default the determinant of `standard(G)` for dihedral and hyperoctahedral
-            groups, and the parity of the rearrangement of the points for all others.
+            groups, and the parity of the permutation of the points for all others.
 
     Returns:
         The representation of dimension 1.
@@ -130,7 +130,7 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
         The representation of dimension n.
 
     Raises:
-        RepresentationError: an entry is not a rearrangement, or a relation fails.
+        RepresentationError: an entry is not a permutation, or a relation fails.
 
     Example:
         >>> from symcheck.groups import cyclic
@@ -165,7 +165,7 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
         The representation of dimension n.
 
     Raises:
-        RepresentationError: an entry is not a signed rearrangement, or a relation fails.
+        RepresentationError: an entry is not a signed permutation, or a relation fails.
 
     Example:
         >>> from symcheck.groups import cyclic

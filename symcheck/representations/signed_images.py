@@ -14,7 +14,7 @@ class SignedImages:
     """The image of each basis vector, and its sign.
 
     Attributes:
-        index: (n,), a rearrangement of 0..n-1.
+        index: (n,), a permutation of 0..n-1.
         sign: (n,), entries 1 and -1.
 
     Example:

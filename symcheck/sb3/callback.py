@@ -22,9 +22,9 @@ class SymmetryCallback(BaseCallback):
     """Log |pi(g s) - g pi(s)| of a policy, equivariant or not, on the observations of its rollouts.
 
     Scalars are `symmetry/residual_max`, `symmetry/residual_mean` and `symmetry/residual_relative` (the mean divided by
-    the standard deviation of the actions). For Discrete actions, the residual is that of probabilities, for a Box that
-    of mean actions, and for DQN that of Q-values. With a `VecNormalize` around the environment, the scalars describe
-    normaliser and policy together.
+    the standard deviation of the actions). The residual compares probabilities for Discrete actions, mean actions for a
+    Box, and Q-values for DQN. With a `VecNormalize` around the environment, the scalars describe normaliser and policy
+    together.
 
     Args:
         symmetry: a `Symmetry`, a SPEC file or an atlas name.

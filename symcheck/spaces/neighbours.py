@@ -12,7 +12,7 @@ _HOLE = object()
 
 
 def neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
-    """A value with its floats changed by some units in the last place; None if it contains no floats.
+    """A value with its floats changed by a few units in the last place; None if it contains no floats.
 
     Integral values are not changed: a clock, a flag or a cell index stored as a float has no rounding error, and
     neither has zero. A difference between the outcomes of an integral value and of its exact image comes from the

@@ -225,9 +225,9 @@ def _parse_map(block: Block, written: Any, where: str) -> Entry:
         # Written out at the block's size, so that blocks can be joined.
         return AffineEntry(index=np.arange(block.count), sign=np.ones(block.count, dtype=np.int64))
     if isinstance(entry, AffineEntry) and entry.dim != block.count:
-        raise SpecError(f"the map acts on {entry.dim} numbers, but the block has {block.count}.", where=where)
+        raise SpecError(f"the map acts on {entry.dim} components, but the block has {block.count}.", where=where)
     if not isinstance(entry, AffineEntry | FunctionEntry):
-        raise SpecError(f"expected a map of {block.count} numbers, got {written!r}.", where=where)
+        raise SpecError(f"expected a map of {block.count} components, got {written!r}.", where=where)
     return entry
 
 

@@ -84,7 +84,8 @@ def _shape_joint_action(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
 
 def _no_permutation(where: str, remedy: str) -> SpecError:
     return SpecError(
-        "expected a map that permutes components, or the values of one; this map mixes components or leaves the space.",
+        "expected a map that permutes components, or the values of one component; this map mixes components or leaves "
+        "the space.",
         where=where,
         remedy=remedy,
     )

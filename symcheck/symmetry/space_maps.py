@@ -31,7 +31,7 @@ def fit(entry: Entry | ElementEntry, space: spaces.Space[Any] | None, where: str
     Args:
         entry: how one generator acts.
         space: the space it acts on; None for internal states, which have no declared space.
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         The fitted map.
@@ -257,7 +257,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
     # Errors name the sub-space.
     if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
         raise SpecError(
-            f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
+            f"a vector map of size {entry.dim} cannot act on the space {space}.",
             where=where,
             remedy=f"Give one entry per sub-space (in TOML {_parts_in_toml(space)}; in Python a mapping or tuple), "
             "or a callable.",

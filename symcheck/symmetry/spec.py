@@ -116,7 +116,7 @@ def parse_group(text: Any, where: str) -> Group:
 
     Args:
         text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".
-        where: the name of the place in messages.
+        where: how messages name the place.
 
     Returns:
         The group.

@@ -32,9 +32,10 @@ class Symmetry(ClaimedMaps):
         name: the name in reports.
         group: the group; entries follow the order of `group.generators`.
         observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
-            each with its own map (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
+            each with its own map (see `symcheck.symmetry.blocks`); for a Dict, blocks may also be given by key for its
+            sub-spaces.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
-        state: the same for the internal state if it differs from the observation, else None.
+        state: the same for the internal state if it differs from the observation, otherwise None.
         initial: whether the start distribution is claimed to be symmetric too.
         agents: for environments with several agents, one mapping from agent to agent per generator; `observation`
             and `action` are then the entries for one agent.

@@ -381,7 +381,7 @@ class TestSweep:
     def test_a_sweep_of_other_networks_is_not_resumed(self, runs: Path) -> None:
         code, output = _run("sweep", "--resume", runs, "--network", "mlp")
         assert code == 2
-        assert "network was equivariant, mlp, is mlp" in output
+        assert "network was equivariant, mlp and is now mlp" in output
 
     def test_a_folder_that_is_no_sweep_is_refused(self, tmp_path: Path) -> None:
         code, output = _run("sweep", "--resume", tmp_path)

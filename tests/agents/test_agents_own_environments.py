@@ -178,9 +178,7 @@ def test_masks_of_actions_are_said_to_be_unused(world: str, offers: bool, tmp_pa
     target = ["--env", f"{FILE}:{world}", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
     code, output = _run("train", *target)
     assert code == 0, output
-    said = (
-        f"own_worlds.py:{world} gives action masks, which the training does not use: the policy may choose any action"
-    )
+    said = f"own_worlds.py:{world} provides action masks, which training does not use: the policy may choose any action"
     assert (said in output.replace("\n", " ")) == offers
 
 
@@ -231,7 +229,7 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
         ("Point", "state_dependent", "expected one action map for all states"),
         ("Point", "curved", "expected a linear or affine map, which layers can represent"),
         ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
-        ("Parts", "flips", "cannot act on Dict"),
+        ("Parts", "flips", "cannot act on the space Dict"),
         ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
         ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
     ],

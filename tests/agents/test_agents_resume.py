@@ -227,9 +227,9 @@ def test_a_training_that_has_ended_is_not_resumed(stopped: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--network", "equivariant"], "network was mlp, is equivariant"),
-        (["--seeds", "3", "--steps", "99"], "seeds was 2, is 3; steps was 1200, is 99"),
-        (["--learning-rate", "0.5"], "learning-rate was (0.001, 0.01), is (0.5,)"),
+        (["--network", "equivariant"], "network was mlp and is now equivariant"),
+        (["--seeds", "3", "--steps", "99"], "seeds was 2 and is now 3; steps was 1200 and is now 99"),
+        (["--learning-rate", "0.5"], "learning-rate was (0.001, 0.01) and is now (0.5,)"),
     ],
 )
 def test_resuming_as_another_training_exits_2_and_says_what_differs(
@@ -249,7 +249,9 @@ def test_a_training_of_other_versions_is_refused_and_they_are_named(
 ) -> None:
     now = checkpoint.versions()
     monkeypatch.setattr(checkpoint, "versions", lambda **_: {**now, "torch": "99.0", "numpy": "1.0"})
-    with pytest.raises(OptionError, match=r"expected the same versions.*torch was .*, is 99\.0; numpy was .*, is 1\.0"):
+    with pytest.raises(
+        OptionError, match=r"expected the same versions.*torch was .* and is now 99\.0; numpy was .* and is now 1\.0"
+    ):
         started_in(stopped)
 
 

@@ -134,7 +134,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(folder):
         os.mkfifo(folder / name)
     assert "named pipe" in refused("verify-env", "CartPole-v1", "--symmetry", "m.toml")
     assert "named pipe" in refused("replay", "r.json")
-    assert "nobody reads" in refused("verify-env", "CartPole-v1", *QUICK, "--json", "r.json")
+    assert "no process reads" in refused("verify-env", "CartPole-v1", *QUICK, "--json", "r.json")
 
 
 def test_a_pipe_that_somebody_reads_is_written_to(tmp_path):
@@ -212,7 +212,7 @@ MIRROR = sc.Symmetry("point reflection", sc.groups.cyclic(2), [[-1, -1]], [[1, 0
         (Row, r"of shape \(1, 2\), but its space has shape \(2,\)"),
         (SometimesRow, r"of shape \(1, 2\), but its space has shape \(2,\)"),
         (TextReward, r"got 1\.0 \(str\)"),
-        (HugeReward, "expected a number as reward"),
+        (HugeReward, "expected a number as the reward"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_in_words(env, message):

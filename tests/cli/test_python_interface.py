@@ -46,7 +46,7 @@ def test_a_report_saves_and_shows_itself(tmp_path):
         report.raise_if_failed()
     with pytest.raises(sc.errors.SymcheckError, match="no folder"):
         report.save_html(tmp_path / "nowhere" / "r.html")
-    with pytest.raises(KeyError, match="checked were"):
+    with pytest.raises(KeyError, match="the run checked"):
         report["no such property"]
 
 

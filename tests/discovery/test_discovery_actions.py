@@ -17,7 +17,9 @@ from symcheck.discovery.actions import (
     refuse_large,
     try_actions,
 )
+from symcheck.discovery.black_box import _QuadraticModel
 from symcheck.discovery.maps import SignedMap
+from symcheck.discovery.rollouts import Rollouts
 from symcheck.errors import TargetError
 
 
@@ -35,6 +37,9 @@ class World:
         self.dim = self.effects.shape[1]
         self.noise = (np.zeros(self.dim), 0.0)
         self.states = self.rng.normal(size=(50, self.dim))
+
+    def in_time(self, share=1.0):
+        return True
 
     def outcomes(self, states, actions, *, most=1):
         if self.values is not None:
@@ -158,3 +163,38 @@ def test_probes_of_random_steps_are_more_and_each_has_the_scale_given():
         np.testing.assert_allclose(probes.outcomes[..., :2], probes.states[:, None] + world.effects)
         counts[kind, whole] = len(probes.states)
     assert counts == {("deterministic", False): 4, ("stochastic", True): 8, ("stochastic", False): 24}
+
+
+def _rollouts(values, follow, pay):
+    """Steps of four numbers, each 0 or 1, under actions that act on one of them each."""
+    rng = np.random.default_rng(0)
+    before, chosen = rng.integers(0, 2, (800, 4)).astype(float), rng.integers(0, 4, 800)
+    actions = values.indicators(chosen)
+    rewards = pay(before, actions)
+    return Rollouts(before, follow(before, actions), actions, rewards, np.zeros(800, bool), np.arange(800) // 8)
+
+
+@pytest.mark.parametrize(
+    ("follow", "pay"),
+    [
+        (lambda before, acts: np.abs(before - acts), lambda before, acts: np.zeros(len(before))),
+        (lambda before, acts: before, lambda before, acts: (before * acts).sum(axis=1)),
+    ],
+    ids=["switches", "arms"],
+)
+@pytest.mark.parametrize("index", [(1, 0, 2, 3), (1, 2, 3, 0)])
+def test_a_model_matches_actions_whose_mean_effect_on_observations_is_zero(follow, pay, index):
+    """A switch is turned on as often as off, and an arm that is pulled changes nothing but the reward."""
+    values = ActionValues(gym.spaces.Discrete(4))
+    lab = SimpleNamespace(values=values, action_space=values.space)
+    model = _QuadraticModel(_rollouts(values, follow, pay))
+    assert model.match_actions(lab, SignedMap.of(index)).index == index
+
+
+def test_a_model_matches_components_of_a_box():
+    rng = np.random.default_rng(1)
+    before, actions = rng.normal(size=(800, 2)), rng.uniform(-1, 1, (800, 2))
+    rollouts = Rollouts(before, 0.9 * before + 0.1 * actions, actions, before[:, 0], before[:, 0] > 9, np.arange(800))
+    lab = SimpleNamespace(values=None, action_space=gym.spaces.Box(-1.0, 1.0, (2,)))
+    matched = _QuadraticModel(rollouts).match_actions(lab, SignedMap.of([1, 0], [-1, 1]))
+    assert (matched.index, matched.sign) == ((1, 0), (-1, 1))

@@ -13,11 +13,11 @@ import worlds_with_known_groups as known
 
 import symcheck as sc
 from symcheck.discovery.claims import Spaces
-from symcheck.discovery.court import Court
 from symcheck.discovery.deciding import decide
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.rotations import Generator
+from symcheck.discovery.verifier import Verifier
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import SymcheckError, TargetError
 
@@ -173,16 +173,16 @@ def test_what_is_written_is_accepted_by_the_very_run_that_verify_env_makes():
 @pytest.mark.long
 def test_a_map_that_only_the_screen_lets_pass_is_not_claimed(monkeypatch):
     """The band is too rare for the pairs of a screening run; verification meets it."""
-    from symcheck.discovery.court import Court
+    from symcheck.discovery.verifier import Verifier
 
     screened = []
-    real = Court.screen
+    real = Verifier.screen
 
     def noting(self, *args, **options):
         screened.append(real(self, *args, **options))
         return screened[-1]
 
-    monkeypatch.setattr(Court, "screen", noting)
+    monkeypatch.setattr(Verifier, "screen", noting)
     found = search(worlds.PlaneWithRareBand, fresh=True, samples=10_000)
     assert sum(result.verdict == "passed" for result in screened) > 1
     assert found.fields["observation"] == [[1, -1]]
@@ -192,9 +192,9 @@ def test_a_map_that_only_the_screen_lets_pass_is_not_claimed(monkeypatch):
 
 def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch):
     """The whole group is verified as one claim: where it fails, the member with the least evidence goes first."""
-    from symcheck.discovery import court
+    from symcheck.discovery import verifier
 
-    real = court.run_env
+    real = verifier.run_env
 
     def failing(make_env, claim, **options):
         result = real(make_env, claim, **options)
@@ -203,7 +203,7 @@ def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch
         broken = [dataclasses.replace(one, verdict="failed") for one in result.properties]
         return dataclasses.replace(result, properties=tuple(broken))
 
-    monkeypatch.setattr(court, "run_env", failing)
+    monkeypatch.setattr(verifier, "run_env", failing)
     found = search(worlds.Plane, fresh=True, samples=200)
     assert found.group["order"] in (2, 4)
     assert len(found.claim.group.generators) == 1
@@ -249,10 +249,10 @@ def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them(
 
 @pytest.mark.parametrize(("finished", "order"), [(0, 1), (1, 2)])
 def test_an_interrupt_leaves_what_was_accepted_until_then_and_no_more(monkeypatch, finished, order):
-    from symcheck.discovery import court
+    from symcheck.discovery import verifier
 
     runs = []
-    real = court.run_env
+    real = verifier.run_env
 
     def interrupted(*args, **kwargs):
         runs.append(1)
@@ -260,7 +260,7 @@ def test_an_interrupt_leaves_what_was_accepted_until_then_and_no_more(monkeypatc
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(court, "run_env", interrupted)
+    monkeypatch.setattr(verifier, "run_env", interrupted)
     found = search(worlds.PlaneWithBiasedReward, fresh=True)
     assert found.interrupted
     assert found.group["order"] == order
@@ -282,16 +282,16 @@ def test_an_interrupt_of_the_search_itself_claims_nothing(monkeypatch):
 
 
 def test_a_group_that_cannot_be_verified_as_a_whole_is_not_claimed(monkeypatch):
-    from symcheck.discovery.court import Court
+    from symcheck.discovery.verifier import Verifier
 
-    real = Court.accept
+    real = Verifier.accept
 
     def refusing(self, name, group):
         if len(group.generators) > 1:
             raise SymcheckError("planted")
         return real(self, name, group)
 
-    monkeypatch.setattr(Court, "accept", refusing)
+    monkeypatch.setattr(Verifier, "accept", refusing)
     found = search(worlds.Plane, fresh=True, samples=200)
     assert found.group["order"] in (2, 4)
     assert any(trial.verdict == "undecided" for trial in found.trials)
@@ -554,12 +554,12 @@ def test_maps_that_are_refused_are_listed_before_those_that_were_never_tried():
     # Without time for a run, refutations of the search itself are all that is known.
     env = gym.make("CartPole-v1")
     where = Spaces(env.observation_space, env.action_space, has_state=False)
-    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: 0.0, lambda event: None)
+    verifier = Verifier(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: 0.0, lambda event: None)
     plain, still = SignedMap.identity(4), SignedMap.identity(2)
     flips = [SignedMap.of(range(4), [-1 if i == k else 1 for i in range(4)]) for k in range(4)]
     refuted = [Candidate(m, still, m, reward_agrees=False, refuted="rewards differ") for m in flips]
     likely = [Candidate(m, SignedMap.of([1, 0]), m) for m in flips[:2]]
-    judged = decide([*likely, *refuted], Candidate(plain, still, plain), court)
+    judged = decide([*likely, *refuted], Candidate(plain, still, plain), verifier)
     verdicts = [trial.verdict for trial in judged.trials]
     assert verdicts == ["rejected"] * 4 + ["untried"] * 2
 
@@ -568,10 +568,10 @@ def test_maps_that_are_refused_are_listed_before_those_that_were_never_tried():
 def test_an_action_map_that_fails_refutes_itself_alone(others):
     env = gym.make("CartPole-v1")
     where = Spaces(env.observation_space, env.action_space, has_state=False)
-    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    verifier = Verifier(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
     mirror = SignedMap.of(range(4), [-1] * 4)
     wrong = Candidate(mirror, SignedMap.identity(2), mirror, others=others, guessed=True)
-    judged = decide([wrong], Candidate(SignedMap.identity(4), SignedMap.identity(2), SignedMap.identity(4)), court)
+    judged = decide([wrong], Candidate(SignedMap.identity(4), SignedMap.identity(2), SignedMap.identity(4)), verifier)
     fate = {trial.actions: (trial.verdict, trial.is_open) for trial in judged.trials}
     # The mirror with the actions as they are fails; that says nothing about the mirror with actions exchanged.
     assert fate["unchanged"] == ("failed", not others)
@@ -580,8 +580,8 @@ def test_an_action_map_that_fails_refutes_itself_alone(others):
 
 
 @dataclasses.dataclass(frozen=True)
-class Blind(Court):
-    """A court whose runs on several generators see nothing; those on one give the verdict that it is told."""
+class Blind(Verifier):
+    """A verifier whose runs on several generators see nothing; those on one give the verdict that it is told."""
 
     alone: Any = None
     together: Any = None
@@ -603,11 +603,11 @@ def test_a_large_group_is_claimed_only_where_its_simple_members_hold_alone(actio
 
     where = Spaces(gym.spaces.Box(-1, 1, (8,)), gym.spaces.Discrete(1), has_state=False)
     options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
-    court = Blind(lambda: None, "eight parts", where, *options, alone=run(actions), together=run([1, 0]))
+    verifier = Blind(lambda: None, "eight parts", where, *options, alone=run(actions), together=run([1, 0]))
     still = SignedMap.identity(1)
     swaps = [SignedMap.of([*range(i), i + 1, i, *range(i + 2, 8)]) for i in range(7)]
     parts = SignedMap.identity(8)
-    judged = decide([Candidate(swap, still, swap) for swap in swaps], Candidate(parts, still, parts), court)
+    judged = decide([Candidate(swap, still, swap) for swap in swaps], Candidate(parts, still, parts), verifier)
     assert (judged.group.order if judged.group else None) == order
 
 
@@ -628,8 +628,8 @@ def test_maps_that_generate_a_group_are_accepted_in_one_run_where_no_list_of_all
     still, parts = SignedMap.identity(1), SignedMap.identity(4)
     swaps = [SignedMap.of(index) for index in ([1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2])]
     candidates = [Candidate(swap, still, swap, form="swaps") for swap in swaps]
-    court = Counting(lambda: None, "four parts", where, *options)
-    judged = decide(candidates, Candidate(parts, still, parts), court, sampled=sampled)
+    verifier = Counting(lambda: None, "four parts", where, *options)
+    judged = decide(candidates, Candidate(parts, still, parts), verifier, sampled=sampled)
     assert (judged.group.order, len(made)) == (24, runs)
 
 
@@ -652,8 +652,8 @@ def test_maps_that_miss_no_case_are_accepted_before_the_others_are_heard(missed,
 
     candidates = [Candidate(fails, still, fails, missed=missed), Candidate(holds, still, holds)]
     options = (300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
-    court = Counting(lambda: None, "four parts", where, *options)
-    judged = decide(candidates, Candidate(parts, still, parts), court)
+    verifier = Counting(lambda: None, "four parts", where, *options)
+    judged = decide(candidates, Candidate(parts, still, parts), verifier)
     assert (judged.group.order, judged.complete, len(made)) == (2, True, runs)
     assert {trial.verdict for trial in judged.trials} == {"passed", "failed"}
 
@@ -739,7 +739,7 @@ def test_moments_of_episodes_show_what_belongs_to_quantities_that_no_step_change
     lab = Laboratory(type("Paid", (known.Compass,), {"paid": paid}), "compass", DiscoverOptions())
     measured = effects_at(lab, np.zeros(6))
     assert not automorphisms(measured).complete
-    kept = automorphisms(with_moments(lab, measured))
+    kept = automorphisms(with_moments(lab, measured, {}))
     turned = (1, 0, 3, 4, 5, 2), (1, -1, 1, 1, 1, 1)
     assert (turned in kept.maps, kept.complete) == (holds, True)
 
@@ -752,11 +752,11 @@ def test_few_episodes_accept_nothing_that_two_coordinates_together_refute(least)
         return gym.wrappers.TimeLimit(known.WORLDS["hidden TwoOnALine"](), 5)
 
     where = Spaces(make().observation_space, make().action_space, has_state=False)
-    court = Court(make, "two", where, 60, 60, 0.01, 0.01, 0, lambda share: None, lambda event: None, least)
+    verifier = Verifier(make, "two", where, 60, 60, 0.01, 0.01, 0, lambda share: None, lambda event: None, least)
     one = SignedMap.of(range(2), [-1, 1])
     turned = Candidate(one, SignedMap.of([2, 1, 0, 3, 4, 5]), one)
     still = SignedMap.identity(2)
-    judged = decide([turned], Candidate(still, SignedMap.identity(6), still), court)
+    judged = decide([turned], Candidate(still, SignedMap.identity(6), still), verifier)
     assert judged.group is None
     assert [(trial.verdict, trial.kind) for trial in judged.trials] == [("failed", "reward_invariance fails")]
 

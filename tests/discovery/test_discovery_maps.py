@@ -16,13 +16,14 @@ from symcheck.discovery import by_states, deciding, mixed_effects, observations,
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.black_box import preserving_maps
-from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
+from symcheck.discovery.blocks import blocks_of, lift_picture, turn_picture, upright, write_map
 from symcheck.discovery.boards import board_maps
 from symcheck.discovery.elements import closure, obeys_symmetric, permutation_of, recognise
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
 from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.rollouts import roll
 from symcheck.discovery.scales import probe_sizes
@@ -435,3 +436,19 @@ def test_joint_actions_over_which_effects_are_averaged_favour_no_value_and_no_co
     # The first and third components, of one count, take the same values in every one.
     assert np.array_equal(bases[:, 0] - values.firsts[0], bases[:, 2] - values.firsts[2])
     assert len(bases) == 6
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 1), (2, 4, 5)])
+def test_a_mask_of_the_cells_of_a_picture_turns_with_it_or_stays(shape):
+    """A mask of legal moves has one number for each cell."""
+    board = gym.spaces.Box(0, 1, shape)
+    height, width = 4, 5
+    parts = Parts.of(gym.spaces.Dict(board=board, mask=gym.spaces.MultiBinary(height * width)))
+    maps, listed = parts.list_maps()
+    assert not listed  # other maps of the mask alone are not tried
+    masks = {name: set() for name, _ in maps}
+    for name, beside in maps:
+        masks[name].add(parts.lift(name, beside).index[parts.beside[0].at])
+    still, first = tuple(parts.beside[0].first + np.arange(20)), parts.beside[0].first
+    for name, moved in masks.items():
+        assert moved == {still, tuple(first + i for i in turn_picture(name, (height, width), "first"))}

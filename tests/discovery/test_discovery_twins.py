@@ -2,15 +2,31 @@
 
 import numpy as np
 import pytest
-from worlds_with_broken_twins import BROKEN_TWINS, FlyApart, GoalDrawnAgain, Masses, Turtle, TwoGoals
+from worlds_with_broken_twins import (
+    BROKEN_TWINS,
+    CellsInWind,
+    Dial,
+    DialThatPays,
+    FlyApart,
+    GoalDrawnAgain,
+    Hatches,
+    Masses,
+    PictureAndSpeed,
+    Turtle,
+    TwoGoals,
+)
 from worlds_with_known_groups import Goal, known_order
 
 import symcheck as sc
+from symcheck.discovery import moments, observations
+from symcheck.discovery.actions import matching_action_map, try_actions
 from symcheck.discovery.automorphisms import automorphisms
-from symcheck.discovery.by_states import _Search
+from symcheck.discovery.by_states import _Search, propose
 from symcheck.discovery.centres import centres, is_reached
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.moments import with_moments
+from symcheck.discovery.observations import look_around, matching_observation_map
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.scales import probe_sizes
 from symcheck.discovery.structure import effects_at
@@ -35,7 +51,7 @@ def test_moments_of_many_short_episodes_show_what_rare_rewards_tie_to_a_place(pa
     lab = Laboratory(type("Paid", (TwoGoals,), {"pays": pays}), "two goals", DiscoverOptions())
     measured = effects_at(lab, np.zeros(6))
     assert not automorphisms(measured).complete
-    kept = automorphisms(with_moments(lab, measured))
+    kept = automorphisms(with_moments(lab, measured, {}))
     assert kept.complete
     here, alone = (1, -1, 1, -1, 1, -1), (1, 1, 1, 1, 1, -1)
     assert (tuple(range(6)), here) in kept.maps
@@ -50,13 +66,14 @@ def test_more_is_measured_where_random_steps_leave_more_maps_than_are_tried(kind
     from symcheck.discovery import by_states
 
     refined = []
-    monkeypatch.setattr(by_states, "_REFINEMENTS", (lambda lab, structure: refined.append(structure),))
+    for name in ("with_pairs", "with_mixed", "with_moments"):
+        monkeypatch.setattr(by_states, name, lambda lab, structure, **played: refined.append(structure))
     search = _Search(lab := Laboratory(Goal, "a goal", DiscoverOptions()))
     lab.kind = kind
     _, left = search._structure_at(by_states.centres(lab)[0])
     assert left.complete
     assert len(left.maps) > 48
-    assert len(refined) == (kind == "stochastic")
+    assert len(refined) == (3 if kind == "stochastic" else 0)
 
 
 def _maps_about_zero(make):
@@ -86,10 +103,57 @@ def test_quantities_that_are_never_zero_are_exchanged_about_an_equal_value():
 
 
 @pytest.mark.parametrize(("make", "reached"), [(Turtle, False), (Masses, True), (FlyApart, True)])
-def test_a_centre_that_is_no_state_leaves_the_search_open(make, reached):
+def test_a_centre_without_the_relations_of_all_states_is_no_state(make, reached):
     """The numbers of a heading add up to one, at zero they do not: what happens there decides nothing."""
     lab = Laboratory(make, "world", DiscoverOptions())
     assert is_reached(lab, centres(lab)[0]) == reached
+
+
+@pytest.mark.parametrize(("make", "others"), [(Dial, 9), (DialThatPays, 1)])
+def test_moments_of_episodes_list_the_maps_where_no_centre_is_a_state(make, others, monkeypatch):
+    """Zero cannot be set, which does not mean that no map preserves it."""
+    monkeypatch.setattr(moments, "_STEPS", 2_000)
+    found = propose(Laboratory(make, "a dial", DiscoverOptions(samples=500)))
+    form = "signed permutations of the observation that preserve zero and moments of episodes"
+    assert found.complete
+    assert found.forms[form]
+    assert len([each for each in found.candidates if each.reward_agrees]) == others
+
+
+def test_zero_that_can_be_set_although_it_is_no_state_excludes_no_map(monkeypatch):
+    """A turtle without a heading walks as if it had the first one, so effects at zero would tell headings apart."""
+    monkeypatch.setattr(moments, "_STEPS", 2_000)
+    found = propose(Laboratory(Turtle, "a turtle", DiscoverOptions(samples=500)))
+    assert found.complete
+    assert len([each for each in found.candidates if each.reward_agrees]) == 7
+
+
+def test_actions_that_differ_in_few_states_are_told_apart():
+    """A hatch opens in one of 81 places: the mirror exchanges the actions that open them."""
+    lab = Laboratory(Hatches, "hatches", DiscoverOptions())
+    mirror = SignedMap.of([0, 1], [-1, 1], [8, 0])
+    assert matching_action_map(lab, mirror, try_actions(lab, np.ones(2))).index == (2, 1, 0, 3, 5, 4)
+
+
+@pytest.mark.parametrize("make", [CellsInWind, PictureAndSpeed])
+def test_cells_of_an_observation_are_matched_although_each_is_rarely_visited(make):
+    lab = Laboratory(make, "cells", DiscoverOptions())
+    side = 1 + int(lab.states[:, 1].max())
+    mirror = SignedMap.of(range(lab.dim), [1, -1, 1, -1][: lab.dim], [0, side - 1, 0, 0][: lab.dim])
+    actions = matching_action_map(lab, mirror, try_actions(lab, np.ones(lab.dim)))
+    seen = matching_observation_map(lab, mirror, actions, look_around(lab))
+    columns = np.arange(side * side).reshape(side, side)[:, ::-1]
+    assert list(seen.index[: side * side]) == columns.ravel().tolist()
+
+
+def test_a_map_of_cells_that_were_never_seen_leaves_the_search_open(monkeypatch):
+    """Their images are guesses: what fails with a guess may hold with another."""
+    monkeypatch.setattr(observations, "_PAIRS", 12)
+    monkeypatch.setattr(observations, "_BATCHES", 0)
+    found = sc.discover(CellsInWind, samples=500).result
+    assert [trial.verdict for trial in found.trials] == ["failed"]
+    assert not found.complete
+    assert found.verdict == "undecided"
 
 
 @pytest.mark.slow

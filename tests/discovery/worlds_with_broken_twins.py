@@ -205,6 +205,36 @@ class TurtleWithCostlyWall(Turtle):
     known, costs = 2, 0.05
 
 
+class Dial(World):
+    """A pointer on a dial of five places, one number for each, of which exactly one can be set (D5)."""
+
+    action_space = spaces.Discrete(2)
+    low, high, whole = (0,) * 5, (1,) * 5, True
+    known = 10
+    pays = 0.0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """One of the places."""
+        super().reset(seed=seed)
+        self.x = np.eye(5)[self.np_random.integers(5)]
+        return self.show(self.x), {}
+
+    def set_state(self, state: Any) -> None:
+        """Reject what is no place."""
+        if sorted(state) != [0, 0, 0, 0, 1]:
+            raise ValueError("expected one place")
+        super().set_state(state)
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        return np.roll(x, 2 * int(action) - 1), self.pays * float(x[0]), False
+
+
+class DialThatPays(Dial):
+    """One place pays (C2)."""
+
+    known, pays = 2, 0.01
+
+
 class FlyApart(World):
     """Four parts with place and speed push each other apart without end: one long episode (S4 x C2)."""
 
@@ -489,6 +519,87 @@ class FieldAndWindUnequal(FieldAndWind):
     known, pays = 4, (1.0, 1.01)
 
 
+class Hatches(World):
+    """A room with a hatch at two opposite walls, each opened by its own action and by no other (C2)."""
+
+    action_space = spaces.Discrete(6)
+    low, high, whole = (0, 0), (8, 8), True
+    known = 2
+    pays = (1.0, 1.0)
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        if int(action) < 4:
+            return np.clip(x + STEPS[1 + int(action)], 0, 8), 0.0, False
+        side = int(action) - 4
+        opened = bool((x == [8 * side, 3]).all())
+        return x, opened * self.pays[side], opened
+
+
+class HatchesUnequal(Hatches):
+    """One pays 1% less."""
+
+    known, pays = 1, (1.0, 0.99)
+
+
+class CellsInWind(World):
+    """A place on a field of 5 x 5, shown as one number for each cell; wind blows in the middle columns (C2)."""
+
+    action_space = spaces.Discrete(4)
+    low, high, whole = (0, 0), (4, 4), True
+    known = 2
+    wind = (0, 1, 2, 1, 0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Box(0, 1, (25,), np.float32)
+
+    def show(self, x: np.ndarray) -> Any:
+        """One number for each cell."""
+        return np.eye(25, dtype=np.float32)[int(5 * x[0] + x[1])]
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        blown = np.clip(x + STEPS[1 + int(action)] - [self.wind[int(x[1])], 0], 0, 4)
+        return blown, float((blown == [4, 2]).all()), bool((blown == [4, 2]).all())
+
+
+class CellsInSkewWind(CellsInWind):
+    """It blows stronger in one column."""
+
+    known, wind = 1, (0, 1, 2, 2, 0)
+
+
+class PictureAndSpeed(World):
+    """A cart on a field, with its place as a picture of many cells and its speed as a vector (D4)."""
+
+    action_space = spaces.Discrete(5)
+    low, high, whole = (0, 0, -1, -1), (8, 8, 1, 1), True
+    known = 8
+    drag = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Dict(
+            picture=spaces.Box(0, 255, (1, 9, 9), np.uint8), speed=spaces.Box(-2, 2, (2,), np.float32)
+        )
+
+    def show(self, x: np.ndarray) -> Any:
+        """A picture with one bright cell, and the speed."""
+        picture = np.zeros((1, 9, 9), np.uint8)
+        picture[0, int(x[0]), int(x[1])] = 255
+        return {"picture": picture, "speed": x[2:].astype(np.float32)}
+
+    def move(self, x: np.ndarray, action: Any) -> Moved:
+        speed = np.clip(x[2:] + STEPS[int(action)], -2, 2)
+        cost = np.abs(speed).sum() + self.drag * abs(speed[0])
+        return np.concatenate([np.clip(x[:2] + speed, 0, 8), speed]), -float(cost), False
+
+
+class PictureAndSpeedWithDrag(PictureAndSpeed):
+    """Speed along one axis costs 1% more (C2 x C2)."""
+
+    known, drag = 4, 0.01
+
+
 class NoisyPair(World):
     """Two coupled masses in noise (C2 x C2)."""
 
@@ -528,10 +639,12 @@ BROKEN_TWINS: dict[str, Callable[[], gym.Env[Any, Any]]] = {
     for each in (
         *(Torus, TorusThatPays, RingOfCells, RingThatPays, Hexagon, HexagonWithCorner, GoalDrawnAgain),
         *(LongGoalDrawnAgain, TwoGoals, TwoUnequalGoals, MaskOfActions, MaskOfUnequalActions),
-        *(Turtle, TurtleWithCostlyWall, FlyApart, FlyApartWithHeavyOne, Masses, MassesPushedUnequally),
+        *(Turtle, TurtleWithCostlyWall, Dial, DialThatPays, FlyApart, FlyApartWithHeavyOne, Masses),
+        MassesPushedUnequally,
         *(Masked, MaskedAtACost, Jets, UnequalJets, Throttle, ThrottleWithOffset, Valves),
         *(ValvesUnequal, Levers, LeversUnequal, AngleTwice, AngleTwiceLeaning, Unicycle, UnicycleDrifting, OtherUnits),
         *(NoiseAndWall, RewardOff, StepOff, CornerThatPays, ThreeRobots, ThreeRobotsWithHeavyOne, FieldAndWind),
-        *(FieldAndWindUnequal, NoisyPair, Push, PushAtACost),
+        *(FieldAndWindUnequal, NoisyPair, Push, PushAtACost, Hatches, HatchesUnequal, CellsInWind, CellsInSkewWind),
+        *(PictureAndSpeed, PictureAndSpeedWithDrag),
     )
 }

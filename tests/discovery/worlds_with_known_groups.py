@@ -519,11 +519,14 @@ class LightsWithOddCell(Lights):
 
 
 class Drop(World):
-    """Stones fall to the lowest free cell of a column of a board of 3 x 4: columns can be reversed."""
+    """Stones fall to the lowest free cell of a column of a board of 3 x 4, three in a row win (C2 x C2).
+
+    Both middle columns are part of every row of three: they can be exchanged, and so can the outer ones.
+    """
 
     action_space = spaces.Discrete(4)
     low, high, whole = (0,) * 12, (0,) * 12, True
-    known = 2
+    known = 4
 
     def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float, bool]:
         board = x.reshape(3, 4)

@@ -177,7 +177,7 @@ class LeakySlots:
     def __init__(self, leak: float = 0.0, into: int = 1, source: int = 2, noise: float = 0.0) -> None:
         self.count, self.noise = 3, noise
         self._leak, self._into, self._source = leak, into, source
-        self._actions = RNG(7)
+        self._actions = self.drawn = RNG(7)
         self.states = np.zeros(3)
 
     def actions(self) -> list[Any]:
@@ -188,20 +188,23 @@ class LeakySlots:
         shown = self.states.copy()
         shown[self._into] += self._leak * self.states[self._source]
         if self.noise:
-            shown = shown + self._actions.normal(size=3) * self.noise
+            shown = shown + self.drawn.normal(size=3) * self.noise
         ended = np.zeros(3, dtype=bool)
         return SimpleNamespace(observations=[np.array([x, 0.0]) for x in shown], rewards=np.zeros(3),
                                terminated=ended, truncated=ended)  # fmt: skip
 
 
 class LeakyStepper:
-    def __init__(self, slots: LeakySlots, settable: bool) -> None:
+    def __init__(self, slots: LeakySlots, settable: bool, *, seeded: bool = False) -> None:
+        self.seeded = seeded
         self.slots, self.access, self.codec = slots, (object() if settable else None), boxed()
         self.resets: list[int] = []
 
     def reset(self, seed: int) -> None:
         self.resets.append(seed)
         self.slots.states = RNG(seed).normal(size=3)
+        if self.seeded:
+            self.slots.drawn = RNG(seed)
 
     def step_from_states(self, held: Any, taken: Any) -> Any:
         self.slots.states = np.array([float(x) for x in held])
@@ -236,6 +239,11 @@ def test_slots_that_repeat_under_no_seed_and_a_single_slot_are_not_accused(setta
     pool: Any = SimpleNamespace(situations=[SimpleNamespace(state=x) for x in RNG(3).normal(size=20)])
     noisy: Any = LeakyStepper(LeakySlots(noise=1.0), settable)
     assert slot_isolation.find_slot_leak(noisy, pool, RNG(0)) is None
+    # noise that a reset restores hides no leak
+    restored: Any = LeakyStepper(LeakySlots(noise=1.0), settable, seeded=True)
+    assert slot_isolation.find_slot_leak(restored, pool, RNG(0)) is None
+    restored = LeakyStepper(LeakySlots(0.5, noise=1.0), settable, seeded=True)
+    assert slot_isolation.find_slot_leak(restored, pool, RNG(0)) is not None
     single: Any = LeakyStepper(LeakySlots(0.5), settable)
     single.slots.count = 1
     assert slot_isolation.find_slot_leak(single, pool, RNG(0)) is None

@@ -251,9 +251,12 @@ def test_an_action_map_that_leaves_the_space_is_refused() -> None:
         ({"step": lambda self, a: (np.zeros(4), 0.0, False, {})}, "expected step.. to return .* got tuple of 4"),
         (
             {"step": lambda self, a: (np.zeros(3), 0.0, False, False, {})},
-            "an observation of 3 numbers, but its space has 4",
+            "an observation of 3 components, but its space has 4",
         ),
-        ({"step": lambda self, a: (np.zeros(4), "high", False, False, {})}, "expected a number as reward, got high"),
+        (
+            {"step": lambda self, a: (np.zeros(4), "high", False, False, {})},
+            "expected a number as the reward, got high",
+        ),
     ],
 )
 def test_an_environment_that_cannot_be_stepped_is_named(broken: dict[str, Any], message: str) -> None:

@@ -233,3 +233,21 @@ def test_total_variation_is_half_the_sum_of_differences() -> None:
     assert exact._reward_key(0, 0.1 + 0.2, False) == exact._reward_key(1, 0.3, True) == 0.3
     assert exact._reward_key(0, 1e-11, False) != exact._reward_key(0, 0.0, False)
     assert (exact._keep_unless_ended(3, 0.0, True), exact._keep_unless_ended(3, 0.0, False)) == ("ended", 3)
+
+
+def test_rewards_that_are_no_numbers_leave_no_value_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def gap(*told: Any) -> str:
+        given.append(told)
+        return "a gap"
+
+    monkeypatch.setattr(exact, "table_gap", gap)
+    made = evidence(corridor())
+    made.bench.pairs.stepper = SimpleNamespace(env="env")
+    assert made.value_gap(set(), 0.9) == "a gap"
+    env, epsilons, cases, discount = given[0]
+    assert (env, epsilons, discount) == ("env", (0.0, 0.0), 0.9)
+    assert sorted(cases) == [(s, a, 3 - s, 1 - a) for s in range(4) for a in (0, 1)]
+    for number in (math.nan, math.inf):
+        assert evidence(changed(3, RIGHT, 1, (0.25, 3, number, False))).value_gap(set(), 0.9) is None

@@ -271,8 +271,8 @@ def test_matrices_that_generate_no_finite_group_are_refused(matrices: list[objec
         (lambda: groups.from_permutations([[0, 1], [0, 1, 2]]), "same number of points"),
         (lambda: groups.cyclic(10**9), "at most 100,000, got n = 1,000,000,000"),
         (lambda: groups.symmetric(5000), "at most 1,000"),
-        (lambda: groups.product(), "at least one, got none"),
-        (lambda: groups.product(C3, 3), "at least one, got 3"),  # type: ignore[arg-type]
+        (lambda: groups.product(), "at least one group, got none"),
+        (lambda: groups.product(C3, 3), "expected groups, got 3"),  # type: ignore[arg-type]
         (lambda: groups.named("C4x"), "no group is called"),
         (lambda: groups.named("E8"), "no group is called"),
         (

@@ -335,7 +335,7 @@ def test_a_start_that_is_listed_twice_weighs_twice_and_ends_stay_where_they_are(
         TabularMDP.from_model([1, 1, 0], 2, outcomes, discount=0.5, limit=2)
     assert TabularMDP.from_model([1, 1, 0], 2, outcomes, discount=0.5, limit=4).n_states == 4
     for start, actions in (([], 2), ([0], 0)):
-        with pytest.raises(SpecError, match="expected a start state and an action"):
+        with pytest.raises(SpecError, match="expected at least one start state and one action"):
             TabularMDP.from_model(start, actions, outcomes, discount=0.5)
 
 

@@ -105,7 +105,7 @@ def test_reachable_and_absorbing_states_are_told() -> None:
     mdp = TabularMDP(law, [[1.0], [0.0], [0.0], [1.0]], 0.9, initial=0)
     assert mdp.reachable.tolist() == [True, True, False, False]
     assert mdp.absorbing.tolist() == [False, True, False, False]  # state 3 stays too, but is paid for it
-    assert repr(mdp) == "TabularMDP(4 states, 1 action, discount 0.9; 3 never acted in)"
+    assert repr(mdp) == "TabularMDP(4 states, 1 action, discount 0.9; no action taken in 3)"
 
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", TAXI])

@@ -32,7 +32,7 @@ REFUSED = {
     "history of no group": (layout("gravity", history={"critic": {"frames": 2}}), "no observation group"),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
     "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),
-    "lone point": (layout({"term": "point", "body": "FL_foot"}), "not observed"),
+    "lone point": (layout({"term": "point", "body": "FL_foot"}), "not among the observed"),
     "zero size": (layout({"term": "constant", "size": 0}), "1 or more"),
     "group called as the action": (layout("gravity", group="action"), "another name"),
     "no list of terms": ({"observation": {"policy": []}}, r"Write \[\[observation\.policy\]\]"),
@@ -53,7 +53,7 @@ def test_joint_terms_need_joints_of_one_number():
         for n, y in (("l", 0.1), ("r", -0.1))
     )
     balls = f'<mujoco><worldbody><body><freejoint/><geom size=".1"/>{legs}</body></worldbody></mujoco>'
-    with pytest.raises(sc.errors.SpecError, match="no joints with one number each"):
+    with pytest.raises(sc.errors.SpecError, match="no joints with one degree of freedom"):
         lay_out(load_model(balls), read_layout(layout("joint_pos")))
 
 

@@ -287,7 +287,7 @@ def test_the_last_letter_is_applied_first():
     for entries, given, message in (
         ([tree], batch, "is a mapping by key"),
         ([turn], {"a": batch}, "has the keys a"),
-        ([turn], np.ones((2, 3)), "acts on 2 numbers, but each state in the data has 3"),
+        ([turn], np.ones((2, 3)), "acts on 2 components, but each state in the data has 3"),
     ):
         with pytest.raises(SpecError, match=message):
             image_of(entries, (0,), given, "observation")

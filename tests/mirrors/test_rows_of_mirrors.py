@@ -223,7 +223,7 @@ def test_words_are_applied_from_their_last_letter_to_batches_of_every_form() -> 
         image_of(tree, (0,), batch, "observation")
     with pytest.raises(SpecError, match="single map, but the data has the keys a"):
         image_of(entries, (0,), {"a": batch}, "observation")
-    with pytest.raises(SpecError, match="acts on 3 numbers, but each state in the data has 2"):
+    with pytest.raises(SpecError, match="acts on 3 components, but each state in the data has 2"):
         image_of(entries, (0,), batch[:, :2], "observation")
 
 

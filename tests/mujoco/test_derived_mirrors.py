@@ -223,7 +223,7 @@ def test_a_constraint_without_its_image_is_a_finding(old, new, said):
 def test_a_solver_that_does_not_converge_is_remarked_upon():
     assert mirror(quadruped()).remarks == ()
     (remark,) = mirror(quadruped().replace("<option ", '<option solver="PGS" iterations="30" ')).remarks
-    assert "in another order for the image, so that 30 iterations leave a residual" in remark
+    assert "in a different order for the image, so 30 iterations leave a residual" in remark
 
 
 def test_a_geom_that_one_side_alone_has_is_a_finding_in_plain_words():

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from symcheck import Symmetry
 from symcheck.certificate_checker import FUNCTIONS
-from symcheck.engine.networks.blame import bounds, orders
+from symcheck.engine.networks.blame import action, bounds, orders
 from symcheck.engine.networks.blame.parts import are_answers, parts_of, span_of
 from symcheck.engine.networks.blame.squares import SQUARES
 from symcheck.engine.networks.capture.places import Place
@@ -131,11 +131,11 @@ def bounded(build: Any, drift: float, *, gap: float = 0.0, box: float = 2.0) -> 
     graph = Graph()
     x = graph.input((2,), BATCH)
     build(graph, x)
-    action: Any = SimpleNamespace(where=np.zeros((1, graph.entries), int), rounded=np.zeros(graph.entries, bool),
-                                  mixed=np.zeros(graph.entries, bool))  # fmt: skip
+    none = np.zeros(graph.entries, bool)
+    known: Any = SimpleNamespace(where=np.zeros((1, graph.entries), int), rounded=none, mixed=none)
     gaps = {node.start: np.full((len(node.weight), node.x.shape[1] + 1), gap) for node in graph.nodes
             if node.op == "linear" and node.weight is not None and gap}  # fmt: skip
-    made = bounds.Bounds(graph, action, gaps, box)
+    made = bounds.Bounds(graph, known, gaps, box)
     made.drift[:2] = drift
     for node in graph.nodes[1:]:
         size, moved = made._of_node(node)
@@ -460,3 +460,50 @@ def test_views_share_the_memory_of_their_source_and_writes_name_what_they_change
     placeholder = next(iter(written.graph.nodes))
     assert written_into(placeholder) == []
     assert source_of(placeholder) is None
+
+
+@pytest.mark.parametrize("near", [action.ROUNDED, 1e-12])
+def test_entries_without_an_image_are_looked_for_among_values_if_one_of_a_few_has_one(near: float) -> None:
+    asked: list[int] = []
+
+    def looked(count: int, found: Any, *, small: bool = True, known: int = 0) -> Any:
+        """Entries of one node, of which those found have the next one as their image."""
+
+        def partners(generator: int, entries: Any, near: float) -> Any:
+            asked.append(len(entries))
+            hit = np.isin(entries, found)
+            return np.where(hit, entries + 1, -1), np.where(hit, -1, 0)
+
+        made: Any = object.__new__(action.Action)
+        where = np.full((1, count + 1), -1)
+        where[0, :known] = 7
+        fields = {
+            "motions": [None], "where": where, "sign": np.zeros((1, count + 1), int),
+            "_same": np.arange(count + 2) * 10,
+            "rounded": np.zeros(count + 1, bool), "by_values": False,
+            "run": SimpleNamespace(is_small=small, partners=partners),
+        }  # fmt: skip
+        for name, item in fields.items():
+            setattr(made, name, item)
+        asked.clear()
+        node: Any = SimpleNamespace(start=0, size=count)
+        made._look_among_values(node, near)
+        return made
+
+    made = looked(4, [1, 2])
+    assert (made.where[0].tolist(), made.sign[0].tolist()) == ([-1, 20, 30, -1, -1], [0, -1, -1, 0, 0])
+    assert made.by_values
+    assert made.rounded.tolist() == [False, near == action.ROUNDED, near == action.ROUNDED, False, False]
+    assert asked == [4, 4]
+    none = looked(4, [])
+    assert (none.by_values, none.where.max(), asked) == (False, -1, [4])
+    looked(action.PROBED * 10, [3])  # not among those that are probed
+    assert asked == [action.PROBED]
+    looked(action.PROBED * 10, [20])
+    assert asked == [action.PROBED, action.PROBED * 10]
+    looked(4, [1], small=False)
+    assert asked == []
+    looked(4, [1], known=4)
+    assert asked == []
+    looked(4, [3], known=2)
+    assert asked == [2, 2]

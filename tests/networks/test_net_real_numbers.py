@@ -84,7 +84,7 @@ UNDEFINED: dict[str, Change] = {
     "zero times a root": lambda h: 0.0 * (4e3 - h).sqrt(),
     "zero times an exponential": lambda h: 0.0 * torch.exp(0.1 * h),
     "a root minus itself": lambda h: (4e3 - h).sqrt() - (4e3 - h).sqrt(),
-    "zero times a product that float32 does not hold": lambda h: 0.0 * (1e35 * h),
+    "zero times a product that float32 cannot represent": lambda h: 0.0 * (1e35 * h),
     "what a product that vanishes leaves out": lambda h: (
         F.relu(h - FAR) - F.relu(h - FAR) * 1e-30 * 1e-30 * 1e30 * 1e30
     ),
@@ -120,7 +120,7 @@ CONSTANTS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
     "a sum that rounds": (lambda g: torch.ones(1) * 2**24 + 1 == 2**24, lambda g: torch.ones(1) * 2**23 + 1 == 2**23),
     "a function that saturates": (lambda g: torch.tanh(0 * g + 10) == 1, lambda g: torch.tanh(0 * g + 5) == 1),
 }
-"""Constants that the deployed dtype does not hold, and others that it does."""
+"""Constants that the deployed dtype cannot represent, and others that it can."""
 
 
 def why_not_deployed(net: nn.Module) -> str | None:

@@ -18,6 +18,7 @@ from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
 from symcheck.engine.networks.graph.interpreter import compute
 from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
+from symcheck.engine.networks.graph.products import windows_of
 from symcheck.engine.networks.subject.precision import float64_default
 from symcheck.statements.statement import state
 
@@ -292,6 +293,29 @@ def test_places_are_known_only_if_every_one_is_that_of_a_largest_entry_among_equ
         assert known.shape == (BATCH, len(parts), 4 if parts[0] is four else 3)
     for parts in ((given,), (fixed,), (three, given), (given, three), (three, fixed), (three, four), (four, smallest)):
         assert indicators_of(graph, joined(*parts)) is None
+
+
+def test_the_first_entry_of_an_input_is_no_constant_bound() -> None:
+    """Of a network without a batch axis, the first entry has the number 0; a bound above the other is no median."""
+    graph = Graph()
+    ids = graph.input((3,), 1)
+    x, low = (Entries(torch.from_numpy(ids[0, k : k + 1].copy()), torch.float64) for k in (2, 0))
+    high = constant(graph, torch.tensor([0.5], dtype=torch.float64))
+    made = compute(graph, target_of("clamp.Tensor"), (x, low, high), {})
+    numbers = np.array([[3.0, 0.0, 4.0], [3.0, 0.0, -1.0], [-2.0, 0.0, 0.25], [-2.0, 0.0, 4.0]])
+    values = entries_at(graph, numbers)[made.array.astype(np.int64) // BATCH]
+    wanted = np.minimum(np.maximum(numbers[:, 2], numbers[:, 0]), 0.5)
+    np.testing.assert_allclose(values[0], wanted)
+
+
+def test_windows_need_a_step_and_a_spacing_along_every_axis() -> None:
+    ids = np.arange(16.0).reshape(1, 1, 4, 4)
+    whole = windows_of(ids, (2, 2), (2, 1), [(0, 0), (0, 0)], (1, 2), -1.0)
+    assert whole.shape == (1, 2, 2, 1, 4)
+    assert whole[0, 1, 1, 0].tolist() == [9.0, 11.0, 13.0, 15.0]
+    for stride, dilation in (((1,), (1, 1)), ((1, 1), (1,))):
+        with pytest.raises(ValueError, match="zip"):
+            windows_of(ids, (2, 2), stride, [(0, 0), (0, 0)], dilation, -1.0)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -37,7 +37,7 @@ def test_a_symmetric_lake_is_proved(slippery: bool) -> None:
     assert result.verdict == "proved"
     assert result.method_reason == Statement("method_exact", {"states": 9})
     transition = {one.name: one for one in result.properties}["transition_invariance"]
-    assert transition.checked == 7 * 4  # the goal and the hole are never acted in
+    assert transition.checked == 7 * 4  # no action is taken in the goal and the hole
 
 
 def test_a_hole_on_one_side_is_found_with_both_distributions() -> None:

@@ -191,7 +191,7 @@ def test_a_driver_that_ends_its_process_leaves_the_verdict(
     report = sc.verify_env(Crashing, mirror, samples=200)
     example = report["transition_invariance"].counterexample
     assert example is not None
-    assert example.undrawn.startswith("drawing did not work here: with MUJOCO_GL=egl, the process ended by itself")
+    assert example.undrawn.startswith("rendering failed here: with MUJOCO_GL=egl, the process ended unexpectedly")
 
 
 def test_pictures_beyond_the_budget_of_a_page_say_so(mirror: sc.Symmetry, monkeypatch: pytest.MonkeyPatch) -> None:

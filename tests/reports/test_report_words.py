@@ -280,7 +280,7 @@ def test_a_network_s_residual_says_which_size_is_over_the_output_s_scale() -> No
         "network_equivariance", "failed", "sampled", 100, 3, 0.42, 1e-12, "over the scale", counterexample=example
     )
     assert words.residual_sentence(failed) == (
-        "1.0e-01 in output[1] (absolute); largest of all inputs 4.2e-01 (over the scale), tolerance 1.0e-12"
+        "1.0e-01 in output[1] (absolute); largest over all inputs 4.2e-01 (over the scale), tolerance 1.0e-12"
     )
     table = run_view(_run(failed, kind="net")).counterexamples[0].tables[-1]
     assert [row[0] for row in table.rows] == ["output[0]", "output[1]"]

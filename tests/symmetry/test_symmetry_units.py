@@ -136,7 +136,7 @@ def test_agents_are_one_permutation_for_each_generator(given: Any, message: str)
         ([1, -1], spaces.MultiBinary(2), "negates components"),
         ([1, 0], spaces.MultiDiscrete([2, 3]), r"takes \[1, 2\] to \[2.*, 1.*\], which is not in"),
         ({"signs": [-1, -1], "offset": [1, 1]}, spaces.MultiDiscrete([2, 3]), "which is not in"),
-        ([1, 0], spaces.Dict({"a": BOX, "b": BOX}), r"cannot act on Dict .*\{ a = \.\.\., b = \.\.\. \}"),
+        ([1, 0], spaces.Dict({"a": BOX, "b": BOX}), r"cannot act on the space Dict.*\{ a = \.\.\., b = \.\.\. \}"),
         ("rot90", spaces.Box(0, 1, (2, 3)), "needs square images, but the space has 2x3"),
         ("transpose", spaces.Box(0, 1, (4, 2, 3)), "needs square images, but the space has 2x3"),
         (

@@ -35,7 +35,7 @@ def build(view: CurveView) -> Section | None:
         "rates",
         "rates",
         "Sensitivity to the learning rate",
-        figure=curve_figures.sensitivity(drawn, "rates-figure", "Mean return over the training"),
+        figure=curve_figures.sensitivity(drawn, "rates-figure", "Mean return over training"),
         legend=[(curve_figures.legend_mark(classes), name) for name, classes, _ in drawn],
         rows=rows,
         threshold="" if view.model.threshold is None else number(view.model.threshold),

@@ -7,7 +7,7 @@ from symcheck_reports.views import RunView
 
 
 def build(run: RunView) -> Section | None:
-    """The section, or None for environments and for networks whose layers were not followed."""
+    """The section, or None for environments and for networks whose layers were not traced."""
     if not run.layers:
         return None
     broken = next((layer.name for layer in run.layers if layer.verdict == "failed"), "")

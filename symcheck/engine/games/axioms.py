@@ -27,8 +27,8 @@ class Axioms:
     """The result of the comparison.
 
     Attributes:
-        checked: comparisons of images of images, and of the positions themselves.
-        violated: those that are not an image.
+        checked: the number of comparisons, of images of images and of the positions themselves.
+        violated: the number of those that failed.
         no_identity: positions that are not among their images.
         not_closed: (position, image, image of the image) that is not an image of the position; the first few.
         refused: (position, image, problem) if the function rejects an image.
@@ -55,7 +55,7 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
 
     Args:
         positions: the positions reached.
-        deadline: in terms of `time.monotonic`; None for none.
+        deadline: the deadline in terms of `time.monotonic`; None for none.
 
     Returns:
         The comparisons; board and policy are compared together.

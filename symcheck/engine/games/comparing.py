@@ -106,7 +106,7 @@ class Comparison:
         Args:
             position: a position from legal play.
             actions: the legal actions to play.
-            tallies: by property; updated in place.
+            tallies: tallies by property; updated in place.
         """
         tallies["outcome"].values.add(position.node.outcome)
         for k, image in enumerate(position.node.images):

@@ -28,7 +28,7 @@ class GameContext:
     Attributes:
         game: the game.
         options: the options of the run.
-        deadline: in terms of `time.monotonic`; None for none.
+        deadline: the deadline in terms of `time.monotonic`; None for none.
         causes: why moves are wrong, computed on first use.
     """
 

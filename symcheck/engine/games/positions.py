@@ -124,7 +124,7 @@ def gather_positions(player: Player, samples: int, seed: int, deadline: float | 
         player: the player of the game.
         samples: the number of positions, unless the game has few.
         seed: the seed of the games played.
-        deadline: in terms of `time.monotonic`; None for none.
+        deadline: the deadline in terms of `time.monotonic`; None for none.
 
     Returns:
         The positions, including at least the start.

@@ -1,4 +1,4 @@
-"""The verdict on columns: the number compared, the number wrong, and why."""
+"""The verdict on columns: how many were compared, how many are wrong, and why."""
 
 from __future__ import annotations
 

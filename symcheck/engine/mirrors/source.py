@@ -21,7 +21,7 @@ Derived from {model} for the layout {layout} by symcheck; block 0 is the batch i
 
 import torch
 
-# By group and block: the image holds at each column the column named here, times its sign.
+# For each group and block: column i of the image is column index[i] of the batch, times sign[i].
 INDEX = {{
 {index}}}
 SIGN = {{

@@ -1,1 +1,1 @@
-"""Checks of networks: follow a group action through the layers, test it on samples, and locate violations."""
+"""Checks of networks: trace a group action through the layers, test it on samples, and locate violations."""

@@ -154,10 +154,11 @@ def _check_shape(shape: Any) -> None:
     # Dictionaries and tuples of shapes, checked leaf by leaf.
     if isinstance(shape, Mapping) or (isinstance(shape, tuple | list) and shape and isinstance(shape[0], tuple | list)):
         for leaf in shape.values() if isinstance(shape, Mapping) else shape:
-            _check_shape(tuple(leaf))
+            _check_shape(leaf)
         return
     # In Python True is an integer, but it is not a size.
-    if not shape or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in shape):
+    sizes = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
+    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
         raise OptionError(
             f"expected sizes of 1 or more, got {shape!r}.",
             where="--input-shape",

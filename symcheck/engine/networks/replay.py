@@ -44,8 +44,8 @@ def replay(
         net: the network, or a factory of one.
         symmetry: the claim.
         property_name: the failed network property.
-        counterexample: as in the JSON report.
-        options: as in the run that found it.
+        counterexample: the counterexample as in the JSON report.
+        options: the options of the run that found it.
 
     Returns:
         The property: `failed` if the input still violates the claim, otherwise `passed` on this one input.
@@ -86,15 +86,15 @@ def check_certificate(
     Args:
         net: the network, or a factory of one.
         symmetry: the claim.
-        layers: as in the JSON report: in order of execution, each with "name" and "images".
-        options: as in the run that made the report.
+        layers: the layers as in the JSON report: in order of execution, each with "name" and "images".
+        options: the options of the run that made the report.
 
     Returns:
         `layer_certificate` for the current network: proved or passed if the given permutations are the action,
         otherwise failed at the first layer where they are not.
 
     Raises:
-        SymcheckError: the network cannot be followed to its end, or its layers differ from the report's.
+        SymcheckError: the network cannot be traced to its end, or its layers differ from the report's.
     """
     net = resolve_network(net)
     with random_state_kept():

@@ -46,7 +46,7 @@ def run_net(
     command: str = "",
     emit: Emit | None = None,
 ) -> RunResult:
-    """Check that f(L_g x) = K_g f(x), from the weights if they can be followed, and always on samples.
+    """Check that f(L_g x) = K_g f(x), from the weights if the network can be traced, and always on samples.
 
     Args:
         net: the network, or a zero-argument factory of one; not modified.

@@ -28,7 +28,7 @@ class PolicyContext:
     """The argument of the property of policies.
 
     Attributes:
-        policy: in float64.
+        policy: the policy in float64.
         symmetry: the claim.
         observations: the visited states, stacked, or a mapping of them.
         options: the options of the run.
@@ -166,7 +166,9 @@ class PolicyContext:
         """By action: the difference of its mean over the states from that of its image, divided by its deviation."""
         actions = self.answer.action
         spread = np.maximum(actions.std(axis=0), np.finfo(np.float64).tiny)
-        gaps = [
-            np.abs(self.move_action(word, actions).mean(axis=0) - actions.mean(axis=0)) / spread for word in self.words
-        ]
+        with np.errstate(over="ignore"):  # a constant action has no deviation, and another mean is infinitely far
+            gaps = [
+                np.abs(self.move_action(word, actions).mean(axis=0) - actions.mean(axis=0)) / spread
+                for word in self.words
+            ]
         return np.asarray(np.max(gaps, axis=0))

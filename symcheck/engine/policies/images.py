@@ -33,8 +33,8 @@ def image_of(entries: Sequence[Entry], word: Sequence[int], batch: Any, where: s
     """The image of a batch under a word of generators; the last letter is applied first, as in products.
 
     Args:
-        entries: one per generator.
-        word: letters.
+        entries: the entries, one per generator.
+        word: the letters of the element.
         batch: stacked values, or a mapping of them by key.
         where: name of the part, for messages.
 
@@ -73,7 +73,7 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     vectors = _sized(entry, flat.shape[1])
     if flat.shape[1] != vectors.dim:
         raise SpecError(
-            f"the entry acts on {vectors.dim} numbers, but each state in the data has {flat.shape[1]}.", where=where
+            f"the entry acts on {vectors.dim} components, but each state in the data has {flat.shape[1]}.", where=where
         )
     return vectors.apply(flat).reshape(batch.shape)
 
@@ -82,8 +82,8 @@ def image_of_deviations(entries: Sequence[Entry], word: Sequence[int], deviation
     """Standard deviations of transformed actions with independent components: variances transform by squared entries.
 
     Args:
-        entries: one per generator, of actions.
-        word: letters.
+        entries: the entries of the action map, one per generator.
+        word: the letters of the element.
         deviations: shape (N, m).
         where: name of the part, for messages.
 

@@ -126,7 +126,7 @@ class Machine:
 
         Args:
             ram: shape (128,).
-            knob: in ohms.
+            knob: the resistance of the knob in ohms.
             score: the score before the step (in Pong, the player's points minus the opponent's); the reward is the gain
                 over it. None uses the score of the saved state.
         """

@@ -60,7 +60,7 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
     """The batched form of an environment, or None if it has none.
 
     Args:
-        env: with the user's wrappers.
+        env: the environment with the user's wrappers.
 
     Returns:
         The form, with the instance's own parameters. It is valid for the whole stack, because no wrapper changes

@@ -102,7 +102,8 @@ def find_state_access(env: Any) -> StateAccess | None:
         env: the unwrapped environment.
 
     Returns:
-        The registered access, else the environment's own `get_state`/`set_state`, else built-in access, else None.
+        The registered access, or the environment's own `get_state`/`set_state`, or built-in access, in this order; None
+        if there is none.
     """
     return _find_registered(env) or _own_methods(env) or _built_in(env) or vector.built_in(env, find_state_access)
 

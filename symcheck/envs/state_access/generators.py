@@ -150,7 +150,7 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
     Generators that `reset` seeds keep that seed.
 
     Args:
-        env: with its wrappers.
+        env: the environment with its wrappers.
         seed: the seed for all of them.
         reset: resets `env` under the same seed.
 
@@ -200,7 +200,7 @@ def generators_kept(env: Any) -> Iterator[None]:
     """Restore the generators of an environment, its wrappers and the process on exit.
 
     Args:
-        env: with its wrappers.
+        env: the environment with its wrappers.
     """
     held = [{name: generator.read() for name, generator in _generators(layer).items()} for layer in _layers(env)]
     try:

@@ -1,4 +1,4 @@
-"""Built-in state access for Gymnasium's MuJoCo environments: joint positions and velocities, one vector.
+"""Built-in state access for Gymnasium's MuJoCo environments: joint positions and velocities in one vector.
 
 If a model has actuators with an internal state, their activations follow, and then moving mocap bodies (positions, then
 quaternions).

@@ -42,7 +42,7 @@ def _access_by_number(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        f"{type(env).__name__.removesuffix('Env')}: the number of the state",
+        f"{type(env).__name__.removesuffix('Env')}: the index of the state",
         Origin.BUILT_IN,
         get=lambda target: np.int64(target.s),
         observe=lambda state: int(state),
@@ -60,7 +60,7 @@ def _taxi(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        "Taxi: the number of the state, and whether the passenger will change the destination",
+        "Taxi: the index of the state, and whether the passenger will change the destination",
         Origin.BUILT_IN,
         get=lambda target: np.array([target.s, target.fickle_step], dtype=np.int64),
         observe=lambda state: int(state[0]),

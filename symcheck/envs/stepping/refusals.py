@@ -79,7 +79,7 @@ def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError
 
 def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
     """The error when `source` returns another number of coordinates than the space has."""
-    text = f"{source} returned an observation of {size} numbers, but its space has {dim}."
+    text = f"{source} returned an observation of {size} components, but its space has {dim}."
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
@@ -118,18 +118,20 @@ def number_of(reward: Any, label: str) -> float:
     size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
     if size != 1:
         raise TargetError(
-            f"expected a number as reward, got a vector of {size}: {short_text(reward)}.", where=label, remedy=_SCALAR
+            f"expected a number as the reward, got a vector of {size}: {short_text(reward)}.",
+            where=label,
+            remedy=_SCALAR,
         )
     number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
     # float("1.0") would succeed, but a string is not a reward.
     if isinstance(number, str | bytes):
         raise TargetError(
-            f"expected a number as reward, got {short_text(number)} ({type(number).__name__}).", where=label
+            f"expected a number as the reward, got {short_text(number)} ({type(number).__name__}).", where=label
         )
     try:
         return float(number)
     except (TypeError, ValueError, OverflowError) as error:
-        raise TargetError(f"expected a number as reward, got {short_text(reward)}.", where=label) from error
+        raise TargetError(f"expected a number as the reward, got {short_text(reward)}.", where=label) from error
 
 
 def flag_of(value: Any, name: str, label: str) -> bool:

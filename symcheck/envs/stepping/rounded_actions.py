@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 
 def computed_box(env: Any) -> spaces.Box | None:
-    """The bounded float32 action space of the innermost environment if wrappers compute its actions from other ones.
+    """The bounded float32 action space of the innermost environment if wrappers compute its actions from other actions.
 
     Example:
         >>> inner = gym.make("Pendulum-v1")
@@ -38,7 +38,7 @@ def moved_actions(env: gym.Env[Any, Any], box: spaces.Box, units: int) -> Iterat
     Args:
         env: an environment whose actions are computed.
         box: the innermost action space; see `computed_box`.
-        units: of the rounding of a number as large as the larger bound of the innermost action space.
+        units: the number of rounding units, each that of the larger bound of the innermost action space.
     """
     base = env.unwrapped
     step, own = base.step, "step" in vars(base)

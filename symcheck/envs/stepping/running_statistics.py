@@ -77,7 +77,7 @@ def settle_statistics(env: Any, reset: Callable[[], Any]) -> bool:
     """Warm up statistics that have no data, and freeze all of them.
 
     Args:
-        env: with its wrappers.
+        env: the environment with its wrappers.
         reset: resets it.
 
     Returns:

@@ -28,8 +28,8 @@ def first_difference(stepper: Stepper, rng: np.random.Generator) -> tuple[Differ
         rng: draws seeds.
 
     Returns:
-        The part of the outcome and the number of the step, from 1. None if all agree, or if seeds do not even determine
-        the start.
+        The part of the outcome and the step number, counted from 1. None if all agree, or if seeds do not even
+        determine the start.
     """
     with generators_kept(stepper.env):
         for seed in (int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)):

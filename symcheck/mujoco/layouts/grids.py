@@ -158,5 +158,5 @@ def _image_axes(written: WrittenTerm) -> tuple[tuple[int, ...], str]:
             remedy='For instance axes = "chw", or "yx" for a map from above.',
         )
     if math.prod(sizes) > 65_536:
-        raise SpecError(f"an image of {math.prod(sizes):,} numbers is too large here.", where=where)
+        raise SpecError(f"an image of {math.prod(sizes):,} values is too large for a layout.", where=where)
     return sizes, axes

@@ -46,7 +46,7 @@ class LaidGroup:
 
     Attributes:
         name: the name of the group; "action" for the action.
-        terms: in order.
+        terms: the terms in order.
         columns: all columns, in order.
         matrices: one per non-identity element, in the order of the blocks; each (width, width).
         offsets: one per non-identity element, (width,).
@@ -181,7 +181,7 @@ def assemble(
 
     Args:
         name: the name of the group.
-        terms: in order.
+        terms: the terms in order.
         robot: gives the symmetry group and the images of points.
         history: the history of the whole group.
         per_term: the number of frames of every term; all 1 if the group has a history.
@@ -244,7 +244,7 @@ def _single_frame(
             image = int(pairing.bodies[body])
             if image not in places:
                 raise SpecError(
-                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not observed by any point here.",
+                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not among the observed points.",
                     where=term.written.where,
                     remedy="Observe the bodies on both sides.",
                 )

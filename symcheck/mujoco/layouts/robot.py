@@ -52,7 +52,7 @@ class Foot:
     Attributes:
         label: the name in the layout or the model.
         section: "body", "geom" or "site".
-        members: numbers in the model.
+        members: indices in the model.
     """
 
     label: str
@@ -98,7 +98,7 @@ class Robot:
 
         Args:
             order: "model", "urdf", "breadth_first", or names of joints or actuators.
-            where: the name of the place in messages.
+            where: how messages name the place.
 
         Raises:
             SpecError: an order that the model does not have, or unknown names.
@@ -108,11 +108,11 @@ class Robot:
         return tuple(Driven(self._joint_label(i), "joint", i) for i in self.joint_order(order, where))
 
     def actions(self, names: Sequence[str], where: str) -> tuple[Driven, ...]:
-        """The same for an action; a name shared by an actuator and a joint means the actuator."""
+        """The joints and actuators of an action; a name shared by an actuator and a joint means the actuator."""
         return self._named(names, where, ("actuator", "joint"))
 
     def joint_order(self, order: str, where: str) -> list[int]:
-        """Numbers of the single-axis joints in one of the named orders.
+        """Indices of the single-axis joints in one of the named orders.
 
         Raises:
             SpecError: "urdf" for a model that is not a URDF.
@@ -171,7 +171,7 @@ class Robot:
         return {name: i for i in range(int(self.model.nu)) if (name := name_of(self.model, "actuator", i))}
 
     def driven_image(self, driven: Driven, generator: int) -> tuple[Section, int, int]:
-        """The image of a joint or actuator: section, number and sign.
+        """The image of a joint or actuator: section, index and sign.
 
         Raises:
             SpecError: the element has no image.

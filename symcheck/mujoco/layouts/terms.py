@@ -65,7 +65,7 @@ def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
     """Determine how a term transforms.
 
     Args:
-        robot: with its images.
+        robot: the robot with its images.
         written: the term.
         orders: joint orders of the layout.
 
@@ -157,7 +157,7 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         listed = robot.joints(read_names(given, where), where)
     if not listed:
         raise SpecError(
-            f"{robot.label} has no joints with one number each (hinges or slides).",
+            f"{robot.label} has no joints with one degree of freedom (hinges or slides).",
             where=written.where,
             remedy="For ball and free joints, observe quat, rotation or vectors.",
         )
@@ -175,10 +175,10 @@ def driven_matrix(robot: Robot, listed: Sequence[Driven], generator: int, where:
     """The matrix of a term with one component per joint or actuator.
 
     Args:
-        robot: with its images.
+        robot: the robot with its images.
         listed: joints or actuators, in order.
-        generator: the number of the generator.
-        where: the name of the place in messages.
+        generator: the index of the generator.
+        where: how messages name the place.
         signed: whether components carry the sign of their joint.
 
     Returns:

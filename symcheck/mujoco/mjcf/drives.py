@@ -36,7 +36,7 @@ class Named(Protocol):
         """Whether a range implies a limit (MuJoCo's `autolimits`)."""
 
     def number_of(self, section: str, name: str, where: str) -> int:
-        """The number of a named element."""
+        """The index of a named element."""
 
 
 def _with_first(number: float) -> Floats:

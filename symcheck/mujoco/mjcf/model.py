@@ -62,7 +62,7 @@ class MjcfModel:
         self.left_out = self._left_out()
 
     def number_of(self, section: str, name: str, where: str) -> int:
-        """The number of a named element.
+        """The index of a named element.
 
         Raises:
             TargetError: there is no element of that name.

@@ -20,7 +20,7 @@ class Pose:
     """The pose of a frame relative to its parent frame.
 
     Attributes:
-        position: in metres, (3,).
+        position: the position in metres, (3,).
         rotation: (3, 3).
     """
 

@@ -30,7 +30,7 @@ class Mass:
     """The mass properties of a body or of a part of it, in the frame of the body.
 
     Attributes:
-        mass: in kg.
+        mass: the mass in kg.
         centre: the centre of mass, in metres, (3,).
         inertia: the inertia tensor about the centre of mass, (3, 3).
     """
@@ -46,7 +46,7 @@ class Shape:
 
     Attributes:
         kind: its value in mjtGeom.
-        size: as MuJoCo stores it, (3,).
+        size: the size as MuJoCo stores it, (3,).
         pose: its pose in the frame of its body.
     """
 
@@ -68,7 +68,7 @@ class Shape:
         }[self.kind]
 
     def weigh(self, attributes: Attributes) -> Mass | None:
-        """Its mass properties, from `mass` or `density`; None if it has no mass."""
+        """The mass properties of the shape, from `mass` or `density`; None if it has no mass."""
         volume, shape = _solid(self.kind, self.size)
         mass = attributes.number("mass") if "mass" in attributes else attributes.number("density", _DENSITY) * volume
         if not mass or not volume:

@@ -26,7 +26,7 @@ class Placed(Named, Protocol):
 
     poses: list[Pose]
     geom_type: Any
-    qpos0: Floats
+    qpos_spring: Floats
     jnt_qposadr: Any
 
 
@@ -72,13 +72,13 @@ def read_tendons(document: Document, named: Placed) -> dict[str, Any]:
 
 
 def _spring(attributes: Attributes, path: list[tuple[int, int, float]], named: Placed) -> Floats:
-    """The lengths between which the spring is slack; by default the reference length of the joints.
+    """The lengths between which the spring is slack; by default its length where the springs of its joints are slack.
 
-    A tendon over sites keeps -1, which means its length in the reference configuration.
+    A tendon over sites keeps -1, which means its length in that configuration.
     """
     given = attributes.numbers("springlength", (-1.0,))
     if given[0] == -1 and path and path[0][0] == _WRAP_JOINT:
-        at_rest = sum(number * named.qpos0[named.jnt_qposadr[joint]] for _, joint, number in path)
+        at_rest = sum(number * named.qpos_spring[named.jnt_qposadr[joint]] for _, joint, number in path)
         return np.full(2, float(at_rest))
     return np.array([given[0], given[-1]])
 

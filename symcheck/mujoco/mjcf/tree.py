@@ -34,7 +34,7 @@ class Body:
 
     Attributes:
         name: "" without one.
-        parent: the number of its parent; the world is 0.
+        parent: the index of its parent; the world is 0.
         pose: its pose in the frame of its parent.
         gravcomp: the fraction of gravity that is compensated.
         joints: its joints, in the order of the file; the first joint of a free body is its free joint.

@@ -28,7 +28,7 @@ CASES = [
         "unexpected keyword argument 'seed'. reset(*, seed=None, options=None) is Gymnasium's",
     ),
     ("SeedlessNoise", "mirror", 3, "there is randomness that no seed controls"),
-    ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 numbers, but its space has 2"),
+    ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 components, but its space has 2"),
     ("ChangesItsSpace", "mirror", 2, "reset() changed the observation space from Box(-inf, inf, (2,), float64) to Box"),
     (
         "RandomNowAndThen",
@@ -42,7 +42,7 @@ CASES = [
     ),
     ("OldStep", "mirror", 2, "expected step() to return (observation, reward, terminated, truncated, info), got tuple"),
     ("OldReset", "mirror", 2, "expected reset() to return (observation, info), got ndarray"),
-    ("PaysNothing", "mirror", 2, "expected a number as reward, got None"),
+    ("PaysNothing", "mirror", 2, "expected a number as the reward, got None"),
     ("PaysAnArray", "mirror", 0, "passed     reward_invariance"),
     ("EndsTwice", "mirror", 2, "expected true or false as terminated, got [False, False]"),
     ("ShowsText", "mirror", 2, "returned an observation that does not fit its space: hello"),

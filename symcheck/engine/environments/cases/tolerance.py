@@ -6,11 +6,11 @@ one coordinate in one case is
     SAFETY * (epsilon * scale + nudge) + noise
 
 `epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of the two values compared, `nudge` the
-change of the outcome when the state changes by one unit in the last place (the measured conditioning of the step; also
-when an action that wrappers compute in float32 does, and for rewards when the same action is given in float64), and
-`noise` the difference between two steps from the same (s, a). Scale and nudge are at least the typical values of the
-coordinate. Typical values are robust: an outlier, such as a sensor's maximum or a diverged simulation, loosens only its
-own tolerance.
+change of the outcome when the state changes by one unit in the last place (the measured conditioning of the step), and
+`noise` the difference between two steps from the same (s, a). The nudge also includes the change of the outcome when an
+action that wrappers compute in float32 changes by a rounding unit and, for rewards, when the same action is given in
+float64. Scale and nudge are at least the typical values of the coordinate. Typical values are robust: an outlier, such
+as a sensor's maximum or a diverged simulation, loosens only its own tolerance.
 
 If a case lies within one unit in the last place of a discontinuity (a wall, a threshold), the nudge changes its outcome
 completely. Rounding cannot explain such a case, so it is left out.

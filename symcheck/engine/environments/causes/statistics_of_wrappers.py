@@ -27,7 +27,7 @@ def name_statistics(result: PropertyResult, pairs: Pairs) -> PropertyResult:
 
     Args:
         result: the result of one property.
-        pairs: with the environment and the symmetry.
+        pairs: the pairs, with the environment and the symmetry.
 
     Returns:
         The same result if every normaliser commutes with the claim. Otherwise a failure names the wrapper, and a

@@ -339,5 +339,5 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, li
     actions, action_names = action_columns(bench.pairs.stepper.action_codec, [visits[i].action for i in picked])
     number = _step_numbers(visits)[np.asarray(picked)].astype(np.float64)
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
-    names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]
+    names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the step number"]
     return standardise(columns), names

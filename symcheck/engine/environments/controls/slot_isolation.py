@@ -1,8 +1,8 @@
 """Checks that the slots of a vector environment do not influence each other.
 
 This check precedes any statement about a single slot: with the same seed, the same (s, a) in the same slot must give
-the same outcome, whatever the states and actions of the other slots. If states cannot be set, the first steps after
-seeded resets are compared instead, until a slot ends (automatic resets may share a random generator).
+the same outcome for any states and actions of the other slots. If states cannot be set, the first steps after seeded
+resets are compared instead, until a slot ends (automatic resets may share a random generator).
 """
 
 from __future__ import annotations

@@ -286,8 +286,9 @@ class Covariates:
     """The shared covariates of the members of a pair: (g s, g a), as columns.
 
     Attributes:
-        design: for the regression, shape (n, columns).
-        sides: for regions, shape (n, more): coordinates, actions and, if they are few, single (s, a).
+        design: the columns for the regression, shape (n, columns).
+        sides: the columns that define regions, shape (n, more): coordinates, actions and, if they are few, single (s,
+            a).
         names: the names of the sides.
     """
 

@@ -1,7 +1,7 @@
 """The value gap of a broken symmetry with random dynamics: estimates of epsilon from sampled distributions.
 
 Pairs of single outcomes do not determine the distance of two distributions at one (s, a). Therefore some (s, a) are
-drawn from the pairs of the run and both sides are stepped some dozens of times at each. At those that differ most, many
+drawn from the pairs of the run and both sides are stepped a few dozen times at each. At those that differ most, many
 fresh outcomes are drawn, so that the selection does not bias the estimate. There
 
 * epsilon_R is the difference of mean rewards;

@@ -2,7 +2,7 @@
 
 Gymnasium's toy-text environments store them as `P[s][a] = [(probability, next state, reward, terminated), ...]`. Both
 sides are compared as distributions: outcomes in another order, or split into parts, are the same distribution. Only
-states in which an episode can act are compared; other entries of the table are not tested.
+states in which an episode can take an action are compared; other entries of the table are not tested.
 """
 
 from __future__ import annotations

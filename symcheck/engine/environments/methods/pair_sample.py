@@ -211,7 +211,7 @@ class PairSample:
 
     @property
     def prevented(self) -> Statement | None:
-        """The same if fewer than half of the pairs remain, so that only a violation can be decided."""
+        """That note if fewer than half of the pairs remain, so that only a violation can be decided; None otherwise."""
         return self.exits[0] if 2 * self.left_out > self.planned else None
 
     def _step(self, cases: list[Case]) -> Measurement:

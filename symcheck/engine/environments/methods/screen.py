@@ -74,7 +74,7 @@ class Screened:
         moved: whether the claim changed any state or action.
         region: the region from which they were drawn.
         source: the batched form, in words.
-        tallies: by property.
+        tallies: tallies by property.
         suspects: suspicious pairs, without duplicates, stepped again by the environment; None if there are none.
     """
 

@@ -71,7 +71,7 @@ class Chosen:
         evidence: the evidence of the chosen method.
         reason: why it was chosen.
         start: evidence about the start distribution, if the method does not test it itself.
-        remarks: a note about a part, whatever its verdict.
+        remarks: a note about a part, for any verdict on it.
     """
 
     bench: Workbench

@@ -46,7 +46,7 @@ class ValueGap:
     """A bound on the gap of optimal values between a pair (s, a) and its image.
 
     Attributes:
-        value: in units of return.
+        value: the value in units of return.
         epsilon_reward: largest difference of (expected) rewards.
         epsilon_transition: largest distance of next-state distributions.
         distance: the kind of distance.
@@ -242,7 +242,7 @@ def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -
 
     Args:
         compared: the pairs.
-        distance: in standard deviations of the states' coordinates.
+        distance: the distance in standard deviations of the states' coordinates.
         seeded: whether both copies get the same noise, by a reset with the same seed.
 
     Returns:

@@ -301,7 +301,7 @@ class Placement:
         return (self._sharpen(word, moved, states) if self._sharp else moved), images
 
     def nudge_situation(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
-        """The situation with every coordinate changed by some units in the last place.
+        """The situation with every coordinate changed by a few units in the last place.
 
         Args:
             situation: the starting point.

@@ -1,1 +1,1 @@
-"""Blame: follow the action layer by layer until a layer, unit or weight violates it."""
+"""Blame: trace the action layer by layer until a layer, unit or weight violates it."""

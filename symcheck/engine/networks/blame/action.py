@@ -96,7 +96,7 @@ class Action:
         run: the network's values at some inputs and their images.
 
     Attributes:
-        motions: as given.
+        motions: the motions as given.
         where: the image of each entry, shape (generators, entries); -1 if unknown.
         sign: the sign of each image.
         mixed: whether any generator mixes an entry with others by a matrix.

@@ -59,7 +59,7 @@ class Fault:
 
     Attributes:
         place: the call.
-        cause: in words.
+        cause: the cause in words.
     """
 
     place: Place

@@ -380,7 +380,7 @@ class LayerWalk:
         return worst if np.isfinite(worst) else None
 
     def settle(self, *, ended: bool) -> None:
-        """Keep the suspects that affect an output, or all of them if the network was not followed to it."""
+        """Keep the suspects that affect an output, or all of them if the network was not traced to it."""
         if ended:
             return
         innocent = [record for key, record in self._suspects.items() if key not in self._accused]

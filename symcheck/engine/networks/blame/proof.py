@@ -1,4 +1,4 @@
-"""The result from the weights: the graph followed node by node, a record per layer, and the claim on every output.
+"""The result from the weights: the graph traced node by node, a record per layer, and the claim on every output.
 
 For all x and every generator g: f(L_g x) = K_g f(x). The elements for which this holds form a group, so generators
 suffice. The result names the failing layers and the rounded weights. It is a proof only together with a certificate.
@@ -49,9 +49,9 @@ class Proof:
 
     Attributes:
         level: exact or rounded if every layer and output is certified; failed if one is not; None if the graph was not
-            followed to the end.
+            traced to the end.
         records: one per layer, in order of execution.
-        reason: where following ended, and why; None if it did not.
+        reason: where tracing ended, and why; None if it did not.
         bound: largest |K f(x) - f(Lx)| over the box of inputs, if known.
         box: the box: |x| at most this, entry by entry.
         compared: the comparison of the graphs of f(Lx) and K f(x), if the layers did not decide; None if it was not
@@ -111,7 +111,7 @@ def follow_action(
     names: Callable[[str], str] = str,
     given: Mapping[int, Sequence[SignedPermutation]] | None = None,
 ) -> Proof:
-    """Follow the action through a graph, and test every layer and output.
+    """Trace the action through a graph, and test every layer and output.
 
     Args:
         captured: the graph of the float64 copy.

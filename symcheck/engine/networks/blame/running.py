@@ -61,7 +61,7 @@ class Run:
 
         Args:
             generator: the generator.
-            entries: at L x.
+            entries: entries at L x.
             near: the largest accepted distance, relative to their size.
         """
         tree, finite = self._tree
@@ -97,7 +97,7 @@ def entries_at(graph: Graph, inputs: Floats) -> Floats:
 
 
 def values_of(graph: Graph, x: Ints, values: Floats) -> Floats:
-    """The values of some ids, of the shape of x with a trailing axis of inputs, given the values of entries."""
+    """Look up the values of ids; the result has the shape of x and a trailing axis of inputs."""
     result = values[np.maximum(x, 0)]
     fixed = x < 0
     if fixed.any():

@@ -35,8 +35,8 @@ class TiedWeights:
         not decide.
 
         Args:
-            unit: its row.
-            column: its column; the last one is the bias.
+            unit: the row of the weight.
+            column: the column of the weight; the last one is the bias.
 
         Example:
             >>> swap = SignedPermutation(np.array([1, 0]), np.array([1, 1]))

@@ -284,7 +284,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
             if not any(_is_plain(item) for item in args[:1]):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
                 # Stop early to save time: converting a whole batch to a list creates a symbol for every entry.
-                raise RuntimeError("a tensor without numbers was read")
+                raise RuntimeError("a tensor without values was read")
         if name in SPLITTING and cuts_batches(name, *args, **kwargs):
             self.reason = self.reason or state("SYM182", operation=name)
             # Stop early to save time: the sizes of fifty chunks are fifty rounded expressions of one symbol.

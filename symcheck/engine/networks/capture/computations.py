@@ -77,8 +77,8 @@ def are_alike(mine: list[Step], others: list[Step], tolerance: float, *, across_
         mine: the operators of one graph.
         others: those of the other.
         tolerance: the relative difference of constants that counts as none.
-        across_dtypes: whether the graphs compute in two dtypes. Constants of one sign then count as equal if both stand
-            for infinity, or both only keep a quotient finite: such numbers depend on the dtype.
+        across_dtypes: whether the graphs compute in different dtypes. Constants of one sign then count as equal if both
+            stand for infinity, or both only keep a quotient finite: such numbers depend on the dtype.
     """
     if [name for name, _ in mine] != [name for name, _ in others]:
         return False
@@ -120,11 +120,11 @@ def _stand_for_infinity(a: Floats, b: Floats) -> Bools:
 
 
 def are_constants_held(steps: list[Step], dtype: torch.dtype) -> bool:
-    """Whether a dtype holds the constants of a graph: in it none becomes infinite or zero.
+    """Whether a dtype can represent the constants of a graph: none of them becomes infinite or zero.
 
     Args:
         steps: the operators of the graph as deployed.
-        dtype: the deployed dtype. Operators compute with single numbers in float32 at least.
+        dtype: the deployed dtype. Operators use at least float32 for single numbers.
     """
     used = torch.float64 if dtype == torch.float64 else torch.float32
     for _, arguments in steps:

@@ -72,7 +72,7 @@ def capture_every_call(
     """The graph of every call of the network, for all values, batches and earlier calls.
 
     Args:
-        net: the float64 copy that is followed. It must not have been called before, so that effects of a first call are
+        net: the float64 copy that is traced. It must not have been called before, so that effects of a first call are
             detected.
         deployed: the network as deployed, for comparison; None if it is not torch's own code.
         shape: the shape of one input, without the batch axis.

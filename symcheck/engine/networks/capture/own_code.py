@@ -31,7 +31,7 @@ _OWN = str(Path(__file__).parents[3])
 def is_importing(frame: types.FrameType | None, outermost: types.FrameType) -> bool:
     """Whether a frame runs as part of an import: a finder, or the body of a module.
 
-    Torch imports parts of itself on first use, and code that packages run then is not code of the network.
+    Torch imports parts of itself on first use; code that packages run during an import is not the network's code.
 
     Args:
         frame: the running frame.

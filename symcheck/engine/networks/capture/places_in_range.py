@@ -39,7 +39,7 @@ def may_lie_outside(node: fx.Node, argument: str, batched: Collection[fx.Node]) 
 
 
 def may_divide_by_zero(node: fx.Node) -> bool:
-    """Whether an operator divides whole numbers by whole numbers of a tensor, so that it raises where one is zero."""
+    """Whether an operator divides integers by the integers of a tensor, so that it raises if one of them is zero."""
     if not isinstance(node.target, torch._ops.OpOverload) or len(node.args) < 2:
         return False
     name = node.target._schema.name.removeprefix("aten::").rstrip("_")

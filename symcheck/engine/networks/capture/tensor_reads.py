@@ -29,7 +29,8 @@ _WRITING = frozenset(_WRITING_NAMES.split())
 def writes_single_precision(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call writes into a floating tensor that was not created inside the float64 copy.
 
-    Inside that copy all new tensors are float64, and a write into another goes to a converted copy and is lost.
+    Inside that copy all new tensors are float64. A write into a tensor of another dtype goes to a converted copy and is
+    lost.
 
     Args:
         name: the name of the torch function.

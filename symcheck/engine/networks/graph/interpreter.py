@@ -72,7 +72,7 @@ def follow(captured: Capture, shape: tuple[int, ...], graph: Graph | None = None
     Args:
         captured: the network.
         shape: the shape of one input, without the batch axis.
-        graph: receives the nodes, so that they are available if following ends early.
+        graph: receives the nodes, so that they are available if tracing ends early.
         unknown: whether an operator without a rule may be treated as an unknown function.
 
     Returns:

@@ -37,8 +37,8 @@ class NoCertificateError(Exception):
 
     Attributes:
         reason: why.
-        ties: equations of input entries; without them it would have one.
-        place: the call at which following ended; None if no single call is responsible.
+        ties: equations between input entries; apart from inputs that satisfy one of them, the claim would be certified.
+        place: the call at which tracing ended; None if no single call is responsible.
     """
 
     def __init__(self, reason: Statement, ties: tuple[str, ...] = ()) -> None:

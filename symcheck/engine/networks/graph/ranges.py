@@ -24,7 +24,7 @@ class Ranges:
         low: the lower bounds.
         high: the upper bounds.
         above: whether the numbers are always larger than `low`.
-        partial: whether they may be undefined, as the root of a negative number is.
+        partial: whether they may be undefined, such as the root of a negative number.
     """
 
     low: Floats
@@ -79,9 +79,9 @@ def ranges_within(graph: Graph, size: float, least: float) -> Ranges:
 
     Args:
         graph: the network in float64.
-        size: of the inputs.
-        least: the smallest positive number of the deployed dtype. A limit that is smaller, as the smallest number of
-            float64 below which a divisor is not to fall, is another number there, and no smaller than this.
+        size: the largest magnitude of the inputs.
+        least: the smallest positive number of the deployed dtype. A smaller limit in the network, such as a float64
+            epsilon below which a divisor may not fall, becomes at least this number in that dtype.
     """
     return _extend(graph, _NONE, graph.nodes, size, least)
 

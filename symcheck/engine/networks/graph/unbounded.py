@@ -1,8 +1,8 @@
 """Values that may be undefined or infinite, and which outputs depend on them.
 
-A certificate is valid in real arithmetic, in which 0 * u = 0 and u - u = 0. Where u is NaN or infinite, as the root
-of a negative number or an exponential that overflows, neither holds; nor does (u / c) * c = u where u / c vanishes.
-Therefore f(L x) and K f(x) must depend on the same such values, even if their terms cancel.
+A certificate is valid in real arithmetic, in which 0 * u = 0 and u - u = 0. Where u is NaN or infinite (the root of a
+negative number, an exponential that overflows), neither holds; nor does (u / c) * c = u where u / c vanishes. Therefore
+f(L x) and K f(x) must depend on the same such values, even if their terms cancel.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Cones:
         return self._sets[int(self._of[entry])]
 
     def add(self, x: Ints, sources: Ints, size: int) -> None:
-        """Append entries that are computed from rows of earlier ones, and some of which are sources themselves."""
+        """Append entries that are computed from rows of earlier ones; some of the entries may be sources themselves."""
         start = len(self._of)
         rows = np.sort(self._of[x], axis=1) if x.size else np.zeros((size, 1), dtype=np.int64)
         distinct, owner = np.unique(rows, axis=0, return_inverse=True)

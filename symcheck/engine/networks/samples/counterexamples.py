@@ -55,7 +55,7 @@ class ClaimedNetwork:
     def shrink(self, x: Floats, fails: Fails) -> Floats:
         """A simpler failing input, with its images inside the observation space; x itself if there is none.
 
-        The search ends at the deadline, or when it has cost some seconds.
+        The search ends at the deadline, or when it has taken a few seconds.
         """
         left = max(FEWEST_TRIED, PRODUCTS // self.subject.cost)
 

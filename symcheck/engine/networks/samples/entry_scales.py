@@ -1,8 +1,8 @@
-"""The scale of each entry of an output: its spread over the inputs, independent of other entries and of marks.
+"""The scale of each entry of an output: its spread over the inputs, independent of other entries and of markers.
 
 The largest value of an output is not its scale. A mask replaces the logits of forbidden actions with -1e8, an offset
 adds 1e6 to all of them, and a second head may have another unit. Relative to these, a wrong policy would look like
-rounding. Therefore each entry has its own scale, the spread of its ordinary values. Marks (numbers that mean
+rounding. Therefore each entry has its own scale, the spread of its ordinary values. Markers (numbers that mean
 "forbidden") are far from ordinary values and close to each other; they are compared among themselves.
 """
 
@@ -35,7 +35,7 @@ class EntryScales:
     Attributes:
         spread: the spread of ordinary values on either side of their middle; 0 if constant; shape (size,).
         size: largest ordinary |value|, shape (size,).
-        limit: values of larger magnitude are marks; infinite if there are none; shape (size,).
+        limit: values of larger magnitude are markers; infinite if there are none; shape (size,).
     """
 
     spread: Floats
@@ -65,7 +65,7 @@ class EntryScales:
         return EntryScales(own, self.size, self.limit).joined(floor)
 
     def joined(self, other: EntryScales) -> EntryScales:
-        """The larger of both, entry by entry; a value is a mark only if both agree."""
+        """The larger of both, entry by entry; a value is a marker only if both agree."""
         return EntryScales(
             np.maximum(self.spread, other.spread),
             np.maximum(self.size, other.size),
@@ -79,7 +79,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
     """Scales from values of one output.
 
     Args:
-        tables: shapes (n, size); infinite values are marks, NaN counts as absent.
+        tables: shapes (n, size); infinite values are markers, NaN counts as absent.
 
     Example:
         >>> values = np.array([[0.5, 1e6 + 1.0], [-1.0, 1e6 + 2.0], [-1e8, 1e6], [-1e8, 1e6 + 0.5], [0.2, 1e6]])
@@ -127,7 +127,7 @@ def _ordinary_values(column: Floats) -> Floats | None:
 
 
 def entry_gaps(wanted: Floats, actual: Floats, scales: EntryScales) -> Floats:
-    """|wanted - actual|, entry by entry, shape (n, size): 0 between two equal marks, infinite if one is NaN.
+    """|wanted - actual|, entry by entry, shape (n, size): 0 between two equal markers, infinite if one is NaN.
 
     Example:
         >>> scales = EntryScales(np.ones(1), np.ones(1), np.full(1, 1e4))

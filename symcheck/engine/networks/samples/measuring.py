@@ -64,8 +64,8 @@ class Spread:
 class Deployed:
     """Figures of the deployed network, relative to its float64 copy, in units of the output scale.
 
-    For a network that is not deployed in torch, on inputs of the first family only, because integers saturate outside
-    their calibrated range.
+    For a network that is not deployed in torch, only inputs of the first family are used, because integers saturate
+    outside their calibrated range.
 
     Attributes:
         residual: largest |K f(x) - f(Lx)|.
@@ -121,7 +121,7 @@ class Measured:
         violations: the number of those beyond 1e-5 of the output scale.
         relative: largest residual over output scale, float64 copy.
         worst: the input where it occurred; None if nothing was tested.
-        nan: an input for which some output is NaN, else None.
+        nan: an input for which some output is NaN; None if there is none.
         nan_path: path of that output.
         spreads: per output.
         deployed: figures of the deployed network.

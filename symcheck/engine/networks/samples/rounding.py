@@ -76,7 +76,7 @@ class Rounding:
 
         Args:
             x: shape (n, *shape); some of them are used.
-            scales: the scales of the outputs; marks are ignored.
+            scales: the scales of the outputs; markers are ignored.
         """
         # statistics of a batch need the whole batch
         some = x if self._subject.training else x[:_FEW]

@@ -1,8 +1,8 @@
-"""An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be followed.
+"""An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be traced.
 
 The nodes with a translation are those of common policies and value networks. A file with any other kind is run by ONNX
 Runtime alone. Exporters also write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`)
-and are not followed.
+and are not traced.
 """
 
 from __future__ import annotations

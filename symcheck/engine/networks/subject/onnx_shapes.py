@@ -1,7 +1,7 @@
 """Shape arithmetic in exported ONNX graphs: NumPy on the host, on integers only.
 
 A `Reshape` to (batch, 64, 2) is exported as a dozen nodes that read the batch size and assemble the shape. None of them
-depends on the network's values, so none is followed.
+depends on the network's values, so none is traced.
 """
 
 from __future__ import annotations

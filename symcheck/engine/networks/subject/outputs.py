@@ -35,7 +35,8 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
     if isinstance(result, torch.distributions.Distribution):
         names = ", ".join(result.arg_constraints) or "logits"
         raise TargetError(
-            f"the network returns a {type(result).__name__} distribution as {path}, which is not a number to compare.",
+            f"the network returns a {type(result).__name__} distribution as {path}; distributions cannot be compared "
+            "as numbers.",
             where="network",
             remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
         )

@@ -47,7 +47,7 @@ CHUNK = 2_000_000
 """Maximum number of input entries in one forward pass: keeps the intermediate values of an image network below a few
 hundred MB."""
 PRODUCTS = 10_000_000_000
-"""Multiplications, in one precision, that the default number of samples may cost: some seconds on one core."""
+"""Multiplications, in one precision, that the default number of samples may cost: a few seconds on one core."""
 PASS = 2_000_000_000
 """Maximum cost of one forward pass, in multiplications, if its batch can be divided: a fraction of a second."""
 COST_OF_ENTRY = 20

@@ -1,4 +1,4 @@
-"""Makes TorchScript followable: its graph converted to torch functions, and its nodes one by one."""
+"""TorchScript in traceable form: its graph converted to torch functions, and its nodes one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXAMPLE = 11  # batch size for the conversion: a batch of one would be treated 
 
 
 def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
-    """A form of a float64 network whose torch functions can be followed; for TorchScript, its converted graph.
+    """A form of a float64 network whose torch functions can be traced; for TorchScript, its converted graph.
 
     Args:
         net: the network.
@@ -45,7 +45,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 
 
 def calls_python(net: nn.Module) -> bool:
-    """Whether TorchScript calls Python code that it ignores (`torch.jit.ignore`): following it ends the process."""
+    """Whether TorchScript calls Python code that it ignores (`torch.jit.ignore`): its conversion ends the process."""
     scripts = (module for module in net.modules() if isinstance(module, torch.jit.ScriptModule))
     return any(node.kind() == "prim::PythonOp" for script in scripts for node in nodes_of(script))
 

@@ -1,4 +1,4 @@
-"""Data on parts of a network: signed permutations, records of layers, and where following ended."""
+"""Data on parts of a network: signed permutations, records of layers, and where tracing ended."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class LayerRecord:
 
 @dataclass(eq=False)
 class Opaque:
-    """A value that cannot be followed.
+    """A value that cannot be traced.
 
     Attributes:
         reason: the operation that is not supported, and why.

@@ -27,7 +27,7 @@ _SHORTEST = 0.05  # seconds; a budget of 0 s is rejected
 
 
 @dataclass(frozen=True)
-class Court:
+class Verifier:
     """The data that every verification needs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Court:
 
         Args:
             name: the name of the symmetry.
-            group: with its generators.
+            group: the group with its generators.
 
         Raises:
             SymcheckError: the claim cannot be built or the environment rejects it.
@@ -82,7 +82,7 @@ class Court:
 
         Args:
             name: the name of the symmetry.
-            group: with its generators.
+            group: the group with its generators.
             samples: number of pairs, if fewer than usual suffice.
 
         Raises:
