@@ -78,7 +78,8 @@ class EnvCases:
         # Whole episodes may supplement the pairs, but single cases are compared as pairs.
         if not isinstance(getattr(chosen.evidence, "of_steps", chosen.evidence), PairedEvidence):
             raise SymcheckError(
-                f"single cases are compared where states can be set and steps are reproducible; here: {chosen.reason}.",
+                "single cases can be compared only if states can be set and steps are reproducible; here, another "
+                f"method was chosen: {chosen.reason}.",
                 where="EnvCases",
                 remedy="Use symcheck.testing.assert_env_symmetric, which compares distributions and tables too.",
             )

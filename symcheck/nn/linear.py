@@ -38,7 +38,7 @@ class BasisLinear(BasisLayer):
         init: "xavier" or "he": the variance of the materialised weight.
 
     Raises:
-        SymcheckError: different groups, no positive number of channels, an unknown basis or initialiser.
+        SymcheckError: different groups, a number of channels below 1, an unknown basis or initialiser.
 
     Example:
         >>> import torch

@@ -199,7 +199,7 @@ class NormNonlinearity(EquivariantModule):
         channels: number of copies of the representation.
 
     Raises:
-        SymcheckError: not orthogonal, or no positive number of channels.
+        SymcheckError: not orthogonal, or a number of channels below 1.
 
     Example:
         >>> from symcheck.groups import cyclic

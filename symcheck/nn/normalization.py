@@ -38,7 +38,7 @@ class EquivariantBatchNorm(EquivariantModule):
         images: whether activations are images; only `materialize` uses this.
 
     Raises:
-        SymcheckError: not orthogonal, or no positive number of channels.
+        SymcheckError: not orthogonal, or a number of channels below 1.
 
     Example:
         >>> from symcheck.groups import cyclic
@@ -118,7 +118,7 @@ class EquivariantLayerNorm(EquivariantModule):
         eps: added to the variance.
 
     Raises:
-        SymcheckError: not orthogonal, or no positive number of channels.
+        SymcheckError: not orthogonal, or a number of channels below 1.
 
     Example:
         >>> from symcheck.groups import cyclic

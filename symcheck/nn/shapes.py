@@ -23,7 +23,7 @@ class SplitChannels(EquivariantModule):
         size: height and width of images, if known.
 
     Raises:
-        SymcheckError: no positive number of channels.
+        SymcheckError: a number of channels below 1.
 
     Example:
         >>> import torch

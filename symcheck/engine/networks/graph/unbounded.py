@@ -122,7 +122,7 @@ class _Cones:
         return self._sets[int(self._of[entry])]
 
     def add(self, x: Ints, sources: Ints, size: int) -> None:
-        """Append entries that are computed from rows of earlier ones, and some of which are sources themselves."""
+        """Append entries that are computed from rows of earlier ones; some of the entries may be sources themselves."""
         start = len(self._of)
         rows = np.sort(self._of[x], axis=1) if x.size else np.zeros((size, 1), dtype=np.int64)
         distinct, owner = np.unique(rows, axis=0, return_inverse=True)
