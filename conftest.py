@@ -1,4 +1,4 @@
-"""What makes every run of the tests cheap, whatever they test: threads, garbage collection, compiled modules."""
+"""What every run of the tests shares: threads, garbage collection, compiled modules, and no limit on a test's time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent
 PACKAGES = ("symcheck", "properties", "reports", "reference_agents")
@@ -17,6 +18,9 @@ PACKAGES = ("symcheck", "properties", "reports", "reference_agents")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Share the processor among workers, and compile the packages once for all processes that tests start."""
+    # A busy machine takes longer than Hypothesis's 200 ms for an example, and nothing here is about time.
+    settings.register_profile("symcheck", deadline=None)
+    settings.load_profile("symcheck")
     if hasattr(config, "workerinput"):
         return
     workers = config.getoption("numprocesses", None)

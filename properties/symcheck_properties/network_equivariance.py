@@ -62,18 +62,23 @@ def _not_comparable(doubt: Statement, cause: Statement) -> PropertyResult:
 
 def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     """The residual at both precisions, the deployed network's own noise, and the number of decisions that flip."""
-    measured, deployed = context.measured, context.measured.deployed
+    measured, deployed, coarse = context.measured, context.measured.deployed, context.subject.coarse
     # NaN has no size to compare at either precision.
     if measured.nan is not None:
         return ()
     tolerance = context.assessment.tolerance
     rows: list[dict[str, Any]] = [
-        {"name": "float64 copy", "max_residual": measured.relative, "tolerance": tolerance, "kind": "precision"},
+        {
+            "name": "all inputs, as deployed" if coarse else "float64 copy",
+            "max_residual": measured.relative,
+            "tolerance": tolerance,
+            "kind": "precision",
+        },
         {
             "name": f"{context.subject.deployed_as} as deployed",
             "max_residual": deployed.residual,
             "tolerance": None,
-            "noise": deployed.noise,
+            "noise": None if coarse else deployed.noise,
             "kind": "precision",
         },
     ]
@@ -125,7 +130,7 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
         sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
         notes.append(state("largest_residual", **sizes, region=context.region))
         flips = {"flips": deployed.flips, "decisions": deployed.decisions}
-        noise = {"residual": deployed.residual, "noise": deployed.noise, **flips}
+        noise = {"residual": deployed.residual, "noise": None if context.subject.coarse else deployed.noise, **flips}
         notes.append(state("deployed_precision", deployed=subject.deployed_as, **noise))
     if measured.left_out:
         notes.append(state("images_outside_space", left=measured.left_out, kept=measured.pairs))

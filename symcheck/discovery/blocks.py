@@ -18,6 +18,7 @@ from symcheck.array_types import Floats
 from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
 from symcheck.entries.forms import SPATIAL_OPERATORS
 from symcheck.errors import SpecError, TargetError
+from symcheck.symmetry.space_maps import has_channels_last
 
 _UNBOUNDED = 1e30  # bounds beyond this stand for none, such as the largest float32
 _PICTURE = 3  # minimum number of pixels along each axis of an image
@@ -30,14 +31,12 @@ Layout = Literal["first", "last"]
 def layout_of(space: spaces.Space[Any]) -> Layout | None:
     """The position of the height and width axes in a space's values; None if they are not an image.
 
-    The shorter of the first and the last of three axes holds the channels.
-
     Example:
         >>> [layout_of(spaces.Box(0, 1, shape)) for shape in ((3, 8, 8), (8, 8, 3), (8, 8), (8, 2))]
         ['first', 'last', 'first', None]
     """
     shape = () if isinstance(space, spaces.Dict | spaces.Tuple) else space.shape or ()
-    if len(shape) > 2 and shape[-1] < min(shape[-3:-1]) and shape[-1] <= shape[0]:
+    if len(shape) > 2 and has_channels_last(*shape[-3:]) and (len(shape) == 3 or shape[-1] <= shape[0]):
         return "last" if min(shape[-3:-1]) >= _PICTURE else None
     return "first" if len(shape) >= 2 and min(shape[-2:]) >= _PICTURE else None
 
@@ -187,8 +186,7 @@ def _write_block(own: SignedMap, block: Block) -> Any:
     if layout == "first" and min(own.sign) > 0 and not any(own.offset):
         for name in SPATIAL_OPERATORS if shape[-1] == shape[-2] else ("flip_ud", "flip_lr"):
             if list(own.index) == turn_picture(name, shape, layout):
-                # A short last axis would be interpreted as channels.
-                return {"spatial": name, "axes": [1, 2]} if len(shape) == 3 and shape[-1] <= 4 else name
+                return name
     return own.spec_entry()
 
 

@@ -14,8 +14,6 @@ from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEn
 from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 
-_MOST_CHANNELS = 4  # RGBA
-
 
 class SpaceMap(Protocol):
     """A map of one space to itself; `context` is the original observation, for action maps that depend on it."""
@@ -333,6 +331,16 @@ def _holds_negatives(space: spaces.Space[Any]) -> bool:
     return False
 
 
+def has_channels_last(first: int, second: int, last: int) -> bool:
+    """Whether the last of three axes looks like channels: it is the shortest, or only the first two are equal.
+
+    Example:
+        >>> [has_channels_last(*shape) for shape in ((84, 84, 3), (8, 8, 17), (3, 84, 84), (17, 8, 8))]
+        [True, True, False, False]
+    """
+    return last < min(first, second) or 1 < first == second != last
+
+
 def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
     if space is None:
         return _Spatial(entry)
@@ -343,7 +351,7 @@ def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: st
         )
     if entry.channels_last is not None and len(shape) != 3:
         raise SpecError(f"axes are those of images with channels, but the space is {space}.", where=where)
-    if entry.channels_last is None and len(shape) == 3 and shape[-1] <= _MOST_CHANNELS < min(shape[:-1]):
+    if entry.channels_last is None and len(shape) == 3 and has_channels_last(*shape):
         raise SpecError(
             f"{entry.operator!r} acts on the last two axes, {shape[-2]}x{shape[-1]}, and the last one looks like "
             f"channels: {space}.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from net_catalogue import GridNet, turn
 from torch import nn
 
 import symcheck as sc
@@ -53,6 +54,25 @@ def test_a_wrong_weight_is_named_with_its_only_partner_or_alone(symmetry: sc.Sym
     where = failed.counterexample.where
     assert f" {row}, weight from input {column}" in where
     assert where.count("weight from input") == named
+
+
+@pytest.mark.parametrize(
+    ("net", "side", "place"),
+    [
+        (GridNet(), 21, "conv1.1.42"),
+        (GridNet(), 21, "conv2.17.8"),
+        (GridNet(kernel=3, stride=1, padding=1), 7, "conv1.5.2"),
+        (GridNet(kernel=3, stride=1, padding=1), 7, "conv2.30.98"),
+    ],
+)
+def test_a_wrong_weight_of_a_filter_is_named_among_its_turned_copies(net: GridNet, side: int, place: str) -> None:
+    layer, row, column = place.split(".")
+    weight = net.get_submodule(layer).weight
+    with torch.no_grad():
+        weight.view(len(weight), -1)[int(row), int(column)] += 0.01 * weight.abs().max()
+    failed = sc.verify_net(net, turn(), samples=64, input_shape=(1, side, side))["layer_certificate"]
+    assert failed.counterexample is not None
+    assert failed.counterexample.where == f"{layer}: unit {row}, weight from input {column}"
 
 
 def test_an_orbit_whose_weights_agree_blames_none() -> None:

@@ -18,6 +18,7 @@ from symcheck.engine.networks.subject.artefacts import artefact_of, dequantise, 
 from symcheck.engine.networks.subject.onnx_graph import load_onnx
 from symcheck.engine.networks.subject.onnx_quantised import QUANTISED, fold_constants, numbers
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import TargetError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*torch.ao.quantization:DeprecationWarning"),
@@ -260,3 +261,69 @@ def test_a_statically_quantised_network_has_a_float_counterpart() -> None:
     wanted = net.double()(x.double())
     assert (counterpart(x.double()) - wanted).abs().max() < 0.05 * wanted.abs().max()  # weights in steps of 1/127
     assert (integers(x).double() - counterpart(x.double())).abs().max() < 0.1 * wanted.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("after", "gain", "verdict", "why"),
+    [
+        ("Round", 1.0, "passed", "No violation beyond the rounding of the deployed network"),
+        ("HardSigmoid", 1.001, "undecided", "whose rounding error may be as large as the residual"),
+        ("HardSigmoid", 1.2, "failed", "clear decisions do not transform as claimed as deployed"),
+    ],
+)
+def test_a_node_without_a_translation_leaves_the_file_to_the_runtime(
+    after: str, gain: float, verdict: str, why: str, tmp_path: Path
+) -> None:
+    net = mirror_mlp()
+    with torch.no_grad():
+        net[-1].weight[0] *= gain
+    result = whole(run_net(load_onnx(write_mlp(tmp_path / "net.onnx", net, after=after)), mirror()))
+    assert result.verdict == verdict
+    assert why in result.detail
+    assert f"Only ONNX Runtime runs the file, because symcheck cannot translate {after}." in result.detail
+    assert "own rounding noise" not in result.detail
+    assert [item["name"] for item in result.per_coordinate[:2]] == [
+        "all inputs, as deployed",
+        "float32, ONNX Runtime as deployed",
+    ]
+
+
+def test_a_node_without_a_translation_needs_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_mlp(tmp_path / "net.onnx", mirror_mlp(), after="HardSigmoid")
+    with pytest.raises(TargetError, match="HardSigmoid, so it runs only on the CPU in its own dtype"):
+        run_net(load_onnx(file), mirror(), options=NetOptions(dtype="float64"))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(TargetError, match=r"cannot translate its nodes HardSigmoid.*Install onnxruntime"):
+        load_onnx(file)
+
+
+@pytest.mark.parametrize(("name", "gain", "verdict"), [("Fine", 1.0, "proved"), ("Relu", 1.01, "failed")])
+def test_a_function_of_the_file_is_what_it_says_whatever_its_name(
+    name: str, gain: float, verdict: str, tmp_path: Path
+) -> None:
+    """A function may have the name of an operator in a domain of its own."""
+    file = write_mlp(tmp_path / "net.onnx", mirror_mlp())
+    import onnx
+    from onnx import helper, numpy_helper
+
+    standard, own = helper.make_opsetid("", 17), helper.make_opsetid("own", 1)
+    gains = numpy_helper.from_array(np.float32([gain, 1.0]))
+    steps = [helper.make_node("Constant", [], ["k"], value=gains), helper.make_node("Mul", ["a", "k"], ["b"])]
+    model = onnx.load(str(file))
+    model.graph.node[-1].op_type, model.graph.node[-1].domain = name, "own"
+    model.functions.append(helper.make_function("own", name, ["a"], ["b"], steps, [standard]))
+    model.opset_import.append(own)
+    onnx.save(model, str(file))
+    assert whole(run_net(load_onnx(file), mirror())).verdict == verdict
+
+
+def test_an_operator_of_another_domain_is_not_taken_for_the_standard_one(tmp_path: Path) -> None:
+    file = write_mlp(tmp_path / "net.onnx", mirror_mlp(), after="Relu")
+    import onnx
+
+    model = onnx.load(str(file))
+    model.graph.node[-1].domain = "own"
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    onnx.save(model, str(file))
+    with pytest.raises(TargetError, match=r"cannot translate its nodes own\.Relu"):
+        load_onnx(file)

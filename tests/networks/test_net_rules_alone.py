@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map
 
 from symcheck.engine.networks.blame.running import entries_at
+from symcheck.engine.networks.capture.places import Place
 from symcheck.engine.networks.graph import interpreter, ties, unknown
 from symcheck.engine.networks.graph.chosen_places import indicators_of
 from symcheck.engine.networks.graph.entries import Entries, constant
@@ -306,6 +308,20 @@ def test_the_first_entry_of_an_input_is_no_constant_bound() -> None:
     values = entries_at(graph, numbers)[made.array.astype(np.int64) // BATCH]
     wanted = np.minimum(np.maximum(numbers[:, 2], numbers[:, 0]), 0.5)
     np.testing.assert_allclose(values[0], wanted)
+
+
+def test_an_operator_with_a_place_is_a_step_of_the_graph() -> None:
+    graph = Graph()
+    x = Entries(torch.from_numpy(graph.input((2,), BATCH)), torch.float64)
+    module = make_fx(torch.tanh)(torch.zeros(BATCH, 2, dtype=torch.float64))
+    given, node = (item for item in module.graph.nodes if item.op != "output")
+    for place in (None, Place("layer", "Tanh")):
+        node.meta["place"] = place
+        made = interpreter._follow_one(graph, node, {given: x}, None)
+    (step,) = graph.steps
+    assert (step.place.module, step.operator, step.first, step.last) == ("layer", node, 2, 3)
+    np.testing.assert_array_equal(step.given[0], x.array)
+    np.testing.assert_array_equal(step.ids, made.array)
 
 
 def test_windows_need_a_step_and_a_spacing_along_every_axis() -> None:

@@ -202,11 +202,19 @@ def test_channels_last_are_left_where_the_axes_say_so() -> None:
     assert np.array_equal(plain.image(picture.T), picture.T[..., ::-1])
 
 
-def test_a_last_axis_that_looks_like_channels_is_refused_with_both_readings() -> None:
-    space = gym.spaces.Box(0, 255, (7, 7, 3), np.int64)
+@pytest.mark.parametrize("shape", [(7, 7, 3), (10, 10, 7), (8, 8, 17), (20, 10, 8), (2, 2, 1)])
+def test_a_last_axis_that_looks_like_channels_is_refused_with_both_readings(shape: tuple[int, int, int]) -> None:
+    space = gym.spaces.Box(0, 255, shape, np.int64)
     with pytest.raises(SpecError, match=r"looks like channels") as refused:
         fit(parse_entry("flip_lr", "observation[0]"), space, "observation[0]")
     assert "axes = [0, 1]" in str(refused.value)
     assert "axes = [1, 2]" in str(refused.value)
     with pytest.raises(SpecError, match=r"expected axes = \[0, 1\]"):
         parse_entry({"spatial": "flip_lr", "axes": [0, 2]}, "observation[0]")
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 7), (17, 8, 8), (3, 5, 7), (8, 8, 8), (1, 1, 5), (16, 84, 96)])
+def test_channels_first_are_read_without_axes(shape: tuple[int, int, int]) -> None:
+    picture = np.arange(np.prod(shape)).reshape(shape)
+    columns = fit(parse_entry("flip_lr", ""), gym.spaces.Box(0, picture.max(), shape, np.int64), "")
+    assert np.array_equal(columns.image(picture), picture[..., ::-1])

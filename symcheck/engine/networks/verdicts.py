@@ -177,7 +177,7 @@ def _assess_structure(
     # A wrong weight that outputs show fails at the exact level, however small its effect.
     if proof is not None and _has_wrong_weight(proof) and measured.relative > EXACT:
         return _failing(facts, proof, measured, EXACT, state("fault_shown"))
-    decisions = _decisions_that_stay(measured)
+    decisions = _decisions_that_stay(measured, coarse=coarse)
     if decisions is not None:
         return _failing(facts, proof, measured, CLEAR, decisions)
     # Without a float64 copy, residuals up to FAR may be due to the deployed arithmetic.
@@ -211,12 +211,12 @@ def _assess_structure(
         return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
     if measured.relative > EXACT:
         return _assess_rounded(facts, proof, measured, strict, state("outputs_rounded", strict=strict))
-    return Assessment(facts, EXACT, grounds=(state("no_violation"),))
+    return Assessment(facts, EXACT, grounds=(state("no_violation", coarse=coarse),))
 
 
-def _decisions_that_stay(measured: Measured) -> Statement | None:
+def _decisions_that_stay(measured: Measured, *, coarse: bool) -> Statement | None:
     """The finding that too many clear decisions violate the claim, in float64 or as deployed; None if not."""
-    for exact, decisions in ((True, measured.decisions), (False, measured.deployed.clear)):
+    for exact, decisions in ((not coarse, measured.decisions), (False, measured.deployed.clear)):
         if decisions.too_many:
             flips = decisions.flipped - decisions.rounded
             return state("decisions_stay", exact=exact, flips=flips, decisions=decisions.compared)

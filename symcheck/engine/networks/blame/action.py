@@ -313,7 +313,7 @@ class Action:
         for source, signs, chosen in orders:
             moved = np.concatenate([W[:, source] * signs, b], axis=1)
             pairs = np.stack([rows[chosen], partner[rows[chosen]]], axis=1)
-            if len(orders) == 1 and len(x) == 1:
+            if len(orders) == 1:
                 weighed.inputs.append(SignedPermutation(source, signs))
             self._match_units(node, weighed, (moved, weighed.rows), pairs, generator, match, noise)
 

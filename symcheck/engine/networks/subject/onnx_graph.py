@@ -1,7 +1,8 @@
 """An ONNX file as a torch module: its nodes run in order as torch functions, so that they can be traced.
 
-The supported nodes are those of common policies and value networks; any other kind is rejected by name. Exporters also
-write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`) and are not traced.
+The nodes with a translation are those of common policies and value networks. A file with any other kind is run by ONNX
+Runtime alone. Exporters also write shape arithmetic as nodes: integers stay NumPy arrays on the host (`onnx_shapes`)
+and are not traced.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from symcheck.engine.networks.subject.onnx_quantised import QUANTISED, fold_cons
 from symcheck.engine.networks.subject.onnx_runtime import OnnxRuntime, open_runtime
 from symcheck.engine.networks.subject.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError, described
-from symcheck.statements.statement import Statement
+from symcheck.statements.statement import Statement, state
 
 Operation = Callable[..., Any]
 
@@ -36,7 +37,7 @@ def load_onnx(path: Path) -> nn.Module:
 
     Raises:
         MissingExtraError: the package onnx is not installed.
-        TargetError: the file is corrupt, or contains a node of an unsupported kind.
+        TargetError: the file is corrupt, or it has a node without a translation and ONNX Runtime does not run it.
     """
     try:
         import onnx
@@ -51,16 +52,55 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Export it again.",
         ) from error
-    # Rejected before anything runs; the message lists all unsupported kinds of nodes.
-    unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
-    if unknown:
-        raise TargetError(
-            f"the file has unsupported nodes: {', '.join(unknown)}.",
-            where=str(path),
-            remedy="Give the PyTorch module, or a torch.export file of it.",
-        )
+    if model.functions:
+        from onnx.inliner import inline_local_functions
+
+        model = inline_local_functions(model)
     runtime, problem = open_runtime(path)
+    # Decided before anything runs; the message lists all unsupported kinds of nodes.
+    unknown = sorted({kind for kind in map(_kind_of, model.graph.node) if kind not in OPERATIONS.keys() | HOST.keys()})
+    if unknown and runtime is None:
+        raise TargetError(
+            f"ONNX Runtime cannot run the file, and symcheck cannot translate its nodes {', '.join(unknown)}.",
+            where=str(path),
+            remedy="Install onnxruntime, or give the PyTorch module or a torch.export file of it.",
+        )
+    if unknown and runtime is not None:
+        return RunOnly(runtime, unknown)
     return OnnxModule(model.graph, runtime, problem)
+
+
+def _kind_of(node: Any) -> str:
+    """The operator of a node; other domains than ONNX's own give the same names to other operators."""
+    return str(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}")
+
+
+class RunOnly(nn.Module):
+    """A file with nodes that have no translation: ONNX Runtime runs it, and it is tested on samples alone.
+
+    Args:
+        runtime: runs the file; without it, nothing can.
+        unknown: the kinds of nodes without a translation.
+    """
+
+    def __init__(self, runtime: OnnxRuntime, unknown: Sequence[str]) -> None:
+        super().__init__()
+        self.runtime: OnnxRuntime | None = runtime
+        self.runtime_problem = state("runtime_only", nodes=list(unknown))
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """The outputs of the file; a single one is returned alone, several as a tuple."""
+        if self.runtime is None:
+            raise TargetError(
+                f"{self.runtime_problem}, so it runs only on the CPU in its own dtype.",
+                where="ONNX file",
+                remedy="Leave out the dtype and the device.",
+            )
+        return _single_or_all(self.runtime(inputs))
+
+
+def _single_or_all(made: tuple[Any, ...]) -> Any:
+    return made[0] if len(made) == 1 else made
 
 
 class OnnxModule(nn.Module):
@@ -125,8 +165,7 @@ class OnnxModule(nn.Module):
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Run every node, or the runtime; a single output is returned alone, several as a tuple."""
         if self.runtime is not None:
-            made = self.runtime(inputs)
-            return made[0] if len(made) == 1 else made
+            return _single_or_all(self.runtime(inputs))
         # Values by their names in the graph; each node adds its results.
         values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
@@ -135,8 +174,7 @@ class OnnxModule(nn.Module):
             results = node(*[values[name] if name else None for name in node.inputs])
             results = results if isinstance(results, tuple | list) else (results,)
             values |= {name: result for name, result in zip(node.outputs, results, strict=False) if name}
-        results = tuple(values[name] for name in self.outputs)
-        return results[0] if len(results) == 1 else results
+        return _single_or_all(tuple(values[name] for name in self.outputs))
 
 
 class OnnxNode(nn.Module):

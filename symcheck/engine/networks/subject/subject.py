@@ -71,8 +71,8 @@ class Subject:
         training: whether the network is tested in train mode. A batch of one input is then run as two equal inputs,
             because batch statistics need at least two.
         artefact: the deployed runtime, if it is not floating-point torch; otherwise "".
-        runtime_problem: why an ONNX file runs by its translation, or a compiled network without its compiler; otherwise
-            None.
+        runtime_problem: why an ONNX file runs only by its translation or its runtime, or a compiled network without its
+            compiler; otherwise None.
         coarse: whether no float64 copy runs, so that the deployed network is tested at its own precision.
         not_judged: path and dtype of the outputs of the last pass that are not real numbers.
 
