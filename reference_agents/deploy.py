@@ -73,7 +73,7 @@ def _compare(network: torch.nn.Module, shape: tuple[int, ...], run: Run) -> floa
         # NaN fails this comparison, which is why it is negated.
         if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
             raise TargetError(
-                f"expected the exported network to have the same outputs, but they differ by {difference:.2g} on "
+                f"the outputs of the exported network differ from those of the original by up to {difference:.2g} on "
                 f"{SAMPLES} random observations.",
                 where="--out",
                 remedy="Nothing was written; this is a defect of the exporter or of the installed versions.",

@@ -48,7 +48,7 @@ class ActionEncoder:
         self.continuous = isinstance(space, spaces.Box) and bool(np.prod(space.shape))
         if not (self.continuous or self.choices):
             raise TargetError(
-                f"expected actions that are Discrete, MultiDiscrete, MultiBinary or a Box with numbers, got {space}.",
+                f"expected a Discrete, MultiDiscrete, MultiBinary or non-empty Box action space, got {space}.",
                 where="--env",
                 remedy="Wrap the environment so that it takes one of these.",
             )

@@ -46,17 +46,15 @@ _FITS = 0.6  # largest misfit, relative to a typical step; large because the qua
 # largest error of a usable model, relative to a typical step: a misfit of twice the model error is significant
 _DESCRIBES = _FITS / 2
 _COMPARED = 600  # number of steps on which predictions are compared
-_FEWEST_MATCHED, _MOST_NUMBERS = (
-    8,
-    1_000_000,
-)  # steps at which actions are matched; numbers of the table of their misfits
+_FEWEST_MATCHED = 8  # steps at which actions are matched, at the least
+_MOST_NUMBERS = 1_000_000  # entries of the table of their misfits
 _MOST_CANDIDATES = 8  # maximum number: verification by whole episodes is slow
 _MOST_HEARD = 2_000  # maximum number of candidates tested on episodes
 _HEARING = 0.5  # of the time budget
 _MOST_TRIED = 4  # action maps for one map of observations
 _FEW_ERRORS = 3.0  # factor on the standard errors of fewer episodes, which are themselves inaccurate
 _RIDGE = 1e-6
-_TOLD = 1e-2  # weight of the reward, relative to a step: it decides between actions with the same effect
+_REWARD_WEIGHT = 1e-2  # weight of the reward, relative to a step: it decides between actions with the same effect
 # if there are too many maps, more steps in short episodes: start states distinguish goals and masks
 _FURTHER, _SHORT = 12_000, 30
 _LEAST_PAIRS, _LONGEST = 40, 100  # smallest number of pairs of episodes, and the number of compared steps of each
@@ -303,7 +301,7 @@ class _QuadraticModel:
         design = self._features(rollouts.before, rollouts.actions)
         penalty = _RIDGE * len(design) * np.eye(design.shape[1])
         solved = np.linalg.solve(design.T @ design + penalty, design.T @ np.column_stack([moved, rollouts.rewards]))
-        self._weights, self._paid = solved[:, :-1], solved[:, -1:]
+        self._weights, self._reward_weights = solved[:, :-1], solved[:, -1:]
         typical = np.quantile(np.abs(moved), 0.75, axis=0)
         self.step = np.where(typical > 0, typical, 1.0)
 
@@ -333,9 +331,9 @@ class _QuadraticModel:
         )
         moved = turned.apply((described @ self._weights).reshape(-1, dim)).reshape(count, len(states), dim) / unit
         # Rewards tell actions apart that have the same effect on observations.
-        paid = _TOLD / (float(np.std(self._rollouts.rewards)) or 1.0)
+        scale = _REWARD_WEIGHT / (float(np.std(self._rollouts.rewards)) or 1.0)
         left, right = (
-            np.concatenate([steps, paid * (features @ self._paid)], axis=2).reshape(count, -1)
+            np.concatenate([steps, scale * (features @ self._reward_weights)], axis=2).reshape(count, -1)
             for steps, features in ((moved, described), (images @ self._weights / unit, images))
         )
         return match_effects(left, right, np.ones(left.shape[1]), lab.values, lab.action_space)[0]

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lu_factor, lu_solve
 
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
@@ -95,13 +96,14 @@ class Fit:
     """Least-squares fits on one design; a small ridge keeps dependent columns harmless.
 
     Args:
-        design: shape (n, columns); its Gram matrix, which costs most, is computed once for all targets.
+        design: shape (n, columns); its Gram matrix is computed and factorised once for all targets.
     """
 
     def __init__(self, design: Floats) -> None:
         self.design = design
-        gram = design.T @ design
-        self._gram = gram + _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
+        self._gram = design.T @ design
+        ridge = _RIDGE * float(np.trace(self._gram)) * np.eye(len(self._gram))
+        self._factors = lu_factor(self._gram + ridge, check_finite=False)
 
     def of(self, targets: Floats, known: Bools | None = None) -> Floats:
         """The fit of targets, shape (n, dim).
@@ -133,11 +135,11 @@ class Fit:
 
     def _weights(self, targets: Floats) -> Floats:
         """The weights of the fit of centred targets, shape (columns, dim)."""
-        weights = np.zeros((self.design.shape[1], targets.shape[1]))
+        wanted = self.design.T @ targets
+        weights = np.zeros(wanted.shape)
         # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.
         for _ in range(_REFINED):
-            rest = targets - self.design @ weights
-            weights = weights + np.linalg.solve(self._gram, self.design.T @ rest)
+            weights = weights + lu_solve(self._factors, wanted - self._gram @ weights, check_finite=False)
         return weights
 
 

@@ -106,7 +106,8 @@ def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
     if (numbers < 0).any():
         state = int(np.flatnonzero(numbers < 0)[0])
         raise SpecError(
-            f"{name} maps state {state} to an observation without a state ({int((numbers < 0).sum())} such states).",
+            f"{name} maps state {state} to an observation that no state has "
+            f"({int((numbers < 0).sum())} states are affected).",
             where="homomorphism_from",
         )
     return numbers

@@ -148,5 +148,5 @@ class Texts(Counting):
 def test_an_id_that_gymnasium_cannot_make_and_spaces_that_cannot_be_encoded_are_refused() -> None:
     with pytest.raises(TargetError, match="got 'Nothing-v0'; no such id is registered"):
         GymnasiumVector("Nothing-v0", [0], 1)
-    with pytest.raises(TargetError, match=r"observation\['say'\]: expected observations of numbers of a fixed size"):
+    with pytest.raises(TargetError, match=r"observation\['say'\]: expected numeric observations of fixed size"):
         own_task(keep_object(Texts, "Texts"), None)

@@ -240,7 +240,7 @@ def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: s
 
 
 def test_actions_without_numbers_are_refused() -> None:
-    with pytest.raises(TargetError, match=r"or a Box with numbers, got Box\(\[\], \[\], \(0,\)"):
+    with pytest.raises(TargetError, match=r"or non-empty Box action space, got Box\(\[\], \[\], \(0,\)"):
         ActionEncoder(spaces.Box(-1, 1, (0,)))
 
 

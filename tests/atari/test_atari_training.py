@@ -187,7 +187,7 @@ def test_a_training_on_games_names_the_emulator_it_depends_on(tmp_path: Path):
     document = json.loads((tmp_path / "job.json").read_text())
     document["versions"]["ale-py"] = "0.1"
     (tmp_path / "job.json").write_text(json.dumps(document))
-    with pytest.raises(OptionError, match=r"ale-py was 0\.1, is"):
+    with pytest.raises(OptionError, match=r"ale-py was 0\.1 and is now"):
         started_in(tmp_path)
 
 

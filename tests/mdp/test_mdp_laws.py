@@ -255,7 +255,9 @@ def test_maps_are_tabulated_generator_by_generator_and_follow_observations() -> 
     for wrong in ([[0.0], [0.0], [1.0]], [[0.0], [1.0]]):
         with pytest.raises(SpecError, match=r"expected 3 distinct observations, one per state; got \d of which 2"):
             tabulate_maps(mdp, mirror, wrong)
-    with pytest.raises(SpecError, match=r"m maps state 1 to an observation without a state \(2 such states\)"):
+    with pytest.raises(
+        SpecError, match=r"m maps state 1 to an observation that no state has \(2 states are affected\)"
+    ):
         _match_states(np.array([0.0, 1.0, 2.0]), np.array([0.0, -1.0, -2.0]), "m")
 
 

@@ -283,7 +283,8 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         count = len(self._swap)
         if given.shape != (self.num_envs,) or not np.issubdtype(given.dtype, np.integer):
             raise OptionError(
-                f"expected whole numbers of shape ({self.num_envs},), got shape {given.shape} of {given.dtype}.",
+                f"expected an integer array of shape ({self.num_envs},), got an array of shape {given.shape} and dtype "
+                f"{given.dtype}.",
                 where="actions",
             )
         if given.min() < 0 or given.max() >= count:
