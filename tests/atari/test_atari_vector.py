@@ -205,7 +205,7 @@ def test_observations_lie_in_the_declared_space():
     ("given", "message"),
     [
         ([0], r"expected an integer array of shape \(2,\), got an array of shape \(1,\)"),
-        ([0.0, 1.0], "of float64"),
+        ([0.0, 1.0], "dtype float64"),
         ([0, 6], r"expected actions from 0 to 5, got \[0, 6\]"),
     ],
 )
