@@ -1,4 +1,4 @@
-"""What every run of the tests shares: threads, garbage collection, compiled modules, and no limit on a test's time."""
+"""What every run of the tests shares: threads, garbage collection, compiled modules, and no deadline for examples."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
         sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
         notes.append(state("largest_residual", **sizes, region=context.region))
         flips = {"flips": deployed.flips, "decisions": deployed.decisions}
-        noise = {"residual": deployed.residual, "noise": None if context.subject.coarse else deployed.noise, **flips}
+        noise = {"residual": deployed.residual, "noise": None if subject.coarse else deployed.noise, **flips}
         notes.append(state("deployed_precision", deployed=subject.deployed_as, **noise))
     if measured.left_out:
         notes.append(state("images_outside_space", left=measured.left_out, kept=measured.pairs))

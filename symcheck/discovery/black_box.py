@@ -325,10 +325,8 @@ class _QuadraticModel:
             np.stack([self._features(at, np.tile(row, (len(at), 1))) for row in rows])
             for at in (states, state_map.apply(states))
         )
-        turned, unit = (
-            SignedMap.of(state_map.index, state_map.sign),
-            SignedMap.of(state_map.index).apply(self.step[None]),
-        )
+        turned = SignedMap.of(state_map.index, state_map.sign)
+        unit = SignedMap.of(state_map.index).apply(self.step[None])
         moved = turned.apply((described @ self._weights).reshape(-1, dim)).reshape(count, len(states), dim) / unit
         # Rewards tell actions apart that have the same effect on observations.
         scale = _REWARD_WEIGHT / (float(np.std(self._rollouts.rewards)) or 1.0)

@@ -41,6 +41,18 @@ def layout_of(space: spaces.Space[Any]) -> Layout | None:
     return "first" if len(shape) >= 2 and min(shape[-2:]) >= _PICTURE else None
 
 
+def sides_of(space: spaces.Space[Any]) -> tuple[int, int]:
+    """Height and width of the images in a space.
+
+    Example:
+        >>> sides_of(spaces.Box(0, 1, (8, 9, 3))), sides_of(spaces.Box(0, 1, (8, 9)))
+        ((8, 9), (8, 9))
+    """
+    shape = space.shape or (1, 1)
+    height, width = shape[-3:-1] if layout_of(space) == "last" else shape[-2:]
+    return height, width
+
+
 def upright(pictures: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
     """Images with height and width as their last axes.
 
@@ -240,6 +252,5 @@ def picture_elements(space: spaces.Space[Any]) -> list[str]:
         >>> picture_elements(spaces.Box(0, 1, (3, 5)))
         ['identity', 'rot180', 'flip_ud', 'flip_lr']
     """
-    shape = space.shape or (1, 1)
-    height, width = shape[-3:-1] if layout_of(space) == "last" else shape[-2:]
+    height, width = sides_of(space)
     return list(SQUARE) if height == width else ["identity", "rot180", "flip_ud", "flip_lr"]

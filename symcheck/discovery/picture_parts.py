@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
-from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, turn_picture, upright
+from symcheck.discovery.blocks import Block, blocks_of, lift_picture, picture_elements, sides_of, turn_picture, upright
 from symcheck.discovery.maps import SignedMap, apply_square
 
 _SMALL, _SMALLER = 24, 8  # pixels per side: of a single image, and of images among other parts
@@ -65,7 +65,7 @@ class Parts:
     def _turn_cells(self, name: str) -> list[SignedMap]:
         """Parts with one number for each pixel, such as a mask of legal moves: unchanged, or turned like the image."""
         still = SignedMap.identity(self.width)
-        height, width = upright_sides(self.pictures[0])
+        height, width = sides_of(self.pictures[0].space)
         cells = [block for block in self.beside if block.size == height * width]
         if name == "identity" or not cells:
             return [still]
@@ -148,13 +148,6 @@ class Parts:
 
     def _small(self, flat: Floats) -> list[Floats]:
         return [small_pictures(flat[:, block.at], block, self._side()) for block in self.pictures]
-
-
-def upright_sides(block: Block) -> tuple[int, int]:
-    """Height and width of an image."""
-    shape = block.space.shape or (1, 1)
-    sides = shape[-3:-1] if block.layout == "last" else shape[-2:]
-    return sides[0], sides[1]
 
 
 def _weights(count: int) -> Floats:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.discovery.blocks import turn_picture
+from symcheck.discovery.blocks import sides_of, turn_picture
 from symcheck.discovery.by_states import Proposals, state_text
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap, apply_square
 from symcheck.discovery.matching import match_effects
-from symcheck.discovery.picture_parts import Parts, upright_sides
+from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.result import Trial
 from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
 from symcheck.discovery.witnesses import Witnesses
@@ -61,7 +61,10 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             proposals.refused.append(trial)
             continue
         fitting = [_match(lab, name, rows, shape) for rows, shape in effects]
-        choices = [*_own_cells(lab, name, upright_sides(parts.pictures[0])), *(action_map for action_map, _ in fitting)]
+        choices = [
+            *_own_cells(lab, name, sides_of(parts.pictures[0].space)),
+            *(action_map for action_map, _ in fitting),
+        ]
         # The order of K must divide that of L: L^n = 1 requires K^n = 1.
         choices = [each for each in dict.fromkeys(choices) if whole.order % (each.order or whole.order + 1) == 0]
         if choices:

@@ -83,11 +83,11 @@ def test_observations_that_do_not_show_the_state_have_the_logarithm_of_their_map
     shown = generator((0, 1, 2.0), (2, 3, -1.0))
     asked: list[Any] = []
 
-    def observed(lab: Any, image: Any, acting: Any) -> Any:
+    def observe(lab: Any, image: Any, acting: Any) -> Any:
         asked.append((image(np.eye(2)), acting))
         return expm(0.5 * shown), None
 
-    monkeypatch.setattr(families, "observation_matrix", observed)
+    monkeypatch.setattr(families, "observation_matrix", observe)
     acting = generator((0, 1, 1.0), dim=2)
     where: Any = SimpleNamespace(**{**vars(WHERE), "has_state": True})
     family = family_of(lab(False), rotation(acting, acting), where)
@@ -180,20 +180,20 @@ def test_verified_elements_extend_a_rotation_to_a_reflection_or_a_product(monkey
     def element(matrix: Any, acting: Any, order: int = 2) -> Any:
         return SimpleNamespace(matrix=matrix, acting=acting, order=order)
 
-    def extended(*elements: Any) -> list[str]:
+    def extend(*elements: Any) -> list[str]:
         group: Any = SimpleNamespace(generators=elements)
         made = list(with_finite_part(turn(PLANE, PLANE), group, WHERE))
         assert all(len(each.fields["observation"]) == 2 for each in made)
         return [each.fields["group"] for each in made]
 
-    assert extended() == []
+    assert extend() == []
     assert list(with_finite_part(turn(PLANE, PLANE), None, WHERE)) == []
-    assert extended(element(MIRROR, MIRROR)) == ["o(2)"]
-    assert extended(element(HALF, HALF)) == []  # a rotation already
-    assert extended(element(MIRROR, HALF)) == []  # reverses one part and not the other
+    assert extend(element(MIRROR, MIRROR)) == ["o(2)"]
+    assert extend(element(HALF, HALF)) == []  # a rotation already
+    assert extend(element(MIRROR, HALF)) == []  # reverses one part and not the other
     beside = element(HALF, [1.0, 1.0])
-    assert extended(beside) == ["product(so(2), cyclic(2))"]
-    assert extended(beside, element(MIRROR, MIRROR)) == ["o(2)", "product(so(2), cyclic(2))"]
+    assert extend(beside) == ["product(so(2), cyclic(2))"]
+    assert extend(beside, element(MIRROR, MIRROR)) == ["o(2)", "product(so(2), cyclic(2))"]
     about = [turn({"rotate": [pair]}, {"rotate": [pair]}) for pair in AXES]
     space = spatial_family(about)
     assert space is not None

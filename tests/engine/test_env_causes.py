@@ -19,7 +19,7 @@ NONE: Any = None
 RNG = np.random.default_rng
 
 
-def boxed(low: Any = -10.0, high: Any = 10.0, dim: int = 2) -> SpaceCodec:
+def box_codec(low: Any = -10.0, high: Any = 10.0, dim: int = 2) -> SpaceCodec:
     bounds = (np.broadcast_to(np.float64(low), dim), np.broadcast_to(np.float64(high), dim))
     return SpaceCodec(spaces.Box(*bounds, dtype=np.float64), "obs")
 
@@ -31,7 +31,7 @@ def violations_of(
     before = np.asarray(before, dtype=float)
     after = before if after is None else np.asarray(after, dtype=float)
     images = before if images is None else images
-    codec, actions = boxed(dim=before.shape[1]), boxed(dim=1)
+    codec, actions = box_codec(dim=before.shape[1]), box_codec(dim=1)
     cases = [
         SimpleNamespace(situation=SimpleNamespace(obs=obs), image=SimpleNamespace(obs=image), action=np.zeros(1))
         for obs, image in zip(before, images, strict=True)
@@ -49,28 +49,28 @@ def test_a_difference_of_rewards_is_told_as_a_multiple_of_the_coordinate_it_foll
     before = RNG(0).normal(size=(9, 2))
     after = RNG(1).normal(size=(9, 2))
 
-    def told(gap: Any, count: int = 9) -> dict[str, object] | None:
+    def explain(gap: Any, count: int = 9) -> dict[str, object] | None:
         cause = diagnosis._reward_term(violations_of(before[:count], rewards=gap[:count], after=after[:count]))
         return None if cause is None else {"code": cause.code, **cause.fields}
 
-    assert told(-2.5 * before[:, 1]) == {
+    assert explain(-2.5 * before[:, 1]) == {
         "code": "SYM020", "factor": pytest.approx(-2.5), "coordinate": "obs[1]", "of_next_state": False
     }  # fmt: skip
-    assert told(3.0 * after[:, 0]) == {
+    assert explain(3.0 * after[:, 0]) == {
         "code": "SYM020", "factor": pytest.approx(3.0), "coordinate": "obs[0]", "of_next_state": True
     }  # fmt: skip
-    assert told(before[:, 0], 8) is not None
-    assert told(before[:, 0], 7) is None
-    assert told(before[:, 0] + before[:, 1]) is None
-    assert told(np.ones(9)) is None
+    assert explain(before[:, 0], 8) is not None
+    assert explain(before[:, 0], 7) is None
+    assert explain(before[:, 0] + before[:, 1]) is None
+    assert explain(np.ones(9)) is None
     largest = int(np.argmax(np.abs(before[:, 0])))
     off = np.zeros(9)
     off[(largest + 1) % 9] = 1.0
     for size, found in ((5e-4, True), (3e-3, False)):
-        assert (told(before[:, 0] + size * np.abs(before[largest, 0]) * off) is not None) is found
+        assert (explain(before[:, 0] + size * np.abs(before[largest, 0]) * off) is not None) is found
     infinite = before[:, 0].copy()
     infinite[3] = np.inf
-    assert told(infinite) is None
+    assert explain(infinite) is None
 
 
 def test_two_points_are_no_line_and_a_coordinate_that_is_no_number_is_left_out() -> None:
@@ -106,26 +106,26 @@ def test_a_bound_at_which_one_side_alone_stops_is_named() -> None:
     before = np.zeros((20, 2))
     left, right = RNG(0).normal(size=(2, 20, 2))
 
-    def told(rows: list[int]) -> list[tuple[str, dict[str, object]]]:
+    def explain(rows: list[int]) -> list[tuple[str, dict[str, object]]]:
         made = violations_of(before, after=left, other=right, rows=rows)
         return [(cause.code, dict(cause.fields)) for cause in diagnosis._wall(made.pairs, made.measured, rows)]
 
-    assert told([0, 1, 2]) == []
-    assert told([]) == []
+    assert explain([0, 1, 2]) == []
+    assert explain([]) == []
     left[:3, 1] = 10.0
-    assert told([0, 1, 2]) == [("SYM023", {"coordinate": "obs[1]", "side": "upper", "bound": 10.0})]
-    assert told([0, 1, 3]) == []
+    assert explain([0, 1, 2]) == [("SYM023", {"coordinate": "obs[1]", "side": "upper", "bound": 10.0})]
+    assert explain([0, 1, 3]) == []
     right[2, 1] = 10.0
-    assert told([0, 1, 2]) == []  # both sides stop there
+    assert explain([0, 1, 2]) == []  # both sides stop there
     right[:3, 0] = -10.0 + 0.9e-5
-    assert told([0, 1, 2]) == [("SYM023", {"coordinate": "obs[0]", "side": "lower", "bound": -10.0})]
+    assert explain([0, 1, 2]) == [("SYM023", {"coordinate": "obs[0]", "side": "lower", "bound": -10.0})]
     right[:3, 0] = -10.0 + 1.1e-5
-    assert told([0, 1, 2]) == []
+    assert explain([0, 1, 2]) == []
     left[:3, 1] = 0.0
     right[:17, 0] = -10.0
-    assert told([0, 1]) != []
+    assert explain([0, 1]) != []
     right[:18, 0] = -10.0
-    assert told([0, 1]) == []  # nearly all pairs stop there
+    assert explain([0, 1]) == []  # nearly all pairs stop there
 
 
 def test_images_outside_the_space_are_told_if_most_violations_have_one() -> None:
@@ -197,7 +197,7 @@ class LeakySlots:
 class LeakyStepper:
     def __init__(self, slots: LeakySlots, settable: bool, *, seeded: bool = False) -> None:
         self.seeded = seeded
-        self.slots, self.access, self.codec = slots, (object() if settable else None), boxed()
+        self.slots, self.access, self.codec = slots, (object() if settable else None), box_codec()
         self.resets: list[int] = []
 
     def reset(self, seed: int) -> None:
@@ -293,7 +293,7 @@ def test_state_survives_a_reset_if_the_same_seed_starts_elsewhere(
         episodes[0] += 1
 
     monkeypatch.setattr(start_memory, "reset_all", reset_all)
-    stepper = SimpleNamespace(play=play, reset=lambda seed: seeds.append(seed), codec=boxed())
+    stepper = SimpleNamespace(play=play, reset=lambda seed: seeds.append(seed), codec=box_codec())
     bench: Any = SimpleNamespace(pairs=SimpleNamespace(stepper=stepper), rng=lambda name: RNG(5))
     assert start_memory.survives_reset(bench).tolist() == [survives, False]
     assert seeds[:16] == seeds[16:32]

@@ -54,7 +54,7 @@ def test_states_at_the_rim_are_chosen_in_units_of_their_spread() -> None:
     assert len(set(chosen.tolist())) > 20
 
 
-def blamed(image: Any, *, has_state: bool = False, problem: str = "not a state") -> Any:
+def blame(image: Any, *, has_state: bool = False, problem: str = "not a state") -> Any:
     bounds = SimpleNamespace(names=("x[0]",), low=np.array([-1.0]), high=np.array([1.0]), epsilon=np.ones(1))
     codec = SimpleNamespace(coordinates=bounds, flatten=lambda x: np.asarray(x, float))
     made: Any = SimpleNamespace(stepper=SimpleNamespace(codec=codec), bound=SimpleNamespace(has_state=has_state))
@@ -66,13 +66,13 @@ def blamed(image: Any, *, has_state: bool = False, problem: str = "not a state")
 
 def test_an_error_is_blamed_on_the_map_whose_image_is_no_state() -> None:
     inside, raised = np.array([0.5]), "setting the state 7 raised ValueError"
-    assert blamed(inside) is None
-    assert blamed(inside, has_state=True) is None
-    assert blamed(inside, problem=raised) is None
+    assert blame(inside) is None
+    assert blame(inside, has_state=True) is None
+    assert blame(inside, problem=raised) is None
     with pytest.raises(SpecError, match=r"observation map leaves the space of states: the image of .*0\.5.* is "):
-        blamed(np.array([1.5]))
+        blame(np.array([1.5]))
     with pytest.raises(SpecError, match="state map leaves the space of states: the image of 5 is 7, and the"):
-        blamed(inside, has_state=True, problem=raised)
+        blame(inside, has_state=True, problem=raised)
 
 
 @pytest.mark.parametrize("closed_above", [True, False])
@@ -127,37 +127,37 @@ def explained(observation: Any, actual: Any, *, spread: float = 1.0) -> Any:
 
 
 def test_a_centre_beside_the_fixed_point_is_told_from_three_standard_errors_on() -> None:
-    def told(mean: float, j: int = 0, flip: Any = lambda x: np.array([3.0, 0.0, 0.0]) - x) -> list[Any]:
+    def explain(mean: float, j: int = 0, flip: Any = lambda x: np.array([3.0, 0.0, 0.0]) - x) -> list[Any]:
         pairs, sample, names = explained(flip, [mean, 0.0, 0.0])
         return starts._explain_centre(pairs, sample, j, names)
 
-    (cause,) = told(2.0)
+    (cause,) = explain(2.0)
     assert (cause.code, dict(cause.fields)) == ("SYM041", {"coordinate": "x", "centre": 2.0, "fixed": 1.5})
-    assert told(1.5 + 2.9 / 20) == []
-    assert told(1.5 + 3.1 / 20) != []
-    assert told(1.5 - 3.1 / 20) != []
-    assert told(2.0, 1) == []
-    assert told(2.0, flip=lambda x: np.array([3.0 - x[0] + 0.5 * x[1], x[1], x[2]])) == []
-    assert told(2.0, flip=lambda x: x) == []
-    assert told(2.0, flip=lambda x: np.sin(x)) == []
+    assert explain(1.5 + 2.9 / 20) == []
+    assert explain(1.5 + 3.1 / 20) != []
+    assert explain(1.5 - 3.1 / 20) != []
+    assert explain(2.0, 1) == []
+    assert explain(2.0, flip=lambda x: np.array([3.0 - x[0] + 0.5 * x[1], x[1], x[2]])) == []
+    assert explain(2.0, flip=lambda x: x) == []
+    assert explain(2.0, flip=lambda x: np.sin(x)) == []
 
 
 def test_exchanged_coordinates_are_told_by_their_means_or_their_spreads() -> None:
-    def told(means: Any, spreads: Any = (1.0, 1.0, 1.0), sign: float = 1.0) -> list[Any]:
+    def explain(means: Any, spreads: Any = (1.0, 1.0, 1.0), sign: float = 1.0) -> list[Any]:
         pairs, sample, names = explained(lambda x: np.array([sign * x[1], sign * x[0], x[2]]), np.zeros(3))
         sample.actual = sample.actual * np.asarray(spreads) + np.asarray(means)
         return [(cause.code, dict(cause.fields)) for cause in starts._explain_exchanges(pairs, sample, names)]
 
     error = np.sqrt(2) / 20
-    assert told([0.0, 0.0, 9.0]) == []
-    assert told([0.0, 5.9 * error, 0.0]) == []
-    ((code, fields),) = told([0.0, 6.1 * error, 0.0])
+    assert explain([0.0, 0.0, 9.0]) == []
+    assert explain([0.0, 5.9 * error, 0.0]) == []
+    ((code, fields),) = explain([0.0, 6.1 * error, 0.0])
     assert (code, fields["source"], fields["image"], fields["exchanged"]) == ("SYM042", "y", "x", True)
     assert (fields["source_mean"], fields["image_mean"]) == (0.4, 0.0)
-    assert told([1.0, -1.0, 0.0], sign=-1.0) == []
-    assert told([1.0, 1.0, 0.0], sign=-1.0)[0][0] == "SYM042"
-    assert told([0.0] * 3, (1.0, 1.24, 1.0)) == []
-    ((code, fields),) = told([0.0] * 3, (1.0, 1.27, 1.0))
+    assert explain([1.0, -1.0, 0.0], sign=-1.0) == []
+    assert explain([1.0, 1.0, 0.0], sign=-1.0)[0][0] == "SYM042"
+    assert explain([0.0] * 3, (1.0, 1.24, 1.0)) == []
+    ((code, fields),) = explain([0.0] * 3, (1.0, 1.27, 1.0))
     assert (code, fields["source_deviation"], fields["image_deviation"]) == (
         "SYM046",
         pytest.approx(1.27),
@@ -388,29 +388,32 @@ def judged(
 def test_whole_episodes_decide_only_what_setting_a_state_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
     open_, passed, failed = result("undecided", HIDDEN), result("passed"), result("failed")
 
-    def told(*given: Any, **more: Any) -> tuple[str, list[str]]:
+    def explain(*given: Any, **more: Any) -> tuple[str, list[str]]:
         made = judged(monkeypatch, *given, **more)
         return made.verdict, [note.code for note in made.notes] + [cause.code for cause in made.causes]
 
-    assert told(failed, passed) == ("failed", [])
-    assert told(passed, failed, touched=frozenset()) == ("passed", [])
-    assert told(result("undecided", "another"), failed) == ("undecided", [])
-    assert told(result("undecided"), failed) == ("undecided", [])
-    assert told(open_, passed) == ("passed", ["episodes_instead"])
-    assert told(open_, failed) == ("failed", ["SYM051"])
-    assert told(open_, result("undecided", "few")) == ("undecided", ["episodes_undecided"])
-    assert told(open_, passed, method="paired") == ("undecided", ["episodes_only_refute"])
-    assert told(open_, passed, code="another") == ("undecided", [])
+    assert explain(failed, passed) == ("failed", [])
+    assert explain(passed, failed, touched=frozenset()) == ("passed", [])
+    assert explain(result("undecided", "another"), failed) == ("undecided", [])
+    assert explain(result("undecided"), failed) == ("undecided", [])
+    assert explain(open_, passed) == ("passed", ["episodes_instead"])
+    assert explain(open_, failed) == ("failed", ["SYM051"])
+    assert explain(open_, result("undecided", "few")) == ("undecided", ["episodes_undecided"])
+    assert explain(open_, passed, method="paired") == ("undecided", ["episodes_only_refute"])
+    assert explain(open_, passed, code="another") == ("undecided", [])
     other = result("undecided", "another")
-    assert told(other, passed, code="another") == ("undecided", ["episodes_only_refute"])
-    assert told(result("undecided", HIDDEN, hidden=3), passed) == ("undecided", ["episodes_detect_less"])
-    assert told(result("undecided", HIDDEN, hidden=3), failed) == ("failed", ["SYM051"])
-    assert told(open_, result("passed", last=250)) == ("undecided", ["episodes_cut_short"])
-    assert told(open_, result("failed", last=250)) == ("failed", ["SYM051"])
-    assert told(open_, passed, ends_only=True, method="paired") == ("passed", ["ends_of_episodes"])
-    assert told(open_, failed, ends_only=True) == ("failed", ["ends_of_episodes"])
+    assert explain(other, passed, code="another") == ("undecided", ["episodes_only_refute"])
+    assert explain(result("undecided", HIDDEN, hidden=3), passed) == ("undecided", ["episodes_detect_less"])
+    assert explain(result("undecided", HIDDEN, hidden=3), failed) == ("failed", ["SYM051"])
+    assert explain(open_, result("passed", last=250)) == ("undecided", ["episodes_cut_short"])
+    assert explain(open_, result("failed", last=250)) == ("failed", ["SYM051"])
+    assert explain(open_, passed, ends_only=True, method="paired") == ("passed", ["ends_of_episodes"])
+    assert explain(open_, failed, ends_only=True) == ("failed", ["ends_of_episodes"])
     in_distribution = ReasonCode.HIDDEN_STATE_IN_DISTRIBUTION.value
-    assert told(result("undecided", in_distribution), passed, code=in_distribution) == ("passed", ["episodes_instead"])
+    assert explain(result("undecided", in_distribution), passed, code=in_distribution) == (
+        "passed",
+        ["episodes_instead"],
+    )
 
 
 def test_ends_that_states_do_not_determine_are_judged_by_episodes(monkeypatch: pytest.MonkeyPatch) -> None:

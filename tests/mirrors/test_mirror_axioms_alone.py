@@ -118,7 +118,7 @@ def test_a_product_that_differs_is_named_by_its_elements_and_columns() -> None:
     assert (first["first"], first["second"]) == ("the quarter turn", "the quarter turn")
     assert first["product"] == "the quarter turn and the quarter turn"
     assert first["columns"] == {"policy": ["term.1"]}
-    assert result.largest == pytest.approx(2 * np.abs(POLICY).max(), rel=0.9)
+    assert result.largest == pytest.approx(2 * np.abs(POLICY).max())
     assert len(result.causes) == 6
     assert [axioms._element_in_words(context(), k) for k in (0, 1)] == ["the batch itself", "the quarter turn"]
 

@@ -327,3 +327,22 @@ def test_an_operator_of_another_domain_is_not_taken_for_the_standard_one(tmp_pat
     onnx.save(model, str(file))
     with pytest.raises(TargetError, match=r"cannot translate its nodes own\.Relu"):
         load_onnx(file)
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(1.0, "proved"), (1.01, "failed")])
+def test_an_operator_of_the_runtime_that_equals_the_standard_one_is_translated(
+    gain: float, verdict: str, tmp_path: Path
+) -> None:
+    net = mirror_mlp()
+    with torch.no_grad():
+        net[-1].weight[0] *= gain
+    file = write_mlp(tmp_path / "net.onnx", net, after="Gelu")
+    import onnx
+
+    model = onnx.load(str(file))
+    model.graph.node[-1].domain = "com.microsoft"
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, str(file))
+    loaded = load_onnx(file)
+    assert loaded.runtime is not None
+    assert whole(run_net(loaded, mirror())).verdict == verdict

@@ -18,12 +18,14 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from symcheck.engine.networks.subject.onnx_quantised import QUANTISED, fold_constants
-from symcheck.engine.networks.subject.onnx_runtime import OnnxRuntime, open_runtime
+from symcheck.engine.networks.subject.onnx_runtime import OnnxRuntime, RunOnly, open_runtime, single_or_all
 from symcheck.engine.networks.subject.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError, described
-from symcheck.statements.statement import Statement, state
+from symcheck.statements.statement import Statement
 
 Operation = Callable[..., Any]
+# Operators of ONNX Runtime's own domain that compute what the standard ones of the same name do.
+_SAME_AT_MICROSOFT = frozenset({"QuantizeLinear", "DequantizeLinear", "Gelu"})
 
 
 def load_onnx(path: Path) -> nn.Module:
@@ -71,36 +73,9 @@ def load_onnx(path: Path) -> nn.Module:
 
 
 def _kind_of(node: Any) -> str:
-    """The operator of a node; other domains than ONNX's own give the same names to other operators."""
-    return str(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}")
-
-
-class RunOnly(nn.Module):
-    """A file with nodes that have no translation: ONNX Runtime runs it, and it is tested on samples alone.
-
-    Args:
-        runtime: runs the file; without it, nothing can.
-        unknown: the kinds of nodes without a translation.
-    """
-
-    def __init__(self, runtime: OnnxRuntime, unknown: Sequence[str]) -> None:
-        super().__init__()
-        self.runtime: OnnxRuntime | None = runtime
-        self.runtime_problem = state("runtime_only", nodes=list(unknown))
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        """The outputs of the file; a single one is returned alone, several as a tuple."""
-        if self.runtime is None:
-            raise TargetError(
-                f"{self.runtime_problem}, so it runs only on the CPU in its own dtype.",
-                where="ONNX file",
-                remedy="Leave out the dtype and the device.",
-            )
-        return _single_or_all(self.runtime(inputs))
-
-
-def _single_or_all(made: tuple[Any, ...]) -> Any:
-    return made[0] if len(made) == 1 else made
+    """The operator of a node; other domains than ONNX's own may give the same name to another operator."""
+    standard = node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in _SAME_AT_MICROSOFT)
+    return str(node.op_type if standard else f"{node.domain}.{node.op_type}")
 
 
 class OnnxModule(nn.Module):
@@ -165,7 +140,7 @@ class OnnxModule(nn.Module):
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Run every node, or the runtime; a single output is returned alone, several as a tuple."""
         if self.runtime is not None:
-            return _single_or_all(self.runtime(inputs))
+            return single_or_all(self.runtime(inputs))
         # Values by their names in the graph; each node adds its results.
         values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
@@ -174,7 +149,7 @@ class OnnxModule(nn.Module):
             results = node(*[values[name] if name else None for name in node.inputs])
             results = results if isinstance(results, tuple | list) else (results,)
             values |= {name: result for name, result in zip(node.outputs, results, strict=False) if name}
-        return _single_or_all(tuple(values[name] for name in self.outputs))
+        return single_or_all(tuple(values[name] for name in self.outputs))
 
 
 class OnnxNode(nn.Module):

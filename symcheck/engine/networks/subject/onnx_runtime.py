@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
 
 DTYPES = {
@@ -79,6 +81,35 @@ class OnnxRuntime:
             for (name, dtype), tensor in zip(self._inputs, inputs, strict=True)
         }
         return tuple(torch.from_numpy(array) for array in self._session.run(None, feed))
+
+
+class RunOnly(nn.Module):
+    """A file with nodes that have no translation: ONNX Runtime runs it, and it is tested on samples alone.
+
+    Args:
+        runtime: runs the file; without it, nothing can.
+        unknown: the kinds of nodes without a translation.
+    """
+
+    def __init__(self, runtime: OnnxRuntime, unknown: Sequence[str]) -> None:
+        super().__init__()
+        self.runtime: OnnxRuntime | None = runtime
+        self.runtime_problem = state("runtime_only", nodes=list(unknown))
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """The outputs of the file; a single one is returned alone, several as a tuple."""
+        if self.runtime is None:
+            raise TargetError(
+                f"{self.runtime_problem}, so it runs only on the CPU in its own dtype.",
+                where="ONNX file",
+                remedy="Leave out the dtype and the device.",
+            )
+        return single_or_all(self.runtime(inputs))
+
+
+def single_or_all(made: tuple[Any, ...]) -> Any:
+    """What a network returns for a graph's outputs: a single one is returned alone."""
+    return made[0] if len(made) == 1 else made
 
 
 def _pad_rows(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch.Tensor]:
