@@ -98,7 +98,9 @@ class TestExport:
                 return x[:, :2], x[:, :1]
 
         monkeypatch.setitem(deploy._FORMS, ".pt2", broken)
-        with pytest.raises(TargetError, match=r"differ by 0\.001 on 64 random observations"):
+        with pytest.raises(
+            TargetError, match=r"differ from those of the original by up to 0\.001 on 64 random observations"
+        ):
             write_network(Net(), (4,), tmp_path / "net.pt2")
         assert not list(tmp_path.iterdir())
 
