@@ -1,4 +1,4 @@
-"""Whole episodes by themselves: what counts as an end, how many are played, which element is named, and when to stop."""
+"""Whole episodes by themselves: what counts as an end, how many are played, which element is named, when to stop."""
 
 from __future__ import annotations
 
