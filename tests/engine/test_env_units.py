@@ -221,6 +221,18 @@ def test_exploration_takes_the_steps_it_was_given_in_runs_of_at_most_twelve() ->
     )  # fmt: skip
     assert all(each.reached is None for each in last)
     assert len(last) == 3
+    told: list[Any] = []
+
+    def begin(seen: Any, rng: Any) -> int:
+        """The last of the states so far."""
+        told.append((seen.shape, rng))
+        return len(seen) - 1
+
+    own = np.random.default_rng(1)
+    two = [start, SimpleNamespace(obs=7, state=7)]
+    first = next(iter(explore_together(Line(), placement, two, 1, own, begin)))  # type: ignore[arg-type]
+    assert first.visited is two[1]
+    assert told == [((2, 1), own)]
 
 
 @pytest.mark.parametrize("closed_above", [True, False])
