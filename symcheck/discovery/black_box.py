@@ -86,7 +86,7 @@ def propose(lab: Laboratory) -> Proposals:
             remedy="Register state access with symcheck.register_state_access, or write the symmetry down and check it "
             "with verify-env.",
         )
-    rollouts = roll(lab)
+    rollouts = roll(lab, parts.reduce) if parts.pictures else roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"{len(rollouts.before):,} step{'' if len(rollouts.before) == 1 else 's'}"
         said = f"the time budget ran out after {taken}, too few for a search; raise --max-time"

@@ -469,6 +469,25 @@ def test_joint_actions_over_which_effects_are_averaged_favour_no_value_and_no_co
     assert len(bases) == 6
 
 
+def test_reduced_observations_are_moved_without_arrays_of_all_pixels(monkeypatch):
+    """An image has tens of thousands of components, which took most of the time of a search."""
+    space = gym.spaces.Dict(
+        eye=gym.spaces.Box(0, 1, (2, 32, 32)), goal=gym.spaces.Box(0, 1, (32, 32)), speed=gym.spaces.Box(-1, 1, (2,))
+    )
+    parts = Parts.of(space)
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(5, parts.width))
+    small, pictures = parts.split(parts.reduce(flat))
+    np.testing.assert_array_equal(small, parts.shrink(flat))
+    np.testing.assert_array_equal(pictures, parts.join_pictures(flat))
+    widths, apply = [], SignedMap.apply
+    beside = next(each for name, each in parts.list_maps()[0] if name == "flip_lr" and not each.is_identity)
+    monkeypatch.setattr(SignedMap, "apply", lambda self, rows: widths.append(rows.shape[-1]) or apply(self, rows))
+    moved = parts.move("flip_lr", beside, small)
+    assert widths == [2]
+    np.testing.assert_allclose(moved, parts.shrink(parts.lift("flip_lr", beside).apply(flat)), atol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(4, 5, 1), (2, 4, 5)])
 def test_a_mask_of_the_cells_of_a_picture_turns_with_it_or_stays(shape):
     """A mask of legal moves has one number for each cell."""
