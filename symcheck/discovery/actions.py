@@ -79,7 +79,7 @@ def refuse_large(space: spaces.Space[Any]) -> None:
     if values.total > MOST_ACTIONS:
         counted = "discrete actions" if values.single else "values of all action components together"
         raise TargetError(
-            f"expected at most {MOST_ACTIONS} {counted} to match, got {values.total:,}.",
+            f"the search can match at most {MOST_ACTIONS} {counted}, but there are {values.total:,}.",
             where="action space",
             remedy=way_out,
         )

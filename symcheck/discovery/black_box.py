@@ -80,8 +80,8 @@ def propose(lab: Laboratory) -> Proposals:
     width = sum(block.size for block in parts.beside)
     if width > MOST_COORDINATES:
         raise TargetError(
-            f"expected at most {MOST_COORDINATES} observation components if states cannot be set ({lab.why}), "
-            f"got {width}.",
+            f"the observation has {width} components. If states cannot be set ({lab.why}), the search "
+            f"supports at most {MOST_COORDINATES}.",
             where="observation space",
             remedy="Register state access with symcheck.register_state_access, or write the symmetry down and check it "
             "with verify-env.",

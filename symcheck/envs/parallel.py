@@ -150,7 +150,7 @@ def as_one(parallel: Any) -> ParallelEnvironment:
     if isinstance(parallel, gym.Env):
         parallel = Team(parallel)
     if not parallel.possible_agents:
-        raise TargetError("expected an environment with possible_agents, got none.", where="TARGET")
+        raise TargetError("the environment does not list its possible_agents.", where="TARGET")
     settable = all(callable(getattr(parallel, name, None)) for name in ("get_state", "set_state"))
     return SettableParallelEnvironment(parallel) if settable else ParallelEnvironment(parallel)
 

@@ -54,7 +54,7 @@ class _Colouring:
         self.spent += 1
         if self.spent > BUDGET:
             raise SymcheckError(
-                f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without an answer.",
+                f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without a result.",
                 where="automorphism_group",
                 remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
             )

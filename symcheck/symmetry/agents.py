@@ -57,7 +57,7 @@ def joint_symmetry(
         for agent, image in moved.items():
             if (observation_spaces[agent], action_spaces[agent]) != (observation_spaces[image], action_spaces[image]):
                 raise SpecError(
-                    f"agent {agent!r} is sent to {image!r}, which has different spaces.",
+                    f"agent {agent!r} is mapped to {image!r}, which has different spaces.",
                     where=f"agents[{i}]",
                 )
     bound = {

@@ -60,7 +60,7 @@ class World:
     ("space", "told"),
     [
         (gym.spaces.Discrete(64), ""),
-        (gym.spaces.Discrete(65), "expected at most 64 discrete actions to match, got 65"),
+        (gym.spaces.Discrete(65), "the search can match at most 64 discrete actions, but there are 65"),
         (gym.spaces.MultiDiscrete([32, 32]), ""),
         (gym.spaces.MultiDiscrete([32, 33]), "expected at most 64 values of all action components together .* got 65"),
         (gym.spaces.MultiBinary(32), ""),

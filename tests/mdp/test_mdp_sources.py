@@ -69,7 +69,7 @@ def test_rewards_for_next_states_are_averaged_over_all_outcomes() -> None:
         ({"initial": 2}, r"initial: expected a state in 0..1, got 2"),
         ({"available": [[1], [1]]}, "available: expected booleans"),
         ({"terminations": [[-0.1], [0.0]]}, "terminations: expected probabilities of at least 0"),
-        ({"terminations": np.zeros((3, 1, 3))}, "terminations: expected the shape of the transitions"),
+        ({"terminations": np.zeros((3, 1, 3))}, "terminations: the transitions have"),
         ({"layout": [[0.5, 0], [0, 1]]}, "layout: expected integers"),
         ({"labels": ["a"]}, "labels: expected 2 names"),
     ],
@@ -81,7 +81,7 @@ def test_what_is_no_mdp_is_refused(change: dict[str, Any], message: str) -> None
 
 
 def test_a_state_without_any_action_is_refused() -> None:
-    with pytest.raises(SpecError, match="expected an action in every state; state 1 has none"):
+    with pytest.raises(SpecError, match="every state must have at least one action, but state 1 has none"):
         TabularMDP([[[1.0, 0.0]], [[0.0, 0.0]]], REWARDS, 0.9, available=np.array([[True], [False]]))
 
 
@@ -205,7 +205,7 @@ def test_a_state_met_first_as_an_end_is_still_acted_in_when_an_episode_goes_on_t
 
 def test_too_many_states_are_refused_with_the_way_out() -> None:
     with pytest.raises(
-        SpecError, match=r"more than 100 states can be reached from the start: too many to enumerate.*limit="
+        SpecError, match=r"more than 100 states can be reached from the start, which is too many to enumerate.*limit="
     ):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, False)], discount=0.9, limit=100)
     with pytest.raises(SpecError, match="expected hashable states, got list"):
@@ -245,7 +245,7 @@ def test_the_model_of_many_samples_is_near_the_truth() -> None:
 
 
 def test_a_tolerance_of_sampling_needs_samples() -> None:
-    with pytest.raises(SpecError, match="expected an MDP counted from samples"):
+    with pytest.raises(SpecError, match="needs an MDP that was estimated from samples"):
         torus_chase(3).sampling_tolerance()
     few = TabularMDP.from_samples([0], [0], [0.0], [0], discount=0.9)
     assert few.sampling_tolerance() == 1.0
@@ -263,7 +263,7 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (
             ([0, 0], [0, 0], [1.0, 1.0], [0, 0]),
             {"n_actions": 2},
-            "the samples do not contain 1 of the 2 pairs, the first action 1",
+            "the samples do not contain 1 of the 2 pairs; the first is action 1",
         ),
         (
             ([0], [0], [1.0], [0]),

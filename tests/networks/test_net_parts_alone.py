@@ -222,7 +222,7 @@ def test_the_shape_of_an_input_is_given_claimed_shown_or_that_of_the_first_layer
     assert input_shape(net, pictures, None) == (2, 3)
     net.example_input = torch.zeros(8)
     assert input_shape(net, pictures, None) == (8,)
-    with pytest.raises(SpecError, match="cannot tell the shape"):
+    with pytest.raises(SpecError, match="input cannot be determined"):
         input_shape(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(2, 2)), pictures, None)
     assert mismatch(Layered(), (2, 4)) is None
     wrong = mismatch(Layered(), (2, 5))

@@ -39,7 +39,7 @@ SPREAD = [
     ("SYM105", {"square": "flip_lr"}, "this shift of the image does not commute with flip_lr"),
     ("SYM130", {"units": [3], "inputs": []}, "its units are not permuted by the symmetry: no reordering of the rows"),
     ("SYM130", {"layer": "head", "flattened": [8, 5, 5]}, ". Images (8x5x5) are flattened right before this layer"),
-    ("SYM131", {"output": "output[1]", "role": "invariant"}, "output[1] does not transform as its role invariant requires"),
+    ("SYM131", {"output": "output[1]", "role": "invariant"}, "output[1] does not transform as its role invariant"),
     ("SYM135", {"output": "output", "permutation": [1, 2, 0]}, "the inverse permutation [1, 2, 0]"),
     ("SYM135", {"output": "output"}, "f(L x) = K^-1 f(x) holds (an inverse may be missing"),
     ("SYM138", {"layer": "0", "place": "unit 3, bias", "ulps": 12.0, "tried": 10_000}, "layer 0: unit 3, bias differs"),

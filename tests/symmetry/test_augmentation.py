@@ -322,7 +322,7 @@ def test_a_half_must_move_alike_whether_the_other_is_given_or_not():
         observed = torch.zeros(4, 2) if obs is None else torch.cat([obs, -obs])
         return observed, blocks(same, torch.neg)(actions)
 
-    with pytest.raises(SpecError, match="expected None for observations that were not given"):
+    with pytest.raises(SpecError, match="observations were not given, so the function must return None"):
         made(returns_anyway, Plane(), C2)
 
 

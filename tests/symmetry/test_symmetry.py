@@ -138,8 +138,8 @@ def test_a_missing_dict_key_stays_as_it_is():
     ("observation", "action", "message"),
     [
         ([-1, -1, -1], [1, 0], r"observation\[0\]: the entry acts on 3 components, but the space has 4"),
-        ([-1] * 4, [-1, -1], r"action\[0\]: the entry must permute the 2 values"),
-        ([-1] * 4, [1, 1], r"action\[0\]: the entry must permute the 2 values"),
+        ([-1] * 4, [-1, -1], r"action\[0\]: the entry must be a permutation of the 2 values"),
+        ([-1] * 4, [1, 1], r"action\[0\]: the entry must be a permutation of the 2 values"),
         ([-1] * 4, [2, 1, 0], r"action\[0\]: the entry acts on 3 values, but the space has 2"),
         ("rot90", [1, 0], "acts on the last two axes of an image"),
         ({"x": [-1]}, [1, 0], "needs a Dict or Tuple space"),
@@ -186,7 +186,7 @@ def test_a_callable_that_raises_is_named_with_its_argument():
         (lambda obs: {**obs, "x": (1.0, [2.0])}, r"\['x'\]: .* shape \(\)"),
         (lambda obs: {**obs, "x": ["1", "2"]}, "<U1"),
         (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* expected parts 0, 1"),
-        (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* expected one whole number"),
+        (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* must return one whole number"),
     ],
 )
 def test_the_image_that_a_callable_returns_has_the_parts_and_shapes_of_its_value(image, message):
