@@ -175,7 +175,7 @@ def test_columns_that_no_block_covers_are_listed():
     ("changes", "message"),
     [
         ({"map": [[1, -1]]}, "observation block 'legs', map.0.: the map acts on 2 components, but the block has 4"),
-        ({"map": [SWAP, SWAP]}, "one entry for each generator (1 in all), got 2"),
+        ({"map": [SWAP, SWAP]}, "one entry for each generator .1 in all., got 2"),
         ({"map": [{"FL_hip": "HR_hip"}]}, "uses the name 'HR_hip', which is not in the block. Did you mean 'FR_hip'"),
         ({"map": [{"FL_hip": "FR_hip"}]}, "several components have the same image: FR_hip"),
         ({"names": ["a", "a", "b", "c"]}, "expected distinct names"),
