@@ -18,7 +18,7 @@ CASES = [
     ("RaisesInStep", "mirror", 2, "raised RuntimeError: the simulator diverged (action = "),
     ("RaisesInReset", "mirror", 2, "reset() raised OSError: licence expired"),
     ("LeavesPython", "mirror", 2, "raised SystemExit: 0"),
-    ("OnlyNaN", "mirror", 3, "Every next observation was NaN on both sides: nothing could be compared"),
+    ("OnlyNaN", "mirror", 3, "Every next observation was NaN on both sides, so nothing could be compared"),
     ("NaNOnOneSide", "mirror", 1, "transition_invariance FAILED"),
     ("ReusesItsBuffer", "mirror", 0, "passed     transition_invariance"),
     (
