@@ -199,7 +199,7 @@ def _read_pgx(env: Any) -> PureEnvironment:
         raise TargetError(
             f"expected an environment for one player, got one for {env.num_players}.",
             where="TARGET",
-            remedy="verify-game checks the games of Pgx.",
+            remedy="For two-player games of Pgx, use verify-game.",
         )
     jax = importlib.import_module("jax")
     seen = np.asarray(jax.jit(env.init)(jax.random.PRNGKey(0)).observation)

@@ -116,7 +116,9 @@ def _look(state: Any, key: str, label: str) -> Array:
             f"expected observations of {label} to be dictionaries with 'observation' and 'action_mask', got "
             f"{type(seen).__name__}{f' without {key!r}' if isinstance(seen, dict) else ''}.",
             where="TARGET",
-            remedy="Only board games with legal moves are checked here; verify-env takes parallel environments.",
+            remedy=(
+                "Only board games with legal moves can be checked here. For parallel environments, use verify-env."
+            ),
         )
     return np.asarray(seen[key])
 

@@ -98,7 +98,10 @@ def _naming(agent: str) -> Iterator[None]:
     try:
         yield
     except SpecError as error:
-        several = "With several agents, an entry maps the observation or action of one agent, not of all together."
+        several = (
+            "With several agents, an entry maps the observation or action of a single agent, not those "
+            "of all agents together."
+        )
         remedy = f"{error.remedy} {several}" if error.remedy else several
         raise SpecError(error.problem, where=f"{error.where} of agent {agent!r}", remedy=remedy) from error
 

@@ -66,8 +66,14 @@ class World:
         (gym.spaces.MultiBinary(32), ""),
         (gym.spaces.MultiBinary(33), "got 66"),
         (gym.spaces.Box(-1, 1, (500,)), ""),
-        (gym.spaces.Tuple([gym.spaces.Discrete(2)]), "expected Discrete, MultiDiscrete, MultiBinary or Box actions"),
-        (gym.spaces.Dict(a=gym.spaces.Discrete(2)), "expected Discrete, MultiDiscrete, MultiBinary or Box actions"),
+        (
+            gym.spaces.Tuple([gym.spaces.Discrete(2)]),
+            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be searched",
+        ),
+        (
+            gym.spaces.Dict(a=gym.spaces.Discrete(2)),
+            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be searched",
+        ),
     ],
     ids=str,
 )

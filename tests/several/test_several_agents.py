@@ -141,7 +141,7 @@ def test_an_agent_that_is_gone_may_show_none():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"agent_iter": lambda self: None}, r"act in turn: verify-game takes board games .*aec_to_parallel"),
+        ({"agent_iter": lambda self: None}, r"act in turn. For a board game, use verify-game .*aec_to_parallel"),
         ({"action_space": None}, r"parallel API also requires action_space\(\)"),
     ],
 )
