@@ -68,11 +68,11 @@ class World:
         (gym.spaces.Box(-1, 1, (500,)), ""),
         (
             gym.spaces.Tuple([gym.spaces.Discrete(2)]),
-            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be searched",
+            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be",
         ),
         (
             gym.spaces.Dict(a=gym.spaces.Discrete(2)),
-            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be searched",
+            "only Discrete, MultiDiscrete, MultiBinary and Box actions can be",
         ),
     ],
     ids=str,
