@@ -66,7 +66,7 @@ def _disagreement(header: str, command: str, where: str) -> SymcheckError:
     return SymcheckError(
         f"the header of the report contains {header}, but {command}.",
         where=where,
-        remedy="The report was edited, or the code that it names has changed. If you trust it, run the command by hand.",
+        remedy="The report was edited, or the code that it names has changed. Run the command by hand if you trust it.",
     )
 
 
