@@ -108,8 +108,7 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
     if gaps:
         raise SpecError(
-            f"P must contain {actions} actions in every state, but {len(gaps)} pairs are missing, the "
-            f"first of which is {gaps[0]}.",
+            f"P must contain {actions} actions in every state. Missing pairs: {len(gaps)}, starting with {gaps[0]}.",
             where="P",
             remedy=(
                 "The agent can choose these actions. Give their outcomes, or build the MDP from arrays with available=."

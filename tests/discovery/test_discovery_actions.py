@@ -62,9 +62,9 @@ class World:
         (gym.spaces.Discrete(64), ""),
         (gym.spaces.Discrete(65), "the search can match at most 64 discrete actions, but there are 65"),
         (gym.spaces.MultiDiscrete([32, 32]), ""),
-        (gym.spaces.MultiDiscrete([32, 33]), "expected at most 64 values of all action components together .* got 65"),
+        (gym.spaces.MultiDiscrete([32, 33]), "at most 64 values of all action components together, but there are 65"),
         (gym.spaces.MultiBinary(32), ""),
-        (gym.spaces.MultiBinary(33), "got 66"),
+        (gym.spaces.MultiBinary(33), "but there are 66"),
         (gym.spaces.Box(-1, 1, (500,)), ""),
         (
             gym.spaces.Tuple([gym.spaces.Discrete(2)]),

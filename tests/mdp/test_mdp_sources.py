@@ -141,16 +141,16 @@ class _Table(gym.Env[np.int64, np.int64]):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({0: {0: [(1.0, 0, 0.0, False)]}}, "expected all 2 states in P, 1 is missing"),
-        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"missing pairs: 1, the first \(1, 0\)"),
+        ({0: {0: [(1.0, 0, 0.0, False)]}}, "P must contain all 2 states, but 1 is missing"),
+        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"Missing pairs: 1, starting with \(1, 0\)"),
         (
             {0: {0: [(1.0, 5, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"P\[0\]\[0\] leads to state 5, expected 0..1",
         ),
         ({0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "state 0 sums to 0.9, 0.1 too little"),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "expected finite rewards"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P also has 2"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "P also has 2, 5"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "it also contains 2"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "it also contains 2, 5"),
         (
             {0: {0: [(1.0, 0)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"expected outcomes \(probability, next state, reward, terminated\), got \(1.0, 0\) in P\[0\]\[0\]",
@@ -259,7 +259,7 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (([0], [0], [1.0], [0, 1]), {}, "expected arrays of the same length"),
         (([0], [-1], [1.0], [0]), {}, "actions: expected integers of at least 0"),
         (([0.5], [0], [1.0], [0]), {}, "states: expected integers of at least 0"),
-        (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts, the first 1"),
+        (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts; the first is state 1"),
         (
             ([0, 0], [0, 0], [1.0, 1.0], [0, 0]),
             {"n_actions": 2},

@@ -326,7 +326,7 @@ def test_linear_data_of_a_continuous_group_is_a_representation_for_layers() -> N
     with pytest.raises(SpecError, match="expected action entries that are linear data"):
         _ = turn.action_representation
     shifted = Symmetry("s", groups.translations(1), [{"shift": [1]}], ["identity"], initial=False)
-    with pytest.raises(SpecError, match="the observation entries shift"):
+    with pytest.raises(SpecError, match="the observation entries contain shifts"):
         _ = shifted.observation_representation
     named = Symmetry("n", groups.so(2), {"representation": "vector + scalar"}, reps.vector(groups.so(2)))
     assert (named.observation_representation.dim, named.action_representation.dim) == (3, 2)

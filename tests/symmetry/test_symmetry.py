@@ -178,14 +178,14 @@ def test_a_callable_that_raises_is_named_with_its_argument():
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (lambda obs: {"x": -obs["x"]}, r"observation\[0\]: .* expected parts 'x', 'at'"),
-        (lambda obs: {**obs, "y": 0}, "expected parts 'x', 'at'"),
-        (lambda obs: (-obs["x"], obs["at"]), "expected parts 'x', 'at'"),
-        (lambda obs: None, "returned None, expected parts 'x', 'at'"),
+        (lambda obs: {"x": -obs["x"]}, r"observation\[0\]: .* must return the parts 'x', 'at'"),
+        (lambda obs: {**obs, "y": 0}, "must return the parts 'x', 'at'"),
+        (lambda obs: (-obs["x"], obs["at"]), "must return the parts 'x', 'at'"),
+        (lambda obs: None, "must return the parts 'x', 'at', but returned None"),
         (lambda obs: {**obs, "x": obs["x"][:1]}, r"observation\[0\]\['x'\]: .* shape \(1,\)"),
         (lambda obs: {**obs, "x": (1.0, [2.0])}, r"\['x'\]: .* shape \(\)"),
         (lambda obs: {**obs, "x": ["1", "2"]}, "<U1"),
-        (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* expected parts 0, 1"),
+        (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* must return the parts 0, 1"),
         (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* must return one whole number"),
     ],
 )

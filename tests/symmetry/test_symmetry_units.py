@@ -130,7 +130,7 @@ def test_agents_are_one_permutation_for_each_generator(given: Any, message: str)
     [
         ([1, 0], spaces.Discrete(3), "acts on 2 values, but the space has 3"),
         ([-1], spaces.Discrete(2), "acts on 1 value, but the space has 2"),
-        ([-1, 1], spaces.Discrete(2), "must permute the 2 values"),
+        ([-1, 1], spaces.Discrete(2), "must be a permutation of the 2 values"),
         ([1, -1, 1], BOX, "acts on 3 components, but the space has 2"),
         ([1, -1], spaces.Box(0, 9, (2,), np.uint8), "negates components"),
         ([1, -1], spaces.MultiBinary(2), "negates components"),
