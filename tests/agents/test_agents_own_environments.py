@@ -230,8 +230,8 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
         ("Point", "curved", "layers can represent only linear and affine maps"),
         ("Point", "parts", r"needs a Dict or Tuple space, got .*\. A permutation is a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on the space Dict"),
-        ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
-        ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
+        ("Thrust", "outward", r"leaves the action space: the image of a = \[10.0, 10.0\] is \[-10.0, -10.0\]"),
+        ("Thrust", "outward_callable", r"leaves the action space: the image of a = \[10.0, 10.0\] is \[-1.0"),
     ],
 )
 def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: str, message: str) -> None:

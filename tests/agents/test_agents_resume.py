@@ -221,7 +221,6 @@ def test_a_training_that_has_ended_is_not_resumed(stopped: Path) -> None:
     code, output = _resume(stopped)
     assert code == 2
     assert "is complete, so there is nothing to resume" in output
-    assert "has ended" in output
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ BAD = {
     "spec that raises": (["CartPole-v1", "--symmetry", "good.py:raises"], ["good.py:raises", "ZeroDivisionError"]),
     "signs on actions": (
         ["CartPole-v1", "--symmetry", "signs.toml"],
-        ["action[0]", "must be a permutation of the 2 values"],
+        ["action[0]", "a permutation of the 2 values"],
     ),
     "not a symmetry": (["CartPole-v1", "--symmetry", "good.py:number"], ["symcheck.Symmetry", "int"]),
     "html folder": (["CartPole-v1", "--html", "nowhere/r.html"], ["--html", "nowhere", "mkdir"]),

@@ -29,15 +29,15 @@ REFUSED = {
     "unknown group": ({**layout("gravity"), "group": "D4"}, "'D4'"),
     "plane beside quarter turns": (
         {**layout("gravity"), "group": "C4", "plane": "xz"},
-        "cannot be combined with group",
+        "combined with group",
     ),
     "two histories": (
         layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}),
-        "has a history of its own",
+        "history of its own",
     ),
     "history of no group": (
         layout("gravity", history={"critic": {"frames": 2}}),
-        "does not belong to any observation group",
+        "not belong to any observation group",
     ),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
     "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),
