@@ -44,11 +44,11 @@ def test_rewards_for_next_states_are_averaged_over_all_outcomes() -> None:
     [
         (
             {"transitions": [[[0.5, 0.4]], [[0.2, 0.8]]]},
-            r"1 row does not sum to 1: .* action 0 in state 0 .* 0.1 too little",
+            r"1 row does not sum to 1\. It is .* action 0 in state 0, .* \(0.1 too small\)",
         ),
         (
             {"transitions": [[[0.5, 0.4]], [[0.5, 0.8]]]},
-            r"2 rows do not sum to 1: .* state 1 sums to 1.3, 0.3 too much \(the worst\)",
+            r"2 rows do not sum to 1\. The worst .* state 1, whose sum is 1.3 \(0.3 too large\)",
         ),
         (
             {"transitions": [[[1.5, -0.5]], [[0.5, 0.5]]]},
@@ -95,7 +95,7 @@ def test_sparse_laws_of_the_wrong_shape_are_refused() -> None:
 def test_single_precision_laws_pass_and_half_a_percent_does_not() -> None:
     law = np.full((3, 1, 3), 1 / 3, dtype=np.float32)
     assert TabularMDP(law, np.zeros((3, 1)), 0.9).n_states == 3
-    with pytest.raises(SpecError, match=r"sums to 0\.995\d*, 0\.005 too little"):
+    with pytest.raises(SpecError, match=r"sum is 0\.995\d* \(0\.005 too small\)"):
         TabularMDP(np.array([[[0.995]]], dtype=np.float32), [[0.0]], 0.9)
 
 
@@ -147,7 +147,10 @@ class _Table(gym.Env[np.int64, np.int64]):
             {0: {0: [(1.0, 5, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"P\[0\]\[0\] leads to state 5, expected 0..1",
         ),
-        ({0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "state 0 sums to 0.9, 0.1 too little"),
+        (
+            {0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}},
+            r"state 0, whose sum is 0.9 \(0.1 too small\)",
+        ),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "expected finite rewards"),
         ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "it also contains 2"),
         ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "it also contains 2, 5"),
