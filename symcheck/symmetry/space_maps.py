@@ -198,7 +198,8 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
         array = np.asarray(None)
     if array.shape != np.shape(value) or array.dtype.kind not in "biuf":
         raise SpecError(
-            f"the callable returned shape {array.shape} ({array.dtype}) for a value of shape {np.shape(value)}.",
+            f"the callable returned an array of shape {array.shape} ({array.dtype}) for a value of shape "
+            f"{np.shape(value)}.",
             where=where,
             remedy="Return the image in the same shape as the value.",
         )

@@ -164,7 +164,7 @@ def test_a_callable_gets_a_copy_and_its_shape_is_checked():
 
     bound = Symmetry("m", C2, [spoil], [[1, 0]]).bind(LINE, spaces.Discrete(2))
     x = np.ones(2)
-    with pytest.raises(SpecError, match=r"returned shape \(1,\)"):
+    with pytest.raises(SpecError, match=r"returned an array of shape \(1,\)"):
         bound.observation((0,), x)
     np.testing.assert_array_equal(x, np.ones(2))
 

@@ -54,12 +54,12 @@ CASES = [
     ("Point", "action_too_large", 2, "the action map leaves the action space: the image of a = 1 is 2"),
     ("Point", "action_no_number", 2, "the callable must return one whole number, but returned 'left'"),
     ("Point", "action_half", 2, "the callable must return one whole number, but returned 0.5"),
-    ("Point", "observation_shorter", 2, "returned shape (1,) (float64) for a value of shape (2,)"),
+    ("Point", "observation_shorter", 2, "an array of shape (1,) (float64) for a value of shape (2,)"),
     ("Point", "observation_raises", 2, "the callable raised ZeroDivisionError"),
-    ("Point", "observation_nothing", 2, "returned shape () (object) for a value of shape (2,)"),
+    ("Point", "observation_nothing", 2, "an array of shape () (object) for a value of shape (2,)"),
     ("Track", "state_off_track", 2, "the state map leaves the space of states: the image of ["),
     ("Track", "state_raises", 2, "state[0]: the callable raised ZeroDivisionError"),
-    ("Track", "state_longer", 2, "state[0]: the callable returned shape (2,) (float64) for a value of shape (1,)"),
+    ("Track", "state_longer", 2, "state[0]: the callable returned an array of shape (2,) (float64) for a value of shape (1,)"),
 ]
 
 

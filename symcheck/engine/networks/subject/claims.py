@@ -373,7 +373,7 @@ def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
     image = np.asarray(entry.function(row.copy()))
     if image.shape != row.shape:
         raise SpecError(
-            f"the callable returned shape {image.shape} for a network input of shape {row.shape}.",
+            f"the callable returned an array of shape {image.shape} for a network input of shape {row.shape}.",
             where=where,
             remedy="Return the image in the same shape as the input.",
         )
