@@ -59,7 +59,7 @@ CASES = [
     ("Point", "observation_nothing", 2, "an array of shape () (object) for a value of shape (2,)"),
     ("Track", "state_off_track", 2, "the state map leaves the space of states: the image of ["),
     ("Track", "state_raises", 2, "state[0]: the callable raised ZeroDivisionError"),
-    ("Track", "state_longer", 2, "state[0]: the callable returned an array of shape (2,) (float64) for a value of shape (1,)"),
+    ("Track", "state_longer", 2, "state[0]: the callable returned an array of shape (2,) (float64) for a value"),
 ]
 
 
