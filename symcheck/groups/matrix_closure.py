@@ -63,8 +63,8 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
             images[k].extend(places)
             if len(vectors) > limit:
                 raise GroupError(
-                    f"the {len(matrices)} matrices do not generate a finite group within the limit: the basis "
-                    f"vectors have more than {limit:,} images.",
+                    f"the {len(matrices)} matrices do not generate a finite group, or its order exceeds "
+                    f"the limit: the basis vectors have more than {limit:,} images.",
                     where="from_matrices",
                     remedy="Check the entries (a rotation must be by 2 pi / n), or increase limit=.",
                 )

@@ -56,7 +56,7 @@ class _Colouring:
             raise SymcheckError(
                 f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without a result.",
                 where="automorphism_group",
-                remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
+                remedy="For larger MDPs, install igraph: pip install 'symcheck[discover]'",
             )
         # Refine until the number of colours stops growing.
         count = len(np.unique(colours))

@@ -145,7 +145,7 @@ class _Table(gym.Env[np.int64, np.int64]):
         ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"Missing pairs: 1, starting with \(1, 0\)"),
         (
             {0: {0: [(1.0, 5, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
-            r"P\[0\]\[0\] leads to state 5, expected 0..1",
+            r"P\[0\]\[0\] leads to state 5, but the states are 0..1",
         ),
         (
             {0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}},

@@ -134,7 +134,7 @@ def test_agents_are_one_permutation_for_each_generator(given: Any, message: str)
         ([1, -1, 1], BOX, "acts on 3 components, but the space has 2"),
         ([1, -1], spaces.Box(0, 9, (2,), np.uint8), "negates components"),
         ([1, -1], spaces.MultiBinary(2), "negates components"),
-        ([1, 0], spaces.MultiDiscrete([2, 3]), r"takes \[1, 2\] to \[2.*, 1.*\], which is not in"),
+        ([1, 0], spaces.MultiDiscrete([2, 3]), r"maps \[1, 2\] to \[2.*, 1.*\], which is not in"),
         ({"signs": [-1, -1], "offset": [1, 1]}, spaces.MultiDiscrete([2, 3]), "which is not in"),
         ([1, 0], spaces.Dict({"a": BOX, "b": BOX}), r"cannot act on the space Dict.*\{ a = \.\.\., b = \.\.\. \}"),
         ("rot90", spaces.Box(0, 1, (2, 3)), "needs square images, but the space has 2x3"),
