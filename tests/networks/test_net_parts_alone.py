@@ -237,7 +237,7 @@ def test_outputs_are_named_by_their_path_and_what_is_no_tensor_is_refused() -> N
     assert named_outputs(one, "y") == {"y": one}
     assert list(named_outputs([one, None, {"v": (two,)}])) == ["output[0]", "output[2]['v'][0]"]
     assert named_outputs(None) == {}
-    with pytest.raises(TargetError, match="returns a Normal distribution as output"):
+    with pytest.raises(TargetError, match="output is a Normal distribution"):
         named_outputs(torch.distributions.Normal(one, one + 1.0))
     with pytest.raises(TargetError, match=r"returns float as output\[1\]"):
         named_outputs((one, 2.0))

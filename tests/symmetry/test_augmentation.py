@@ -306,7 +306,9 @@ def test_a_function_that_changes_its_input_is_named(changed, told):
     ],
 )
 def test_answers_of_another_form_are_refused(fn, message):
-    with pytest.raises(SpecError, match=message) if "no symmetry" not in message else pytest.raises(RepresentationError):
+    with (
+        pytest.raises(SpecError, match=message) if "no symmetry" not in message else pytest.raises(RepresentationError)
+    ):
         made(fn, Plane(), C2)
 
 

@@ -226,7 +226,7 @@ def test_images_of_actions_may_leave_by_four_roundings(sign: int, bound: float, 
 def test_the_first_action_that_leaves_is_named() -> None:
     flat = np.array([[0.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
     coordinates = SpaceCodec(BOX, "action").coordinates
-    with pytest.raises(SpecError, match=r"a = \[0\.5, 0\.5\] goes to \[2\.0, 0\.0\]"):
+    with pytest.raises(SpecError, match=r"a = \[0\.5, 0\.5\] is \[2\.0, 0\.0\]"):
         action_bounds.refuse_exits(BOX, coordinates, np.array([[0, 0], [0.5, 0.5], [1, 1]]), flat, flat)
 
 
