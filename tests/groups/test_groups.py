@@ -243,10 +243,10 @@ def test_the_matrix_given_with_the_fewest_digits_decides_which_vectors_are_the_s
 @pytest.mark.parametrize(
     ("matrices", "message"),
     [
-        ([[[1, 1], [0, 1]]], "do not generate a finite group, or its order exceeds the limit"),
+        ([[[1, 1], [0, 1]]], "do not generate a finite group, or its order"),
         (
             [[[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]],
-            "do not generate a finite group, or its order exceeds the limit",
+            "do not generate a finite group, or its order",
         ),
         ([[[2, 0], [0, 1]]], "of no finite order: it has an eigenvalue of modulus 2"),
         ([[[1, 0], [0, 0]]], "singular"),
