@@ -74,9 +74,13 @@ def roll(lab: Laboratory, reduce: Callable[[Floats], Floats] = lambda flat: flat
     usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
     if usable.sum() < FEWEST_STEPS and (usable.size >= FEWEST_STEPS or lab.in_time(_GATHERING)):
         raise TargetError(
-            f"expected finite observations, got NaN or infinity in all but {usable.sum():,} of {len(before):,} steps.",
+            f"only {usable.sum():,} of {len(before):,} steps have finite observations; all others contain "
+            "NaN or infinity.",
             where=lab.label,
-            remedy="The search needs finite observations: write the symmetry down and check it with verify-env.",
+            remedy=(
+                "The search needs finite observations. If you know the symmetry, write it down and check "
+                "it with verify-env."
+            ),
         )
     rewards = np.array([visit.step.reward for visit in pool.visits], dtype=np.float64)
     ended = np.array([visit.step.terminated for visit in pool.visits], dtype=bool)

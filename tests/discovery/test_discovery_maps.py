@@ -302,7 +302,7 @@ def test_a_product_of_maps_that_fit_is_not_stepped_again_and_one_of_maps_that_do
 @pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])
 def test_a_quarter_turn_closes_up_to_a_millionth_and_no_further(error, closes):
     turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * (1 + error) ** 0.25  # its fourth power is off by the error
-    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither 4 nor 8 rotations"):
+    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither order 4 nor order 8"):
         assert turning._order(turn) == 4
 
 

@@ -115,6 +115,15 @@ def test_a_counterexample_shrinks_to_the_simplest_that_fails_within_400_trials(m
     assert len(asked) == 399
 
 
+@pytest.mark.parametrize("value", [0.3, -0.04, 0.97, 12.345, 1e-7])
+def test_a_coordinate_is_set_to_zero_once_and_otherwise_to_simpler_numbers(value: float) -> None:
+    tried = [float(vector[1]) for vector in shrinking._simpler_vectors(np.array([0.0, value, 7.0])) if vector[2] == 7.0]
+    assert tried.count(0.0) == 1
+    assert tried[0] == 0.0
+    assert all(shrinking._complexity(other) < shrinking._complexity(value) for other in tried[1:])
+    assert value not in tried
+
+
 def test_the_simplest_case_has_the_fewest_numbers_and_then_the_smallest() -> None:
     pairs = _pairs_of_numbers()
 

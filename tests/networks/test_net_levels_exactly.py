@@ -19,7 +19,7 @@ from symcheck.engine.networks.samples.decisions import CLEAR, Decisions, is_deci
 from symcheck.engine.networks.samples.measuring import Deployed
 from symcheck.engine.networks.samples.ruler import EXACT, ROUNDED
 from symcheck.engine.networks.samples.sampling import Family
-from symcheck.engine.networks.subject.claims import OutputClaim
+from symcheck.engine.networks.subject.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.subject.subject import PRODUCTS
 from symcheck.engine.networks.subject.values import LayerRecord, Opaque, SignedPermutation
 from symcheck.engine.networks.verdicts import (
@@ -280,6 +280,28 @@ def test_an_ascent_starts_at_the_worst_input_and_fifteen_ordinary_ones() -> None
     none = measured(0.0)
     none.worst = None
     np.testing.assert_array_equal(gathering._starts(none, groups), inputs[:15])
+
+
+@pytest.mark.parametrize(("samples", "starts"), [(1, 1), (31, 1), (32, 2), (47, 2), (48, 3), (10_000, 16)])
+def test_an_ascent_has_a_starting_point_for_every_sixteen_samples(
+    samples: int, starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def climb(subject: Any, inputs: Any, outputs: Any, given: Any, domain: Any) -> list[Family]:
+        asked.append(len(given))
+        return []
+
+    def measure(*told: Any, into: Any, **more: Any) -> None:
+        into.worst = measured(0.0).worst
+
+    monkeypatch.setattr(gathering, "climb_residual", climb)
+    monkeypatch.setattr(gathering, "measure", measure)
+    inputs: Any = InputClaim((2,), (SignedPermutation(np.array([1, 0]), np.array([1, 1])),))
+    options = NetOptions(samples=samples)
+    subject: Any = SimpleNamespace(shape=(2,), cost=1)
+    gathering.gather_evidence(subject, inputs, (), None, options, None, ANY, progress=lambda done, planned: None)
+    assert asked == [starts]
 
 
 def test_inputs_whose_image_leaves_the_space_are_left_out_and_counted() -> None:
