@@ -25,6 +25,7 @@ from symcheck.engine.events import Progress
 from symcheck.engine.features import normal_scores
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.regression import Fit
+from symcheck.engine.unfinished import Ledger
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -159,18 +160,16 @@ def test_a_run_that_is_stopped_says_what_did_not_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[bytes] = []
+
+    def note(tag: bytes, content: bytes = b"") -> None:
+        if tag == Tag.PROGRESS:
+            told.append(content)
+
     monkeypatch.setattr(channel, "is_open", lambda: True)
-    monkeypatch.setattr(channel, "send", lambda tag, content=b"": told.append(content) if tag == Tag.PROGRESS else None)
-    listen = watching._listener(watching_ledger(), None, reports=True)
+    monkeypatch.setattr(channel, "send", note)
+    listen = watching._listener(Ledger(), None, reports=True)
     for done, what in itertools.product((0, 1), ("playing episodes", "computing the statistics of reward")):
         listen(Progress(done, 1, what))
     assert told == [b"playing episodes", b"computing the statistics of reward"] * 2  # though no time has passed
     report_end([], 9, progress=told[-1].decode(), was_late=True, interrupted=False)
     assert "ran out, in computing the statistics of reward, and this did not end" in capsys.readouterr().err
-
-
-def watching_ledger() -> Any:
-    """A record of a run that has not begun."""
-    from symcheck.engine.unfinished import Ledger
-
-    return Ledger()

@@ -171,11 +171,14 @@ class TrajectoryEvidence:
             for at, word in enumerate(words):
                 self._play(word, groups[word], look.share * self._asked)
                 report(round(100 * (look.share * (at + 1))), 100 * len(words))
-            is_refuted = functools.partial(self._is_refuted, groups, look)
-            if not look.last and self.bench.in_time() and self.bench.clock.while_in_time(is_refuted, otherwise=False):
+            if not look.last and self.bench.in_time() and self._is_refuted_in_time(groups, look):
                 break
         report(1, 1)
         return groups
+
+    def _is_refuted_in_time(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
+        """Whether an interim analysis refutes every tested part; not if the time runs out first."""
+        return self.bench.clock.while_in_time(lambda: self._is_refuted(groups, look), otherwise=False)
 
     def _is_refuted(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
         """Whether an interim analysis refutes every tested part, or (with fail-fast) any part."""
