@@ -146,6 +146,14 @@ class Laboratory:
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
 
     @cached_property
+    def state_shape(self) -> tuple[int, ...]:
+        """The shape of a state as it is set; () if it is not an array."""
+        access = self.stepper.access
+        if access is None or access.get is None:
+            return self.observation_space.shape or () if access is not None else ()
+        return self._form.shape if isinstance(self._form, np.ndarray) else ()
+
+    @cached_property
     def is_single(self) -> bool:
         """Whether next states are float32 numbers."""
         states = self.states[:4]

@@ -93,8 +93,10 @@ def _pool_states(lab: Laboratory, count: int) -> Floats:
 
 
 def _draw_wider_states(lab: Laboratory, count: int) -> Floats:
+    """Visited states, widened; a number of a goal or a mode stays, because values between two of them are no states."""
     states = _pool_states(lab, count)
-    return states + _WIDENED * lab.spread * lab.rng.uniform(-1, 1, size=states.shape)
+    whole = (lab.states == np.rint(lab.states)).all(axis=0)
+    return states + np.where(whole, 0.0, _WIDENED * lab.spread) * lab.rng.uniform(-1, 1, size=states.shape)
 
 
 def _observe_steps(lab: Laboratory, states: Floats) -> Sightings:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lu_factor, lu_solve
 
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.clock import raise_if_overdue
@@ -384,6 +383,8 @@ class Learner:
     """
 
     def __init__(self, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> None:
+        from scipy.linalg import lu_factor
+
         raise_if_overdue()
         episode = np.repeat(np.arange(2 * pairs), np.diff([*starts, len(design)]))
         self._starts, self._pairs = starts, pairs
@@ -402,6 +403,8 @@ class Learner:
         Args:
             scores: the scores of the outcomes, shape (n, targets).
         """
+        from scipy.linalg import lu_solve
+
         raise_if_overdue()
         wanted = self._taught.T @ (self._sign * scores[self._teaching])
         weights = lu_solve(self._factors, wanted, check_finite=False)

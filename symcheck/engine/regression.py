@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lu_factor, lu_solve
 
 from symcheck.array_types import Bools, Floats
 from symcheck.engine.clock import raise_if_overdue
@@ -101,6 +100,8 @@ class Fit:
     """
 
     def __init__(self, design: Floats) -> None:
+        from scipy.linalg import lu_factor  # loading scipy takes as long as a run on CartPole
+
         raise_if_overdue()
         self.design = design
         self._gram = design.T @ design
@@ -138,6 +139,8 @@ class Fit:
 
     def _weights(self, targets: Floats) -> Floats:
         """The weights of the fit of centred targets, shape (columns, dim)."""
+        from scipy.linalg import lu_solve
+
         wanted = self.design.T @ targets
         weights = np.zeros(wanted.shape)
         # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.

@@ -372,8 +372,12 @@ def _permutation(
     for start in range(0, flips, chunk):
         raise_if_overdue()
         # int8: NumPy's default of int64 would take eight times the memory.
-        signs = rng.integers(0, 2, size=(min(chunk, flips - start), n), dtype=np.int8)[:, apart].astype(np.float32)
-        maxima.append(np.abs((2 * signs - 1) @ narrow).max(axis=1))
+        drawn = rng.integers(0, 2, size=(min(chunk, flips - start), n), dtype=np.int8)
+        # Temporary arrays of this size take longer than the sums: no copy of all columns, signs in place.
+        signs = (drawn if apart.all() else drawn[:, apart]).astype(np.float32)
+        signs *= 2
+        signs -= 1
+        maxima.append(np.abs(signs @ narrow).max(axis=1))
     null = np.concatenate(maxima)
     # Sums are taken in float32 (rounding below 1e-4 of a statistic of order 1): ties count against rejecting.
     p_value = (1 + int((null >= observed * (1 - 1e-4)).sum())) / (flips + 1)

@@ -196,7 +196,7 @@ def test_every_turn_and_reflection_of_a_board_is_tried(shape):
     turned = [np.rot90(side, k) for side in (cells, cells[::-1]) for k in range(4)]
     wanted = {tuple(each.ravel().tolist()) for each in turned if each.shape == shape} - {tuple(range(cells.size))}
     board = gym.spaces.Box(0, 1, shape)
-    lab = SimpleNamespace(is_whole=True, dim=cells.size, shows_state=True, observation_space=board)
+    lab = SimpleNamespace(is_whole=True, dim=cells.size, shows_state=True, observation_space=board, state_shape=shape)
     forms = {form: [] for form, _ in board_maps(lab)}
     for form, each in board_maps(lab):
         forms[form].append(tuple(each.index))
@@ -204,6 +204,37 @@ def test_every_turn_and_reflection_of_a_board_is_tried(shape):
     assert set(forms[f"rotations and reflections of a board of {size}"]) == wanted
     # A shift by one of two cells is a reflection.
     assert len(forms[f"shifts of a torus of {size}"]) == sum(side > 2 for side in shape)
+
+
+@pytest.mark.parametrize(
+    ("dim", "shown", "state", "whole"),
+    [
+        (18, gym.spaces.Box(0, 1, (2, 3, 3)), (18,), True),  # channels first, the state is the observation
+        (18, gym.spaces.Box(0, 1, (3, 3, 2)), (18,), True),  # channels last
+        (18, gym.spaces.Box(0, 1, (9,)), (2, 3, 3), False),  # the state is an array with this shape
+        (18, gym.spaces.Dict(a=gym.spaces.Box(0, 2, (3, 3)), b=gym.spaces.Discrete(2)), (18,), False),  # two boards
+        (10, gym.spaces.Dict(a=gym.spaces.Box(0, 2, (3, 3)), b=gym.spaces.Discrete(2)), (10,), False),  # and a number
+    ],
+)
+def test_the_channels_of_a_board_turn_together_and_numbers_beside_it_stay(dim, shown, state, whole):
+    lab = SimpleNamespace(is_whole=True, dim=dim, shows_state=whole, observation_space=shown, state_shape=state)
+    last = shown.shape == (3, 3, 2)
+    channels, beside = dim // 9, dim % 9
+    cells = np.arange(9 * channels).reshape((3, 3, 2) if last else (channels, 3, 3))
+    planes = np.moveaxis(cells, -1, 0) if last else cells
+    turned = [np.rot90(side, k, axes=(1, 2)) for side in (planes, planes[:, ::-1]) for k in range(4)]
+    moved = [(np.moveaxis(each, 0, -1) if last else each).ravel().tolist() for each in turned]
+    # A number may follow the board or precede it.
+    wanted = {(*each, *range(dim - beside, dim)) for each in moved}
+    wanted |= {(*range(beside), *(beside + i for i in each)) for each in moved}
+    listed: dict[str, set[tuple[int, ...]]] = {}
+    for form, each in board_maps(lab):
+        listed.setdefault(form, set()).add(tuple(each.index))
+    size = "3 x 3" + (" with 2 channels" if channels > 1 else "")
+    assert listed[f"rotations and reflections of a board of {size}"] == wanted - {tuple(range(dim))}
+    assert next(iter(listed)) == f"rotations and reflections of a board of {size}"
+    assert len(listed[f"shifts of a torus of {size}"]) == 2 * (1 + (beside > 0))
+    assert (len(listed) == 2) is whole  # nothing else is tried where the board is the state
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.product([True, False], repeat=2)])
