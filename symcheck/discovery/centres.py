@@ -90,8 +90,9 @@ def is_reached(lab: Laboratory, centre: Centre) -> bool:
     used = np.flatnonzero(lab.spread > 0)
     seen = lab.states[:, used] / lab.spread[used]
     middle = seen.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(seen - middle, full_matrices=False)
-    spanned = axes[sizes > _RELATED * sizes.max(initial=0.0)]
+    # Eigenvalues are squared singular values; rounding, 1e-16 of the largest, is far below the limit.
+    squares, axes = np.linalg.eigh((seen - middle).T @ (seen - middle))
+    spanned = axes[:, squares > _RELATED**2 * squares.max(initial=0.0)].T
     away = centre.point[used] / lab.spread[used] - middle
     return bool(np.abs(away - away @ spanned.T @ spanned).max(initial=0.0) <= _RELATED)
 

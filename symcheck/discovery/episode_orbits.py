@@ -286,7 +286,8 @@ class EpisodeOrbits:
             choices = [np.ones(inputs.shape[1], dtype=bool)]
             if question.sees_next:  # rewards often depend only on the next state
                 choices.append(np.arange(inputs.shape[1]) >= parts[0].shape[1])
-            self._models[key] = KernelModel(inputs, self._targets(question, question.taught, parts), choices)
+            targets = self._targets(question, question.taught, parts)
+            self._models[key] = KernelModel(inputs, targets, choices, drops=not question.is_rare)
         return self._models[key]
 
     def _parts(self, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:

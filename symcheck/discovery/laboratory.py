@@ -146,6 +146,14 @@ class Laboratory:
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
 
     @cached_property
+    def state_shape(self) -> tuple[int, ...]:
+        """The shape of a state as it is set; () if it is not an array."""
+        access = self.stepper.access
+        if access is None or access.get is None:
+            return self.observation_space.shape or () if access is not None else ()
+        return self._form.shape if isinstance(self._form, np.ndarray) else ()
+
+    @cached_property
     def is_single(self) -> bool:
         """Whether next states are float32 numbers."""
         states = self.states[:4]
@@ -293,5 +301,5 @@ class Laboratory:
         self.is_start = np.array([situation.origin == "start" for situation, used in met if used], dtype=bool)
         kept = [row for row, used in zip(rows, usable, strict=True) if used and row is not None]
         if not kept:
-            raise TargetError("expected finite states, got NaN or infinity in all of them.", where=self.label)
+            raise TargetError("every state contains NaN or infinity.", where=self.label)
         return np.stack(kept)

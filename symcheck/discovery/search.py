@@ -83,6 +83,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
         return search_numbered(lab, _build_verifier(target, lab, options, emit, tried=1))
     by_rollouts = lab.kind == "black box"
     proposals = _propose_by_rollouts(lab) if by_rollouts else by_states.propose(lab)
+    leave_values_open(lab.observation_space, lab.stepper.codec.coordinates.names, proposals)
     try:
         generators = [] if by_rollouts or proposals.interrupted else find_generators(lab)
     except KeyboardInterrupt:
@@ -97,6 +98,26 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     rotations, families = _rotations(lab, verifier, generators, interrupted=judged.interrupted)
     result = replace(result, tried=tried, rotations=rotations)
     return _with_family(result, families[0], judged.group, verifier) if families else result
+
+
+def leave_values_open(space: spaces.Space[Any], names: Sequence[str], proposals: Proposals) -> None:
+    """Record that the values of numbered parts, such as one of four goals, may be permuted in ways not searched.
+
+    Args:
+        space: the observation space.
+        names: the names of the components of a flattened observation.
+        proposals: receives the form of maps that is left open.
+
+    Example:
+        >>> proposals = Proposals()
+        >>> leave_values_open(spaces.Dict(goal=spaces.Discrete(4), on=spaces.Discrete(2)), ["goal", "on"], proposals)
+        >>> list(proposals.forms)
+        ['permutations of the values of goal, except their reversal']
+    """
+    for block in blocks_of(space):
+        if isinstance(block.space, spaces.Discrete) and block.space.n > 2:
+            proposals.forms[f"permutations of the values of {names[block.first]}, except their reversal"] = False
+            proposals.complete = False
 
 
 def _propose_by_rollouts(lab: Laboratory) -> Proposals:
@@ -184,9 +205,9 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
     """
     if isinstance(observation, spaces.Discrete) and not is_numbered(observation, action):
         raise TargetError(
-            f"expected at most {MOST_STATES:,} numbered states and Discrete actions, got {observation} and {action}; "
-            "numbered states have no coordinates to negate or exchange, and this environment has no table of its "
-            "transitions.",
+            f"the search supports at most {MOST_STATES:,} numbered states and Discrete actions, got "
+            f"{observation} and {action}. Numbered states have no coordinates to negate or exchange, and "
+            "this environment has no table of its transitions.",
             where="observation space",
             remedy="To search all permutations, give the environment its table as the attribute P, like Gymnasium's "
             "toy-text environments (P[s][a]: a list of (probability, next state, reward, terminated)). If "

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lu_factor, lu_solve
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
@@ -100,6 +100,9 @@ class Fit:
     """
 
     def __init__(self, design: Floats) -> None:
+        from scipy.linalg import lu_factor  # loading scipy takes as long as a run on CartPole
+
+        raise_if_overdue()
         self.design = design
         self._gram = design.T @ design
         ridge = _RIDGE * float(np.trace(self._gram)) * np.eye(len(self._gram))
@@ -115,6 +118,7 @@ class Fit:
             known: False for values that must not influence the fit (NaN, outliers), shape (n, dim). A column is fitted
                 to its known rows, unless more than a few columns have different sets of known rows.
         """
+        raise_if_overdue()
         # A NaN target would make every weight NaN.
         numbers = finite(targets)
         means = numbers.mean(axis=0)
@@ -135,6 +139,8 @@ class Fit:
 
     def _weights(self, targets: Floats) -> Floats:
         """The weights of the fit of centred targets, shape (columns, dim)."""
+        from scipy.linalg import lu_solve
+
         wanted = self.design.T @ targets
         weights = np.zeros(wanted.shape)
         # Each round fits the residual of the previous one, so the ridge affects only directions that hardly vary.

@@ -285,7 +285,8 @@ def _match_actions(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide:
     if torn.any() or not size.all():
         block = int(np.argwhere(torn)[0][0]) if torn.any() else int(np.flatnonzero(size == 0)[0])
         raise SpecError(
-            f"expected surjective maps: the states of a block need the same abstract actions; block {block} differs.",
+            "the action maps must be surjective: all states of a block need the same abstract actions, "
+            f"but those of block {block} differ.",
             where="homomorphism",
         )
     return per_image > 0

@@ -294,7 +294,8 @@ def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
     if (rewards[held] != 0.0).any():
         state = int(np.flatnonzero(held & (rewards != 0.0))[0])
         raise SpecError(
-            f"with discount 1 this policy collects rewards forever: from state {state} the episode never ends.",
+            f"with discount 1, this policy has no finite value: from state {state}, the episode never "
+            "ends, and rewards are not 0.",
             where="evaluate_policy",
             remedy="Use a discount below 1.",
         )

@@ -196,7 +196,7 @@ def test_every_turn_and_reflection_of_a_board_is_tried(shape):
     turned = [np.rot90(side, k) for side in (cells, cells[::-1]) for k in range(4)]
     wanted = {tuple(each.ravel().tolist()) for each in turned if each.shape == shape} - {tuple(range(cells.size))}
     board = gym.spaces.Box(0, 1, shape)
-    lab = SimpleNamespace(is_whole=True, dim=cells.size, shows_state=True, observation_space=board)
+    lab = SimpleNamespace(is_whole=True, dim=cells.size, shows_state=True, observation_space=board, state_shape=shape)
     forms = {form: [] for form, _ in board_maps(lab)}
     for form, each in board_maps(lab):
         forms[form].append(tuple(each.index))
@@ -204,6 +204,37 @@ def test_every_turn_and_reflection_of_a_board_is_tried(shape):
     assert set(forms[f"rotations and reflections of a board of {size}"]) == wanted
     # A shift by one of two cells is a reflection.
     assert len(forms[f"shifts of a torus of {size}"]) == sum(side > 2 for side in shape)
+
+
+@pytest.mark.parametrize(
+    ("dim", "shown", "state", "whole"),
+    [
+        (18, gym.spaces.Box(0, 1, (2, 3, 3)), (18,), True),  # channels first, the state is the observation
+        (18, gym.spaces.Box(0, 1, (3, 3, 2)), (18,), True),  # channels last
+        (18, gym.spaces.Box(0, 1, (9,)), (2, 3, 3), False),  # the state is an array with this shape
+        (18, gym.spaces.Dict(a=gym.spaces.Box(0, 2, (3, 3)), b=gym.spaces.Discrete(2)), (18,), False),  # two boards
+        (10, gym.spaces.Dict(a=gym.spaces.Box(0, 2, (3, 3)), b=gym.spaces.Discrete(2)), (10,), False),  # and a number
+    ],
+)
+def test_the_channels_of_a_board_turn_together_and_numbers_beside_it_stay(dim, shown, state, whole):
+    lab = SimpleNamespace(is_whole=True, dim=dim, shows_state=whole, observation_space=shown, state_shape=state)
+    last = shown.shape == (3, 3, 2)
+    channels, beside = dim // 9, dim % 9
+    cells = np.arange(9 * channels).reshape((3, 3, 2) if last else (channels, 3, 3))
+    planes = np.moveaxis(cells, -1, 0) if last else cells
+    turned = [np.rot90(side, k, axes=(1, 2)) for side in (planes, planes[:, ::-1]) for k in range(4)]
+    moved = [(np.moveaxis(each, 0, -1) if last else each).ravel().tolist() for each in turned]
+    # A number may follow the board or precede it.
+    wanted = {(*each, *range(dim - beside, dim)) for each in moved}
+    wanted |= {(*range(beside), *(beside + i for i in each)) for each in moved}
+    listed: dict[str, set[tuple[int, ...]]] = {}
+    for form, each in board_maps(lab):
+        listed.setdefault(form, set()).add(tuple(each.index))
+    size = "3 x 3" + (" with 2 channels" if channels > 1 else "")
+    assert listed[f"rotations and reflections of a board of {size}"] == wanted - {tuple(range(dim))}
+    assert next(iter(listed)) == f"rotations and reflections of a board of {size}"
+    assert len(listed[f"shifts of a torus of {size}"]) == 2 * (1 + (beside > 0))
+    assert (len(listed) == 2) is whole  # nothing else is tried where the board is the state
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.product([True, False], repeat=2)])
@@ -271,7 +302,7 @@ def test_a_product_of_maps_that_fit_is_not_stepped_again_and_one_of_maps_that_do
 @pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])
 def test_a_quarter_turn_closes_up_to_a_millionth_and_no_further(error, closes):
     turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * (1 + error) ** 0.25  # its fourth power is off by the error
-    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither 4 nor 8 rotations"):
+    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither order 4 nor order 8"):
         assert turning._order(turn) == 4
 
 
@@ -436,6 +467,25 @@ def test_joint_actions_over_which_effects_are_averaged_favour_no_value_and_no_co
     # The first and third components, of one count, take the same values in every one.
     assert np.array_equal(bases[:, 0] - values.firsts[0], bases[:, 2] - values.firsts[2])
     assert len(bases) == 6
+
+
+def test_reduced_observations_are_moved_without_arrays_of_all_pixels(monkeypatch):
+    """An image has tens of thousands of components, which took most of the time of a search."""
+    space = gym.spaces.Dict(
+        eye=gym.spaces.Box(0, 1, (2, 32, 32)), goal=gym.spaces.Box(0, 1, (32, 32)), speed=gym.spaces.Box(-1, 1, (2,))
+    )
+    parts = Parts.of(space)
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(5, parts.width))
+    small, pictures = parts.split(parts.reduce(flat))
+    np.testing.assert_array_equal(small, parts.shrink(flat))
+    np.testing.assert_array_equal(pictures, parts.join_pictures(flat))
+    widths, apply = [], SignedMap.apply
+    beside = next(each for name, each in parts.list_maps()[0] if name == "flip_lr" and not each.is_identity)
+    monkeypatch.setattr(SignedMap, "apply", lambda self, rows: widths.append(rows.shape[-1]) or apply(self, rows))
+    moved = parts.move("flip_lr", beside, small)
+    assert widths == [2]
+    np.testing.assert_allclose(moved, parts.shrink(parts.lift("flip_lr", beside).apply(flat)), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 1), (2, 4, 5)])

@@ -1,5 +1,7 @@
 """Worlds whose twins break a part of the symmetry slightly: the known group is found, and nothing larger is printed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from worlds_with_broken_twins import (
@@ -11,24 +13,28 @@ from worlds_with_broken_twins import (
     GoalDrawnAgain,
     Hatches,
     Masses,
+    NumberedGoal,
     PictureAndSpeed,
+    PlateThatPaysLess,
     Turtle,
     TwoGoals,
 )
-from worlds_with_known_groups import Goal, known_order
+from worlds_with_known_groups import Goal, Hidden, known_order
 
 import symcheck as sc
 from symcheck.discovery import moments, observations
 from symcheck.discovery.actions import matching_action_map, try_actions
 from symcheck.discovery.automorphisms import automorphisms
-from symcheck.discovery.by_states import _Search, propose
+from symcheck.discovery.by_states import Proposals, _Search, propose
 from symcheck.discovery.centres import centres, is_reached
+from symcheck.discovery.episode_orbits import CLOSER, EpisodeOrbits, play_episodes
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.moments import with_moments
 from symcheck.discovery.observations import look_around, matching_observation_map
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.scales import probe_sizes
+from symcheck.discovery.search import leave_values_open
 from symcheck.discovery.structure import effects_at
 
 
@@ -162,3 +168,28 @@ def test_the_known_group_is_found_and_nothing_larger(name):
     result = sc.discover(BROKEN_TWINS[name], samples=2_000).result
     known = known_order(BROKEN_TWINS[name]())
     assert result.group["order"] == known or (result.group["order"] < known and not result.complete)
+
+
+def test_a_numbered_goal_is_reversed_with_the_place_and_its_other_permutations_stay_open():
+    """Goals between two numbers are no states: observations of such states gave the goal's image no counterpart."""
+    lab = Laboratory(NumberedGoal, "a numbered goal", DiscoverOptions())
+    seen = look_around(lab)
+    assert set(seen.states[:, 2]) == {0.0, 1.0, 2.0, 3.0}
+    assert np.abs(seen.states[:, :2]).max() > np.abs(lab.states[:, :2]).max()
+    mirror = SignedMap.about((1, 0, 2), (-1, -1, -1), np.array([0.0, 0.0, 1.5]))
+    actions = matching_action_map(lab, mirror, try_actions(lab, np.ones(3)))
+    assert matching_observation_map(lab, mirror, actions, seen).offset in ((3.0, 0.0, 0.0), (0.0, 0.0, 3.0))
+    proposals = Proposals()
+    leave_values_open(lab.observation_space, lab.stepper.codec.coordinates.names, proposals)
+    assert proposals.forms == {"permutations of the values of observation['goal'], except their reversal": False}
+    assert not proposals.complete
+
+
+@pytest.mark.long
+def test_a_model_of_the_numbers_that_matter_shows_what_a_kind_of_command_pays():
+    lab = Laboratory(lambda: Hidden(PlateThatPaysLess(), 2), "a plate", DiscoverOptions())
+    played = play_episodes(lab, lambda flat: flat, replace(CLOSER, share=1.0))
+    orbits = EpisodeOrbits(played.rollouts, lab.rng, with_steps=False, budget=CLOSER)
+    sides = {"first": [-1, 1] * 3, "second": [1, -1] * 3}
+    refuted = {name: orbits.refute(SignedMap.of(range(6), sign).apply, 2, None, 2.5e-4) for name, sign in sides.items()}
+    assert refuted == {"first": "reward", "second": ""}

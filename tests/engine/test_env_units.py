@@ -115,6 +115,15 @@ def test_a_counterexample_shrinks_to_the_simplest_that_fails_within_400_trials(m
     assert len(asked) == 399
 
 
+@pytest.mark.parametrize("value", [0.3, -0.04, 0.97, 12.345, 1e-7])
+def test_a_coordinate_is_set_to_zero_once_and_otherwise_to_simpler_numbers(value: float) -> None:
+    tried = [float(vector[1]) for vector in shrinking._simpler_vectors(np.array([0.0, value, 7.0])) if vector[2] == 7.0]
+    assert tried.count(0.0) == 1
+    assert tried[0] == 0.0
+    assert all(shrinking._complexity(other) < shrinking._complexity(value) for other in tried[1:])
+    assert value not in tried
+
+
 def test_the_simplest_case_has_the_fewest_numbers_and_then_the_smallest() -> None:
     pairs = _pairs_of_numbers()
 
@@ -221,6 +230,18 @@ def test_exploration_takes_the_steps_it_was_given_in_runs_of_at_most_twelve() ->
     )  # fmt: skip
     assert all(each.reached is None for each in last)
     assert len(last) == 3
+    told: list[Any] = []
+
+    def begin(seen: Any, rng: Any) -> int:
+        """The last of the states so far."""
+        told.append((seen.shape, rng))
+        return len(seen) - 1
+
+    own = np.random.default_rng(1)
+    two = [start, SimpleNamespace(obs=7, state=7)]
+    first = next(iter(explore_together(Line(), placement, two, 1, own, begin)))  # type: ignore[arg-type]
+    assert first.visited is two[1]
+    assert told == [((2, 1), own)]
 
 
 @pytest.mark.parametrize("closed_above", [True, False])

@@ -399,13 +399,13 @@ def test_distributions_sum_to_one_up_to_the_rounding_of_their_dtype(
     total[1, 1] += 0.9 * sign * least
     check_sums(total, available, longest, unit)
     total[1, 1] = 1 + 1.1 * sign * least
-    too = "much" if sign > 0 else "little"
-    with pytest.raises(SpecError, match=f"1 row does not sum to 1: .* action 1 in state 1 .* too {too}"):
+    too = "large" if sign > 0 else "small"
+    with pytest.raises(SpecError, match=rf"1 row does not sum to 1\. .* action 1 in state 1, .* too {too}"):
         check_sums(total, available, longest, unit)
     total[1] = 1e-3, 1.0
     total[0, 0] = 1.5
     with pytest.raises(
-        SpecError, match=r"2 rows do not sum to 1: .* state 0 sums to 1\.5, 0\.5 too much \(the worst\)"
+        SpecError, match=r"2 rows do not sum to 1\. The worst .* state 0, whose sum is 1\.5 \(0\.5 too large\)"
     ):
         check_sums(total, available, longest, unit)
     total[0] = 0.0, 1.0

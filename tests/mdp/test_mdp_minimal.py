@@ -153,7 +153,7 @@ def test_a_collision_of_hashes_is_noticed_and_tried_again(monkeypatch: pytest.Mo
 def test_a_partition_that_is_never_right_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Partition(np.zeros(49, dtype=np.int64), np.zeros(245, dtype=np.uint64), 1)
     monkeypatch.setattr(minimal, "coarsest_partition", lambda mdp, **options: wrong)
-    with pytest.raises(SymcheckError, match="the partition found is not a homomorphism"):
+    with pytest.raises(SymcheckError, match="the resulting partition is not a homomorphism"):
         torus_chase().minimal_homomorphism()
 
 

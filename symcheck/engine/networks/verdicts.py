@@ -97,8 +97,7 @@ def assess(
         structure = _as_deployed(structure, measured, artefact)
     if not_judged:
         outputs = {path or "output": dtype.removeprefix("torch.") for path, dtype in not_judged.items()}
-        # added before other doubts: outputs that were not compared outweigh the results for the others
-        return _doubt(structure, state(ReasonCode.NOT_JUDGED.value, outputs=outputs), first=True)
+        return _doubt(structure, state(ReasonCode.NOT_JUDGED.value, outputs=outputs))
     return structure
 
 
@@ -250,9 +249,8 @@ def _flips(measured: Measured) -> dict[str, int]:
     return {"flips": measured.deployed.flips, "decisions": measured.deployed.decisions}
 
 
-def _doubt(assessment: Assessment, doubt: Statement, *, first: bool = False) -> Assessment:
-    doubts = assessment.facts.doubts
-    facts = replace(assessment.facts, doubts=(doubt, *doubts) if first else (*doubts, doubt))
+def _doubt(assessment: Assessment, doubt: Statement) -> Assessment:
+    facts = replace(assessment.facts, doubts=(*assessment.facts.doubts, doubt))
     return replace(assessment, facts=facts, rounded=False, record=None)
 
 
