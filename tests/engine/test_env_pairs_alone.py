@@ -251,6 +251,20 @@ def test_a_violation_repeats_and_exceeds_the_effect_of_a_nudge() -> None:
     assert len(some.measured) == 16
 
 
+@pytest.mark.parametrize(("times", "confirmed"), [(0.99, False), (1.01, True)])
+def test_random_pairs_may_differ_by_the_float32_rounding_of_what_they_sum_up(times: float, confirmed: bool) -> None:
+    values = np.array([[1e5], [2e5], [3e5]])
+    pairs = Repeating([1.0] * 3, [0.0] * 3, [0.0] * 3)
+    apart = times * second_look._SINGLE * values
+    pairs.comparison = lambda part, cases: comparison(part, values[list(cases)], (values + apart)[list(cases)])  # type: ignore[method-assign]
+    sides = comparison("reward", values, values + apart)
+    look = SecondLook(pairs, pairs, True)  # type: ignore[arg-type]
+    measured: Any = SimpleNamespace(cases=[0, 1, 2])
+    told = look.sort(measured, sides, apart, np.full((3, 1), 1e-9), RNG(0))
+    assert (2 in told.confirmed) is confirmed
+    assert (2 in told.rounding) is not confirmed
+
+
 def test_enough_confirmed_violations_end_the_second_look() -> None:
     told = Repeating([1.0] * 60, [0.0] * 60, [0.0] * 60).sorted_by()
     assert (len(told.confirmed), len(told.unseen)) == (24, 36)
