@@ -251,18 +251,23 @@ def test_a_violation_repeats_and_exceeds_the_effect_of_a_nudge() -> None:
     assert len(some.measured) == 16
 
 
-@pytest.mark.parametrize(("times", "confirmed"), [(0.99, False), (1.01, True)])
-def test_random_pairs_may_differ_by_the_float32_rounding_of_what_they_sum_up(times: float, confirmed: bool) -> None:
-    values = np.array([[1e5], [2e5], [3e5]])
-    pairs = Repeating([1.0] * 3, [0.0] * 3, [0.0] * 3)
-    apart = times * second_look._SINGLE * values
-    pairs.comparison = lambda part, cases: comparison(part, values[list(cases)], (values + apart)[list(cases)])  # type: ignore[method-assign]
-    sides = comparison("reward", values, values + apart)
-    look = SecondLook(pairs, pairs, True)  # type: ignore[arg-type]
-    measured: Any = SimpleNamespace(cases=[0, 1, 2])
-    told = look.sort(measured, sides, apart, np.full((3, 1), 1e-9), RNG(0))
-    assert (2 in told.confirmed) is confirmed
-    assert (2 in told.rounding) is not confirmed
+@pytest.mark.parametrize(("times", "confirmed"), [(0.95, False), (1.15, True)])
+@pytest.mark.parametrize("sum_of", [0.0, 3e5])
+def test_random_pairs_may_differ_by_the_float32_rounding_of_what_they_sum_up(
+    sum_of: float, times: float, confirmed: bool
+) -> None:
+    values = np.append(np.linspace(1e5, 1.1e5, 40), sum_of)[:, None]
+    apart = np.zeros_like(values)
+    apart[-1] = times * second_look._SINGLE * max(sum_of, 1e5)  # a sum that vanishes rounds as its terms do
+    pairs: Any = Repeating(apart[:, 0], [0.0] * 41, [0.0] * 41)
+    pairs.comparison = lambda part, cases: comparison(part, values[list(cases)], (values + apart)[list(cases)])
+    pairs.of = lambda some, nudge=0.0: np.full_like(some.expected, 1e-9)
+    pairs.tolerance_up_to = lambda sought, some, plain, rng: np.full_like(some.expected, 1e-9)
+    measured: Any = SimpleNamespace(cases=list(range(41)))
+    told = SecondLook(pairs, pairs, True).sort(
+        measured, comparison("reward", values, values + apart), apart, np.full((41, 1), 1e-9), RNG(0)
+    )
+    assert (told.confirmed, told.rounding) == (([40], []) if confirmed else ([], [40]))
 
 
 def test_enough_confirmed_violations_end_the_second_look() -> None:
