@@ -199,7 +199,7 @@ def test_a_tolerance_that_is_none_is_refused(tolerance: float) -> None:
 
 
 def test_maps_that_tear_a_block_are_refused() -> None:
-    with pytest.raises(SpecError, match="block 0 differs"):
+    with pytest.raises(SpecError, match="those of block 0 differ"):
         from_maps(torus_chase(3), np.zeros(9, dtype=int), np.arange(45).reshape(9, 5))
     with pytest.raises(SpecError, match="the state map must have shape"):
         from_maps(torus_chase(3), np.zeros(8, dtype=int), np.zeros((9, 5), dtype=int))

@@ -200,7 +200,7 @@ def test_unknown_dtypes_devices_and_weights_are_refused() -> None:
         subjects._deployed_dtype(Net(), "nn")
     with pytest.raises(OptionError, match="expected an available device, got 'toaster'"):
         subjects._device("toaster")
-    with pytest.raises(TargetError, match=r"uninitialised.*: 0\.weight, 0\.bias"):
+    with pytest.raises(TargetError, match=r"not initialised yet: 0\.weight, 0\.bias"):
         Subject(nn.Sequential(nn.LazyLinear(2)), (3,))
 
 
