@@ -93,7 +93,7 @@ class TrainingResult:
             if fits and position not in self.training.stopped:
                 return self._module(position)
         raise OptionError(
-            f"expected a run that was trained, got learning rate {learning_rate} and seed {seed} of {self.runs}.",
+            f"there is no run with learning rate {learning_rate} and seed {seed}; the runs are {self.runs}.",
             where="network",
         )
 

@@ -80,7 +80,7 @@ class NetworkPlan:
         width, separate = settings.get("width", 0), settings.get("separate_bodies", False)
         if (width or separate) and (self.convolutions or self.basis == "user"):
             raise OptionError(
-                f"expected separate_bodies and width to be left out: {self.name} is not a network for vectors.",
+                f"separate_bodies and width cannot be set for {self.name}, which is not a network for vectors.",
                 where="--set",
                 remedy="Both options change the hidden layers of the built-in networks for vectors.",
             )

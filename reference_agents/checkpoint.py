@@ -141,8 +141,8 @@ def started_in(folder: Path) -> Started:
         schema, then = document["schema"], document["versions"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TargetError(
-            f"expected the folder of a training run that was stopped, with a readable {JOB_FILE}, got "
-            f"{str(folder)!r} ({type(error).__name__}).",
+            f"{str(folder)!r} is not the folder of a stopped training run: {JOB_FILE} cannot be read "
+            f"({type(error).__name__}).",
             where="--resume",
             remedy=_UNREADABLE,
         ) from error
@@ -232,7 +232,7 @@ def deserialise(content: bytes) -> State:
     # `weights_only` rejects pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     if state.pop(DIGEST, None) != state_digest(state):
-        raise ValueError("its digest does not match: the file was changed after it was written")
+        raise ValueError("its digest does not match, so the file was changed after it was written")
     return state
 
 
@@ -281,9 +281,9 @@ def read_state(path: Path) -> State | None:
             raise ValueError("it contains no state")
     except Exception as error:
         raise TargetError(
-            f"expected a readable checkpoint, got {str(path)!r} ({_first_sentence(error)}).",
+            f"the checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}).",
             where="--resume",
-            remedy="Delete that file to train that part again from the start.",
+            remedy="Delete this file to train these runs again from the start.",
         ) from error
     return state
 
@@ -315,7 +315,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OptionError(
-                f"expected a folder in which no other process is training, got {str(folder)!r}.",
+                f"another process is training in the folder {str(folder)!r}.",
                 where="--resume",
                 remedy="Wait for that training run, or stop it.",
             ) from error
@@ -368,7 +368,7 @@ def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: 
     ]
     if different:
         raise OptionError(
-            f"expected the same {what} as when the training run was started: {'; '.join(different)}.",
+            f"the {what} cannot differ from those with which the training run was started: {'; '.join(different)}.",
             where="--resume",
             remedy=f"Resume with the original {what}, or start a new training run.",
         )

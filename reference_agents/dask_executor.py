@@ -197,7 +197,9 @@ def _run(client: Any, board: _Board, seconds: float) -> None:
             raise OptionError(
                 f"the workers that trained the seeds {board.parts[part].seeds} died repeatedly.",
                 where=WHERE,
-                remedy="Look at the workers' logs (memory is the usual cause), then continue with --resume.",
+                remedy=(
+                    "Check the logs of the workers (the usual cause is too little memory), then continue with --resume."
+                ),
             ) from error
         # The next slice continues from the returned state, on any free worker.
         if board.is_unfinished(part):
@@ -228,7 +230,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
         except (OSError, TimeoutError, ValueError) as error:
             raise OptionError(
-                f"expected the address of a Dask scheduler that answers, got {scheduler!r} ({error}).",
+                f"no Dask scheduler answers at {scheduler!r} ({error}).",
                 where="--scheduler",
                 remedy="Start a scheduler with: dask scheduler",
             ) from error

@@ -76,7 +76,7 @@ def _compare(network: torch.nn.Module, shape: tuple[int, ...], run: Run) -> floa
                 f"the outputs of the exported network differ from those of the original by up to {difference:.2g} on "
                 f"{SAMPLES} random observations.",
                 where="--out",
-                remedy="Nothing was written; this is a defect of the exporter or of the installed versions.",
+                remedy="No file was written. The exporter or one of the installed packages has a defect.",
             )
     return worst
 

@@ -35,7 +35,7 @@ def check_film(target: Path) -> None:
             where="--video",
         )
     if not target.parent.is_dir():
-        raise OptionError(f"expected an existing folder, got {str(target.parent)!r}.", where="--video")
+        raise OptionError(f"there is no folder {str(target.parent)!r}.", where="--video")
     # Pillow reads and writes GIF, ffmpeg encodes MP4; the latter comes with imageio_ffmpeg.
     for package in ("imageio", "PIL", *(("imageio_ffmpeg",) if target.suffix == ".mp4" else ())):
         try:
@@ -98,7 +98,7 @@ def _rendering(encoded: EncodedEnvironment, arguments: Mapping[str, Any]) -> gym
         return encoded.remake({"render_mode": "rgb_array", **arguments})
     except Exception as error:
         raise TargetError(
-            f"expected an environment that can be drawn, but {encoded.label!r} cannot be made with "
+            f"a video cannot be recorded, because {encoded.label!r} cannot be made with "
             f"render_mode='rgb_array' ({error}).",
             where="--video",
         ) from error
@@ -109,7 +109,7 @@ def _frame(environment: gym.Env[Any, Any]) -> Bytes:
         frame = environment.render()
     except Exception as error:
         raise TargetError(
-            f"expected an environment that can be rendered, but rendering failed ({error}).",
+            f"a video cannot be recorded, because rendering failed ({error}).",
             where="--video",
             remedy="Classic control needs pygame: pip install 'symcheck[video]'.",
         ) from error
@@ -132,9 +132,7 @@ def _write(frames: list[Bytes], target: Path, fps: float) -> None:
             imageio.mimwrite(beside, frames, fps=fps, macro_block_size=2)
         beside.replace(target)
     except OSError as error:
-        raise OptionError(
-            f"expected a file that can be written, got {str(target)!r} ({error}).", where="--video"
-        ) from error
+        raise OptionError(f"{str(target)!r} cannot be written ({error}).", where="--video") from error
     finally:
         # After the rename, the temporary file no longer exists.
         beside.unlink(missing_ok=True)

@@ -91,7 +91,7 @@ class TensorBoardLog:
                 self._write(name, self._events.Event(wall_time=time.time(), file_version="brain.Event:2"))
         except OSError as error:
             raise OptionError(
-                f"expected a folder that can be written to, got {str(folder)!r} ({error.strerror}).",
+                f"the folder {str(folder)!r} cannot be written to ({error.strerror}).",
                 where="--tensorboard",
             ) from error
 
@@ -156,7 +156,7 @@ class WandbLog:
         except Exception as error:  # exceptions of W&B, whose types differ between versions
             message = " ".join(str(error).split())
             raise OptionError(
-                f"expected Weights & Biases to start a run, got {type(error).__name__}: {message}.",
+                f"Weights & Biases could not start a run ({type(error).__name__}: {message}).",
                 where="--wandb",
                 remedy="Log in with `wandb login`, or set WANDB_MODE=offline.",
             ) from error

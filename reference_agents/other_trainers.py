@@ -255,4 +255,4 @@ def _exports(path: Path) -> Iterator[tuple[str, OtherRun]]:
 
 def _unreadable(file: Path, expected: str, error: Exception | None) -> TargetError:
     reason = f" ({described(error)})" if error is not None else ""
-    return TargetError(f"expected {expected}, but it cannot be read as one{reason}.", where=str(file))
+    return TargetError(f"the file cannot be read as {expected}{reason}.", where=str(file))

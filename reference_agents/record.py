@@ -167,12 +167,12 @@ def prepare_folder(parent: Path, name: str) -> Path:
                 return folder
     except OSError as error:
         raise OptionError(
-            f"expected a folder that can be written to, got {str(parent)!r} ({error.strerror}).",
+            f"the folder {str(parent)!r} cannot be written to ({error.strerror}).",
             where="--out",
             remedy="Name another folder.",
         ) from error
     raise OptionError(
-        f"{str(parent)!r} contains 9,999 runs named {name!r}.", where="--out", remedy="Name another folder."
+        f"{str(parent)!r} already contains 9,999 runs named {name!r}.", where="--out", remedy="Name another folder."
     )
 
 
@@ -190,9 +190,7 @@ def write_output(target: Path, content: bytes, *, where: str) -> None:
     try:
         write_file(target, content)
     except OSError as error:
-        raise OptionError(
-            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where=where
-        ) from error
+        raise OptionError(f"{str(target)!r} cannot be written ({error.strerror}).", where=where) from error
 
 
 def save(record: Record, folder: Path) -> None:
@@ -228,7 +226,7 @@ def load(folder: Path) -> Record:
         document = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TargetError(
-            f"expected a run folder with a readable {RECORD_FILE}, got {str(folder)!r} ({error}).",
+            f"{str(folder)!r} is not a run folder: {RECORD_FILE} cannot be read ({error}).",
             where="RUN",
             remedy="Give a folder that `reference-agents train` wrote.",
         ) from error
@@ -347,13 +345,13 @@ def find_runs(folder: Path) -> Sequence[Path]:
         unfinished = [str(run.folder) for run in find_unfinished(folder)]
         if unfinished:
             raise TargetError(
-                f"expected a folder of runs, but none below {str(folder)!r} is finished: {', '.join(unfinished)}.",
+                f"no training run in {str(folder)!r} is complete; unfinished: {', '.join(unfinished)}.",
                 where="DIR",
                 remedy=f"Continue with: reference-agents train --resume {unfinished[0]}",
             )
-        problem = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
+        problem = "contains no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
         raise TargetError(
-            f"expected a folder of runs, but {str(folder)!r} {problem}.",
+            f"{str(folder)!r} is not a folder of runs: it {problem}.",
             where="DIR",
             remedy="Train a network first: reference-agents train cartpole --out DIR.",
         )

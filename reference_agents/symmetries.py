@@ -26,7 +26,7 @@ def task_symmetry(task: Task) -> Symmetry:
     claim = encoded_environment(task.name, task.symmetry).symmetry if task.own and task.symmetry else None
     if not task.symmetry or (task.own and claim is None):
         raise OptionError(
-            f"expected a symmetry of {task.environment}, got none.",
+            f"a symmetry of {task.environment} is needed, but none was given.",
             where="--symmetry",
             remedy="Give a SPEC, or train a network that needs none (--network mlp, or cnn for images).",
         )

@@ -139,7 +139,7 @@ def _with_spec(task: Task, symmetry: str) -> Task:
     encode_claim(claim, observation, action, space)
     if observation.centre is not None or action.centre.any():
         raise SpecError(
-            f"expected linear maps of {task.name}'s vectors, got one with an offset.",
+            f"the maps of {task.name}'s vectors must be linear, but one of them has an offset.",
             where="--symmetry",
             remedy="Give the environment by its factory (--env file.py:factory), whose vectors are centred first.",
         )
@@ -193,7 +193,8 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
     if not is_reference(name):
         if not task.symmetry and name in NEEDS_SYMMETRY:
             raise OptionError(
-                f"network {name!r} needs a symmetry, and none was given or is claimed for {task.environment}.",
+                f"network {name!r} needs a symmetry, but none was given, and the atlas claims none for "
+                f"{task.environment}.",
                 where="--symmetry",
                 remedy=_without_symmetry(task),
             )

@@ -166,7 +166,7 @@ def _restore(loop: _Loop, state: State) -> None:
         loop.restore(state)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise TargetError(
-            f"expected a checkpoint of this training run by this version, but it does not fit ({error!r}).",
+            f"the checkpoint does not fit this training run, or was written by another version ({error!r}).",
             where="--resume",
             remedy="Resume the run with the version of symcheck that wrote the checkpoint, or delete the checkpoint "
             "to start again.",

@@ -123,7 +123,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
             continue
         first = taken.setdefault(path.resolve(), option)
         if first != option:
-            raise SymcheckError(f"expected a separate file, got {path}, where {first} is written.", where=option)
+            raise SymcheckError(f"{first} is already written to {path}; name a different file.", where=option)
 
 
 def check_writable(path: Path, where: str) -> None:
@@ -138,20 +138,20 @@ def check_writable(path: Path, where: str) -> None:
     """
     if not path.parent.is_dir():
         raise SymcheckError(
-            f"expected a file in an existing folder, got {path}: there is no folder {path.parent}.",
+            f"{path} cannot be written, because the folder {path.parent} does not exist.",
             where=where,
             remedy=f"Create the folder first: mkdir -p {path.parent}",
         )
     if path.is_dir():
         name = _NAMES.get(where, "report.html")
-        raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path / name}")
+        raise SymcheckError(f"{path} is a folder, not a file.", where=where, remedy=f"Try {path / name}")
     # A new file needs a writable folder; a device only needs to be writable itself.
     folder = path if _is_device(path) else path.resolve().parent
     read_only = [place for place in (folder, path) if place.exists() and not os.access(place, os.W_OK)]
     if read_only:
         held = read_only[0]
         raise SymcheckError(
-            f"expected a file that can be written, got {path}: {held} is read-only.",
+            f"{path} cannot be written, because {held} is read-only.",
             where=where,
             remedy="Name a file elsewhere.",
         )

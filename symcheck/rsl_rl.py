@@ -107,7 +107,7 @@ def _policy(algorithm: Any) -> Callable[[Any], Any]:
             return model.act_inference  # type: ignore[no-any-return, union-attr]
     actor = getattr(algorithm, "actor", None)
     if actor is None:
-        raise TargetError("expected a policy with act_inference, or an actor.", where="runner.alg")
+        raise TargetError("the algorithm has neither a policy with act_inference nor an actor.", where="runner.alg")
     return actor  # type: ignore[no-any-return]
 
 

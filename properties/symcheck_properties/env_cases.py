@@ -78,8 +78,8 @@ class EnvCases:
         # Whole episodes may supplement the pairs, but single cases are compared as pairs.
         if not isinstance(getattr(chosen.evidence, "of_steps", chosen.evidence), PairedEvidence):
             raise SymcheckError(
-                "single cases can be compared only if states can be set and steps are reproducible; here, another "
-                f"method was chosen: {chosen.reason}.",
+                "single cases can be compared only if states can be set and steps are reproducible. For "
+                f"this environment, another method was selected: {chosen.reason}.",
                 where="EnvCases",
                 remedy="Use symcheck.testing.assert_env_symmetric, which compares distributions and tables too.",
             )
@@ -145,7 +145,9 @@ class EnvCases:
         for name in self.properties if properties is None else properties:
             if name not in self.properties:
                 hint = suggestion(name, self.properties)
-                raise SymcheckError(f"expected a property of cases, got {name!r}.", where="properties", remedy=hint)
+                raise SymcheckError(
+                    f"{name!r} is not a property that can be checked case by case.", where="properties", remedy=hint
+                )
             problem = self._break_of_axioms(case) if name == GROUP_AXIOMS.name else self._break_of(name, case)
             if problem:
                 raise AssertionError(f"{name}: {problem}")

@@ -38,7 +38,7 @@ app = typer.Typer(
 @options.of_training(
     network=typer.Option(
         "--network",
-        help="A name, or file.py:factory. Default: equivariant.",
+        help="The name of a network, or file.py:factory. Default: equivariant.",
         show_default=False,
         autocompletion=completion.network,
     ),

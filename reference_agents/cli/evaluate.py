@@ -55,7 +55,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
     console.print(f"{plural(episodes, 'episode')} of {record.environment} for each network, {how}", highlight=False)
     if video is not None:
         if not means:
-            raise TargetError(f"expected a trained network to film, but every run of {str(folder)!r} diverged.")
+            raise TargetError(f"every run of {str(folder)!r} diverged, so there is no trained network to record.")
         best = max(means, key=lambda run: means[run])
         console.print(
             _film(folder, record, task, best, video, greedy=greedy, seed=seed), highlight=False, soft_wrap=True

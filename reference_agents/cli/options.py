@@ -25,7 +25,7 @@ Env = Annotated[
     typer.Option(
         "--env",
         metavar="TARGET",
-        help="Instead of TASK: a Gymnasium id, module:factory or file.py:factory.",
+        help="The environment, instead of TASK: a Gymnasium id, module:factory or file.py:factory.",
         show_default=False,
         autocompletion=completion.environments,
     ),
@@ -35,7 +35,7 @@ Symmetry = Annotated[
     typer.Option(
         "--symmetry",
         metavar="SPEC",
-        help="An atlas entry, a .toml file or file.py:name. Default: the task's own.",
+        help="The symmetry: an atlas entry, a .toml file or file.py:name. Default: that of the task.",
         show_default=False,
         autocompletion=completion.symmetries,
     ),
@@ -45,7 +45,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Change a setting of the preset; repeatable.",
+        help="Change a setting of the preset. Can be repeated.",
         show_default=False,
         autocompletion=completion.changes,
     ),
@@ -61,7 +61,7 @@ LearningRates = Annotated[
     typer.Option(
         "--learning-rate",
         metavar="X,Y,...",
-        help=("One or several learning rates, each with every seed."),
+        help=("One or more learning rates; every seed is trained with each of them."),
         show_default=False,
     ),
 ]

@@ -59,12 +59,10 @@ class Request:
             OptionError: neither was given, or both.
         """
         if self.task is not None and self.env is not None:
-            raise OptionError(f"expected TASK or --env, got {self.task!r} and {self.env!r}.", where="--env")
+            raise OptionError(f"TASK and --env cannot be combined, got {self.task!r} and {self.env!r}.", where="--env")
         name = self.task if self.env is None else self.env
         if name is None:
-            raise OptionError(
-                "expected a task, or --env with an environment.", where="TASK", remedy="See: reference-agents list"
-            )
+            raise OptionError("neither TASK nor --env was given.", where="TASK", remedy="See: reference-agents list")
         return name
 
 
@@ -84,7 +82,7 @@ def check_execution(request: Request) -> None:
     if request.processes is not None and request.processes < 1:
         raise OptionError(f"expected 1 or more processes, got {request.processes}.", where="--processes")
     if request.scheduler is not None and request.executor != "dask":
-        raise OptionError("expected --executor dask together with the address of a scheduler.", where="--scheduler")
+        raise OptionError("the address of a scheduler also requires --executor dask.", where="--scheduler")
     if request.executor == "dask":
         _require("distributed", "distributed", needed_for="--executor dask")
     if request.tensorboard:
@@ -132,7 +130,7 @@ def build_job(request: Request) -> Job:
     # Returns of training episodes come batch by batch: an interval shorter than a batch would be empty.
     if settings.evaluation == "training" and settings.batch > settings.evaluation_every:
         raise OptionError(
-            f"expected evaluations at least one update of {settings.batch} steps apart.", where="--evaluation-every"
+            f"evaluations must be at least one update ({settings.batch} steps) apart.", where="--evaluation-every"
         )
     given = request.learning_rates
     rate = default_rate(task.name, chosen, network.name, network.learning_rate)
@@ -159,7 +157,9 @@ def changes(request: Request) -> dict[str, object]:
     changed = parse_changes(request.changes)
     # `--steps 10 --set steps=20` gives one setting two values.
     if twice := sorted(stated.keys() & changed.keys()):
-        raise OptionError(f"expected each setting once, got {', '.join(twice)} twice.", where="--set")
+        raise OptionError(
+            f"each setting can be given only once, but these are given twice: {', '.join(twice)}.", where="--set"
+        )
     return {**stated, **changed}
 
 

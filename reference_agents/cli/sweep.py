@@ -77,7 +77,7 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
     names = [resolve_network(task, name).name for name in (task.sweep.networks if networks is None else networks)]
     # Networks with equal names would share a folder.
     if len(set(names)) < len(names):
-        raise OptionError(f"expected each network once, got {', '.join(names)}.", where="--network")
+        raise OptionError(f"each network can be given only once, got {', '.join(names)}.", where="--network")
     requests = [replace(filled, network=name) for name in names]
     # Every job is built before any folder is made: a mistake in the last network leaves nothing behind.
     jobs = [build_job(network_request) for network_request in requests]
@@ -103,8 +103,7 @@ def _read_folders(folder: Path) -> list[Path]:
         return [folder / str(name) for name in document["runs"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TargetError(
-            f"expected the folder of a sweep, with a readable {SWEEP_FILE}, got {str(folder)!r} "
-            f"({type(error).__name__}).",
+            f"{str(folder)!r} is not the folder of a sweep: {SWEEP_FILE} cannot be read ({type(error).__name__}).",
             where="--resume",
-            remedy="A single training run is resumed by: reference-agents train --resume RUN",
+            remedy="To resume a single training run: reference-agents train --resume RUN",
         ) from error

@@ -94,7 +94,7 @@ def resume(request: Request, folder: Path) -> int:
 def _resume_locked(request: Request, folder: Path, started: Started) -> int:
     if is_finished(folder):
         raise TargetError(
-            f"expected the folder of a training run that was stopped, but the one in {str(folder)!r} has ended.",
+            f"the training run in {str(folder)!r} is complete, so there is nothing to resume.",
             where="--resume",
             remedy=f"Draw its curves with: reference-agents report {folder}",
         )

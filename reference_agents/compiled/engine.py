@@ -50,7 +50,7 @@ def choose_engine(
         if asked == AUTO:
             return TORCH, ""
         raise OptionError(
-            "expected PPO on the CPU, with a plain or equivariant network on vectors, for the compiled engine.",
+            "the compiled engine supports only PPO on the CPU, with a plain or equivariant network for vectors.",
             where=ENGINE_OPTION,
             remedy="Omit --engine, or use --engine torch.",
         )
@@ -60,7 +60,7 @@ def choose_engine(
         if asked == AUTO:
             return TORCH, f"training with torch, which is three times as slow as the compiled engine: {error}"
         raise OptionError(
-            f"expected a C compiler for the compiled engine: {error}.",
+            f"the compiled engine requires a C compiler: {error}.",
             where=ENGINE_OPTION,
             remedy="Use --engine torch.",
         ) from error

@@ -129,8 +129,8 @@ def _center_observation(symmetry: Symmetry, encoder: ObservationEncoder) -> Any:
     size = encoder.shape[0]
     if size > MOST_NUMBERS:
         raise SpecError(
-            f"expected an observation of at most {MOST_NUMBERS:,} numbers, or one image that spatial operators act "
-            f"on, got {size:,} numbers.",
+            f"an observation must have at most {MOST_NUMBERS:,} numbers, or be a single image on which "
+            f"spatial operators act; got {size:,} numbers.",
             where="--symmetry",
             remedy=_INSTEAD,
         )
@@ -152,7 +152,7 @@ def _child(entry: Entry, key: Any, where: str) -> Entry:
         return entry
     if not isinstance(entry, TreeEntry):
         raise SpecError(
-            "expected one entry for each key of the observation, got one for all of it.",
+            "expected one entry for each key of the observation, got a single entry.",
             where=where,
             remedy="Write a mapping of keys to entries, as on the page about Dict observations. " + _INSTEAD,
         )
@@ -182,7 +182,7 @@ def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Af
     # Callables may compute in float32: rounding errors are 1e-7 per operation for numbers of order one.
     if not np.allclose(images[size + 1 :], points @ matrix.T + offset, rtol=1e-5, atol=1e-5):
         raise SpecError(
-            "expected a linear or affine map, which layers can represent; this callable is neither.",
+            "layers can represent only linear and affine maps, but this callable is neither.",
             where=where,
             remedy=_INSTEAD,
         )

@@ -122,8 +122,8 @@ def find_symmetry(name: str) -> Symmetry:
 def _object_or_name(name: str, where: str) -> Any:
     if is_object(name) and name not in _objects:
         raise TargetError(
-            f"{short_label(name)!r} was an object in the Python program that trained the run, and is not available "
-            "here.",
+            f"{short_label(name)!r} was an object in the Python program that trained the run, so it is "
+            "not available in this process.",
             where=where,
             remedy="Name environments and symmetries by file.py:name to read such a run in another process.",
         )

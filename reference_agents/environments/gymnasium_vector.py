@@ -88,8 +88,8 @@ class GymnasiumVector:
         count = self._episodes.size
         if len({id(environment) for row in self._environments for environment in row}) < count:
             raise TargetError(
-                f"expected {self._encoded.label} to return a new environment each time, "
-                f"but some of {count} calls returned the same object.",
+                f"{self._encoded.label} must return a new environment each time, but some of {count} "
+                "calls returned the same object.",
                 where="--env",
                 remedy="Return a new one from the factory, or give an environment that can be copied.",
             )
@@ -158,10 +158,9 @@ class GymnasiumVector:
         # NaN counts as equal to NaN.
         if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
             raise TargetError(
-                f"expected {self._encoded.label!r} to reproduce its episodes from the same seeds and actions, but it "
-                "does not.",
+                f"{self._encoded.label!r} does not reproduce its episodes from the same seeds and actions.",
                 where="--resume",
-                remedy="Such a training run cannot be resumed bit for bit: start a new one.",
+                remedy="The training run cannot be resumed bit for bit; start a new one.",
             )
 
     def close(self) -> None:

@@ -243,7 +243,7 @@ def _tied_deviations(rho: Representation) -> Floats:
     # Entries of SPEC files have the digits of a float64.
     if any(not np.allclose(matrix @ matrix.T, np.eye(rho.dim), atol=1e-9) for matrix in matrices):
         raise SpecError(
-            "expected actions that are permuted, negated or rotated; these maps change norms.",
+            "actions may only be permuted, negated or rotated, but these maps change norms.",
             where="action",
             remedy="A Gaussian policy has no equivariant standard deviation under these maps: rescale the actions.",
         )

@@ -55,7 +55,7 @@ class TabulatedNetwork:
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """As `StackedNetwork.backward`; the gradients of equal observations are summed."""
         if self._table is None:
-            raise RuntimeError("backward needs a forward pass that was kept")
+            raise RuntimeError("backward needs a forward pass whose intermediate values were kept")
         numbers, values = self._table
         # The transpose of looking up: steps with the same observation add their derivatives.
         d_table = numbers.new_zeros(numbers.shape).scatter_add_(1, _wide(self._codes, numbers), d_numbers)

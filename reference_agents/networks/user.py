@@ -54,7 +54,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
             outputs = module(torch.zeros(2, *task.observation_shape))
     except Exception as error:
         raise TargetError(
-            f"expected a zero-argument factory of a module for observations (batch, "
+            "expected a factory without arguments that returns a module for observations (batch, "
             f"{', '.join(map(str, task.observation_shape))}), but {network.name!r} failed: {error}.",
             where=WHERE,
         ) from error
@@ -62,9 +62,10 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     # Buffers are not part of the stacked parameters: runs would share and overwrite them.
     if any(True for _ in module.buffers()):
         raise TargetError(
-            f"expected a module without buffers, but {network.name!r} has {', '.join(dict(module.named_buffers()))}.",
+            f"modules with buffers are not supported, but {network.name!r} has "
+            f"{', '.join(dict(module.named_buffers()))}.",
             where=WHERE,
-            remedy="Running statistics of many runs cannot share one buffer: use LayerNorm instead of BatchNorm.",
+            remedy=("Running statistics of several runs cannot share one buffer. Use LayerNorm instead of BatchNorm."),
         )
     return module
 
@@ -100,7 +101,7 @@ def settings_of_module(settings: Settings, changed: Mapping[str, object], *, whe
     }  # fmt: skip
     if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
         raise OptionError(
-            f"expected {' and '.join(asked)} to be left out with a network of your own.",
+            f"{' and '.join(asked)} cannot be set for a network of your own.",
             where=where,
             remedy="Set the initial weights and the input scale in the module itself.",
         )
@@ -170,7 +171,7 @@ class UserActorCritic:
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """As `ActorCritic.backward`."""
         if self._tape is None:
-            raise RuntimeError("backward needs a forward pass that was kept")
+            raise RuntimeError("backward needs a forward pass whose intermediate values were kept")
         leaves, numbers, values = self._tape
         outputs, given = (numbers, values), (d_numbers, d_values)
         gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(

@@ -63,7 +63,7 @@ class Views(torch.nn.Module):
         # The image of the labels under every group element, (|G|, n).
         moved = np.stack([bound.observation(symmetry.group.word(g), labels).reshape(-1) for g in elements])
         if any(sorted(np.abs(row)) != list(range(1, size + 1)) for row in moved):
-            raise SpecError(f"expected observations that are permuted and negated under {symmetry.name}.")
+            raise SpecError(f"observations may only be permuted and negated under {symmetry.name}.")
         self.register_buffer("index", torch.as_tensor(np.abs(moved).astype(np.int64) - 1))
         self.register_buffer("sign", torch.as_tensor(np.sign(moved), dtype=torch.float32))
         matrices = np.stack([np.asarray(symmetry.action_representation.matrix(g), dtype=float) for g in elements])

@@ -59,7 +59,7 @@ def _refused_sentence(model: DiscoveryModel) -> str:
         return "The table was searched completely: no permutation of its states is a symmetry."
     if model.exhaustive:
         return "The table was searched completely: these are all symmetries of its states."
-    return f"{said}The search does not prove that there is no other symmetry: it covers the maps listed below."
+    return f"{said}The search does not prove that there is no other symmetry: it covers only the maps listed below."
 
 
 def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:

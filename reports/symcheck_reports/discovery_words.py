@@ -71,7 +71,7 @@ def rotation_sentence(rotation: DiscoveryRotation) -> str:
     tested = (
         f"under a rotation by {rotation.angle:g} degrees"
         if rotation.angle
-        else "at a generic angle, which decides every angle"
+        else " at a generic angle, which is enough for all angles"
     )
     why = one_line(rotation.why, 400)
     return f"{one_line(rotation.description, 400)}: {residuals}; {rotation.verdict} {tested}: {why}"

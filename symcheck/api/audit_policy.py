@@ -91,7 +91,7 @@ def _read_states(given: Any) -> Any:
         counts = {len(value) for value in states.values()}
         if len(counts) != 1:
             raise SpecError(
-                f"expected the same number of states under every key, got {sorted(counts)}.", where="observations"
+                f"every key must have the same number of states, got {sorted(counts)}.", where="observations"
             )
         return states
     return _array(given, "observations")
@@ -107,7 +107,7 @@ def _array(value: Any, where: str) -> Any:
         )
     array = array.astype(np.float64)
     if not np.isfinite(array).all():
-        raise SpecError("expected finite numbers, got NaN or infinity.", where=where, remedy="Remove these states.")
+        raise SpecError("the data contains NaN or infinity.", where=where, remedy="Remove these states.")
     return array
 
 

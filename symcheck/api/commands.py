@@ -96,7 +96,7 @@ def from_command(line: str, *, where: str) -> RunCommand:
         words = []
     if len(words) < 3 or words[0] != "symcheck":
         raise SymcheckError(
-            f"expected a report that names the command that wrote it, got {line!r}.",
+            f"the report does not contain the command that wrote it, but {line!r}.",
             where=where,
             remedy="Reports of objects built in Python cannot be replayed from a file: call verify_env or verify_net "
             "again with the same objects and seed.",

@@ -72,7 +72,7 @@ class Discovered:
         """
         if not self.result.fields:
             raise SymcheckError(
-                f"no symmetry of {self.result.target} that a SPEC file can express was verified.", where="save_spec"
+                f"no verified symmetry of {self.result.target} can be written to a SPEC file.", where="save_spec"
             )
         return write_text(path, self.spec)
 

@@ -88,7 +88,7 @@ def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_
             ends.append(f"with {_name(choice)}, {error.problem}")
     raise SymcheckError(
         f"rendering failed here: {'; '.join(ends)}.",
-        remedy=f"Set {VARIABLE} to a back end that is installed (egl, osmesa, or glfw where there is a display).",
+        remedy=f"Set {VARIABLE} to an installed back end (egl, osmesa, or glfw if there is a display).",
     )
 
 

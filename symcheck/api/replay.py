@@ -57,7 +57,8 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
     results = [_replay_report(report, command, where) for report, command in zip(reports, commands, strict=True)]
     if not results:
         raise SymcheckError(
-            "expected a report with a counterexample or a network's certificate, got neither: nothing to replay.",
+            "the report contains neither a counterexample nor the certificate of a network, so there is "
+            "nothing to replay.",
             where=where,
         )
     return Report(results)
@@ -80,12 +81,12 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     data = upgrade(data)
     reports = data.get("reports", [data])
     if not isinstance(reports, list) or not all(isinstance(r, dict) and "properties" in r for r in reports):
-        raise SymcheckError("expected reports with properties, got something else.", where=str(path))
+        raise SymcheckError("the file does not contain reports with properties.", where=str(path))
     for report in reports:
         wrong = [name for name, kind in _FIELDS.items() if not isinstance(report.get(name), kind)]
         if wrong or not all(map(_is_property, report["properties"])):
             raise SymcheckError(
-                f"expected a report as symcheck writes it, but {' and '.join(wrong) or 'a property'} cannot be read.",
+                f"the report is damaged: {' and '.join(wrong) or 'a property'} cannot be read.",
                 where=str(path),
                 remedy="Write the report again: symcheck verify-env ... --json FILE.",
             )

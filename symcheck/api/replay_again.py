@@ -58,7 +58,7 @@ def _mirror(command: RunCommand) -> RunResult:
 def _policy(command: RunCommand, where: str) -> RunResult:
     for name in ("symmetry", "data"):
         if name not in command.options:
-            raise SymcheckError(f"expected a command with --{name}.", where=where)
+            raise SymcheckError(f"the command of the report has no --{name}.", where=where)
     options = asdict(from_texts(AuditPolicyOptions, command.options))
     given = command.options
     return audit_policy(command.target, given["symmetry"], given["data"], **options).results[0]

@@ -64,9 +64,9 @@ def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str
 
 def _disagreement(header: str, command: str, where: str) -> SymcheckError:
     return SymcheckError(
-        f"expected a report whose header and command agree, got {header} in the header, but {command}.",
+        f"the header of the report contains {header}, but {command}.",
         where=where,
-        remedy="The report was edited, or the code it names has changed: run the command by hand if you trust it.",
+        remedy="The report was edited, or the code that it names has changed. Run the command by hand if you trust it.",
     )
 
 

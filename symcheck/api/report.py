@@ -110,7 +110,7 @@ class Report:
 
     def __init__(self, results: Sequence[RunResult], hidden_representation: Representation | None = None) -> None:
         if not results:
-            raise SymcheckError("expected at least one result, got none: nothing was tested.")
+            raise SymcheckError("there are no results: nothing was tested.")
         self.results = tuple(results)
         self.hidden_representation = hidden_representation
 

@@ -31,7 +31,7 @@ def networks_of_run(target: str) -> list[str]:
         return [target]
     if not (folder / _FILE).is_file():
         raise TargetError(
-            f"expected a run folder of reference-agents (containing {_FILE}), got the folder {folder}.",
+            f"the folder {folder} is not a run folder of reference-agents: it does not contain {_FILE}.",
             where="TARGET",
             remedy="Create a run folder: reference-agents train cartpole --network equivariant",
         )

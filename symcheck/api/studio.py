@@ -207,10 +207,12 @@ def addresses(images: Sequence[Any]) -> list[str]:
 
 def _checked(image: Any) -> npt.NDArray[Any]:
     if image is None:
-        raise SymcheckError(f"render() returned nothing in mode {_MODE!r}.")
+        raise SymcheckError(f"render() returned no image in mode {_MODE!r}.")
     array = np.asarray(image)
     if array.ndim != 3 or array.shape[2] != 3 or min(array.shape) < 1:
-        raise SymcheckError(f"render() returned shape {array.shape}; expected an image of shape (height, width, 3).")
+        raise SymcheckError(
+            f"render() must return an image of shape (height, width, 3), but returned shape {array.shape}."
+        )
     return array.copy()  # some renderers reuse the same buffer
 
 

@@ -105,13 +105,16 @@ def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:
 def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any) -> list[NamedSymmetry]:
     if layout is not None:
         if symmetry is not None:
-            raise OptionError("both say how the robot is mirrored.", where="--symmetry with --layout")
+            raise OptionError(
+                "a symmetry and a layout cannot be combined, because each of them says how the robot is mirrored.",
+                where="--symmetry with --layout",
+            )
         return [NamedSymmetry(symmetry_of_layout(target.single(), layout), None)]
     if symmetry is not None:
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
         raise SpecError(
-            f"expected a symmetry to check, got none; the atlas lists Gymnasium ids only, not {target.label}.",
+            f"no symmetry was given. The atlas has default symmetries for Gymnasium ids only, not for {target.label}.",
             where="symmetry",
             remedy=THREE_WAYS,
         )

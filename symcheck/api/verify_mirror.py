@@ -58,7 +58,8 @@ def verify_mirror(
     chosen: VerifyMirrorOptions = from_keywords(VerifyMirrorOptions, options, caller="verify_mirror")
     if function is not None and chosen.layout is None:
         raise OptionError(
-            "a mirror function needs a layout: the terms of the observation and the order of the joints.",
+            "a mirror function can be checked only with a layout, which lists the terms of the "
+            "observation and the order of the joints.",
             where="--layout",
             remedy="Give a TOML file with --layout FILE (layout=... in Python).",
         )
@@ -130,6 +131,8 @@ def mirror_text(model: Any, layout: Any, form: str) -> str:
     """
     if layout is None:
         raise OptionError(
-            "a mirror function can be written only for a layout.", where="--emit", remedy="Give a layout with --layout."
+            "a mirror function can be written only if a layout is given.",
+            where="--emit",
+            remedy="Give a layout with --layout.",
         )
     return mirror_source(lay_out(load_model(model), read_layout(layout)), form)

@@ -80,7 +80,7 @@ def verify_net(
     targets = networks_of_run(net) if isinstance(net, str) else [net]
     if chosen.certificate is not None and len(targets) > 1:
         raise OptionError(
-            f"expected one network, got the {len(targets)} of a run folder.",
+            f"the run folder contains {len(targets)} networks, but only one can be verified here.",
             where="--certificate",
             remedy="Name one network of the folder.",
         )

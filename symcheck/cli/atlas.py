@@ -46,7 +46,7 @@ def command(
     if seeds < 1:
         raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
     if check and write is not None:
-        raise OptionError("expected --check or --write, got both.", where="--write", remedy="Check first, then write.")
+        raise OptionError("--check and --write cannot be combined.", where="--write", remedy="Check first, then write.")
     chosen = atlas.select_entries(tuple(names or ()))
     if write is not None:
         _write(write, chosen)

@@ -60,7 +60,7 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
             f"expected failed, undecided or failed,undecided; got {text!r}.", where="--fail-on"
         ) from error
     if not chosen:
-        raise OptionError("expected failed, undecided or failed,undecided; got nothing.", where="--fail-on")
+        raise OptionError("expected failed, undecided or failed,undecided; got an empty value.", where="--fail-on")
     return chosen
 
 

@@ -25,7 +25,7 @@ def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
     listed = index.read_folder(folder)
     if not listed.entries and not listed.pages and not listed.unreadable:
         raise TargetError(
-            f"expected JSON reports below {folder}, found none.",
+            f"there are no JSON reports in {folder} or its subfolders.",
             where="DIR",
             remedy=f"Write a report: symcheck verify-env CartPole-v1 --json {folder}/cartpole.json",
         )

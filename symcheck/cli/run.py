@@ -54,7 +54,7 @@ def command(**given: Any) -> None:
     table = settings.find_settings(Path.cwd())  # in the nearest folder
     if not table.checks or table.path is None:
         place = f"{table.path} lists none" if table.path else f"no settings were found in {Path.cwd()} or its parents"
-        raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
+        raise OptionError(f"there are no checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
     shared = _shared_options(table, baseline)
     # Report a mistake in the last check before the first one runs for minutes.
     checks = [_read_check(check, f"{table.path}, checks[{i}]", shared) for i, check in enumerate(table.checks)]
@@ -105,9 +105,7 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     settings.check_names(given, settings.CHECK[kind], where)
     missing = [name for name in _NEEDED[kind] if name not in given]
     if missing:
-        raise OptionError(
-            f"expected {' and '.join(missing)} together with {kind} = TARGET.", where=where, remedy=_EXAMPLE
-        )
+        raise OptionError(f"{kind} = TARGET also needs {' and '.join(missing)}.", where=where, remedy=_EXAMPLE)
     # A mirror has no baseline: take only supported settings from those of all checks.
     common = {key: value for key, value in shared.items() if key in settings.SHARED_BY_KIND[kind]}
     arguments = {key.replace("-", "_"): value for key, value in {**common, **given}.items()}

@@ -72,14 +72,14 @@ def refuse_large(space: spaces.Space[Any]) -> None:
     values = values_of(space)
     if values is None:
         raise TargetError(
-            f"expected Discrete, MultiDiscrete, MultiBinary or Box actions, got {space}.",
+            f"only Discrete, MultiDiscrete, MultiBinary and Box actions can be searched, got {space}.",
             where="action space",
             remedy=way_out,
         )
     if values.total > MOST_ACTIONS:
         counted = "discrete actions" if values.single else "values of all action components together"
         raise TargetError(
-            f"expected at most {MOST_ACTIONS} {counted} to match, got {values.total:,}.",
+            f"the search can match at most {MOST_ACTIONS} {counted}, but there are {values.total:,}.",
             where="action space",
             remedy=way_out,
         )
@@ -178,7 +178,7 @@ def _average_step(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
 
 def _require_box(space: spaces.Space[Any]) -> spaces.Box:
     if not isinstance(space, spaces.Box):
-        raise TargetError(f"expected Box actions, got {space}.", where="action space")
+        raise TargetError(f"only Box actions can be searched here, got {space}.", where="action space")
     return space
 
 
@@ -220,7 +220,7 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
 
 def _box_map(space: spaces.Space[Any], misfit: Floats) -> SignedMap:
     if not isinstance(space, spaces.Box):
-        raise TargetError(f"expected Box actions, got {space}.", where="action space")
+        raise TargetError(f"only Box actions can be searched here, got {space}.", where="action space")
     # Probes come in pairs, +component and -component.
     up, down = slice(0, None, 2), slice(1, None, 2)
     kept = misfit[up, up] + misfit[down, down]

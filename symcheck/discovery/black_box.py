@@ -80,13 +80,13 @@ def propose(lab: Laboratory) -> Proposals:
     width = sum(block.size for block in parts.beside)
     if width > MOST_COORDINATES:
         raise TargetError(
-            f"expected at most {MOST_COORDINATES} observation components if states cannot be set ({lab.why}), "
-            f"got {width}.",
+            f"the observation has {width} components. If states cannot be set ({lab.why}), the search "
+            f"supports at most {MOST_COORDINATES}.",
             where="observation space",
             remedy="Register state access with symcheck.register_state_access, or write the symmetry down and check it "
             "with verify-env.",
         )
-    rollouts = roll(lab)
+    rollouts = roll(lab, parts.reduce) if parts.pictures else roll(lab)
     if len(rollouts.before) < FEWEST_STEPS:
         taken = f"{len(rollouts.before):,} step{'' if len(rollouts.before) == 1 else 's'}"
         said = f"the time budget ran out after {taken}, too few for a search; raise --max-time"
@@ -95,8 +95,8 @@ def propose(lab: Laboratory) -> Proposals:
     proposals.least_samples = least_samples(rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
-        f"{lab.why}: whole episodes are compared, which detects less than single steps from set states; "
-        "symcheck.register_state_access makes the search and its verdicts stronger"
+        f"{lab.why}, so whole episodes are compared, which detects less than a comparison of single "
+        "steps. Register state access with symcheck.register_state_access to compare single steps"
     )
     return proposals
 

@@ -303,7 +303,7 @@ class _Bench:
             self._set(candidate, "rejected", candidate.refuted, "rewards or terminations differ")
             return
         if self._contradicts(candidate):
-            why = "it was not rejected, but with accepted maps it generates a map that only exchanges actions"
+            why = "it was not rejected, but together with accepted maps, it generates a map that only exchanges actions"
             self._set(candidate, "undecided", why, result=result)
             return
         self.members.append(candidate)

@@ -67,12 +67,16 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
             observations do not transform linearly.
     """
     if generator.shift.any():
-        raise SymcheckError("the rotation shifts angles, which SPEC data of SO(2) cannot express.", where="rotation")
+        raise SymcheckError(
+            "the rotation shifts angles, and the data of a SPEC file cannot express this for SO(2).", where="rotation"
+        )
     rates = np.concatenate([generator.state.ravel(), generator.action.ravel()])
     # A quaternion rotates by half the angle of the body: then one turn of the group is two turns of the fastest plane.
     factor = next((k for k in (1, 2) if np.abs(k * rates - np.rint(k * rates)).max() < _WHOLE), 0)
     if not factor:
-        raise SymcheckError("the rates of its planes are not integer multiples of a common rate.", where="rotation")
+        raise SymcheckError(
+            "the rotation rates in its planes are not integer multiples of a common rate.", where="rotation"
+        )
     state, action = np.rint(factor * generator.state), np.rint(factor * generator.action)
     made: dict[str, Any] = {"name": f"{lab.label} turn", "group": "so(2)"}
     if lab.shows_state:

@@ -301,5 +301,5 @@ class Laboratory:
         self.is_start = np.array([situation.origin == "start" for situation, used in met if used], dtype=bool)
         kept = [row for row, used in zip(rows, usable, strict=True) if used and row is not None]
         if not kept:
-            raise TargetError("expected finite states, got NaN or infinity in all of them.", where=self.label)
+            raise TargetError("every state contains NaN or infinity.", where=self.label)
         return np.stack(kept)

@@ -124,6 +124,17 @@ class SignedMap:
         moved[..., list(self.index)] = vectors * np.array(self.sign, dtype=np.float64)
         return np.asarray(moved + np.array(self.offset))
 
+    def restrict(self, at: Sequence[int]) -> SignedMap:
+        """The map of some components, which it maps to each other.
+
+        Example:
+            >>> SignedMap.of([0, 3, 2, 1], [1, -1, 1, 1], [0, 5, 0, 0]).restrict([1, 3])
+            SignedMap(index=(1, 0), sign=(-1, 1), offset=(5.0, 0.0))
+        """
+        place = {j: k for k, j in enumerate(at)}
+        images = [place[self.index[j]] for j in at]
+        return SignedMap.of(images, [self.sign[j] for j in at], [self.offset[j] for j in at])
+
     def __mul__(self, other: SignedMap) -> SignedMap:
         """The composition that applies `other` first."""
         index = [self.index[i] for i in other.index]

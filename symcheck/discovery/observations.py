@@ -149,7 +149,7 @@ def matching_observation_map(
     expected, actual = sightings.observations, images.observations
     if expected.shape[1] > _MOST_MATCHED:
         raise NoObservationMapError(
-            f"expected at most {_MOST_MATCHED} observation components, got {expected.shape[1]}."
+            f"the search can match at most {_MOST_MATCHED} observation components, but there are {expected.shape[1]}."
         )
     return _matching_columns(expected, actual, lab)
 
@@ -182,8 +182,8 @@ def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> Sign
     if gaps.max(initial=0.0) > _FITS:
         worst = int(np.argmax(gaps))
         raise NoObservationMapError(
-            "no signed permutation of the observation matches this map: "
-            f"{names[worst]} of the image has no counterpart."
+            f"no signed permutation of the observation matches this map of states: {names[worst]} of the "
+            "image has no counterpart."
         )
     return SignedMap.about(index, sign, middle)
 
@@ -216,7 +216,7 @@ def matching_picture_map(lab: Laboratory, expected: Floats, actual: Floats) -> S
     space = lab.observation_space
     best = _matching_element(space, expected, actual)
     if best is None:
-        raise NoObservationMapError("no rotation or reflection of the image matches this map.")
+        raise NoObservationMapError("no rotation or reflection of the image matches this map of states.")
     (block,) = blocks_of(space)
     return lift_picture(best, block, block.size)
 

@@ -122,6 +122,15 @@ class Parts:
         # Unequal weights, as for channels.
         return np.asarray(np.tensordot(_weights(len(alike)), np.stack(alike), axes=(0, 0)))
 
+    def reduce(self, flat: Floats) -> Floats:
+        """The rows of `shrink`, each followed by the image of `join_pictures`, flattened."""
+        return np.concatenate([self.shrink(flat), self.join_pictures(flat).reshape(len(flat), -1)], axis=1)
+
+    def split(self, rows: Floats) -> tuple[Floats, Floats]:
+        """The two arrays in rows produced by `reduce`."""
+        height, width = self._small_shape(self.pictures[0])
+        return rows[:, : -height * width], rows[:, -height * width :].reshape(-1, height, width)
+
     def move(self, name: str, beside: SignedMap, rows: Floats) -> Floats:
         """The map on rows produced by `shrink`."""
         moved, first = [], 0
@@ -131,12 +140,9 @@ class Parts:
             turned = apply_square(name, rows[:, first : first + size].reshape(len(rows), *shape))
             moved.append(turned.reshape(len(rows), -1))
             first += size
-        numbers = np.zeros((len(rows), self.width))
-        for block in self.beside:
-            numbers[:, block.at] = rows[:, first : first + block.size]
-            first += block.size
-        images = beside.apply(numbers)
-        return np.concatenate([*moved, *(images[:, block.at] for block in self.beside)], axis=1)
+        # Only the other parts: an image has tens of thousands of components.
+        at = [i for block in self.beside for i in range(self.width)[block.at]]
+        return np.concatenate([*moved, beside.restrict(at).apply(rows[:, first:])], axis=1)
 
     def _side(self) -> int:
         return _SMALL if len(self.blocks) == 1 else _SMALLER

@@ -32,7 +32,7 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
 
     Args:
         lab: the environment.
-        rollouts: its steps.
+        rollouts: its steps, with observations reduced by `Parts.reduce`.
 
     Returns:
         Candidates for verification; those that episodes refute are rejected.
@@ -41,10 +41,8 @@ def propose_pictures(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     maps, listed = parts.list_maps()
     form = _FORM if len(parts.blocks) == 1 else _FORM_OF_PARTS
     proposals = Proposals(space=(str(len(maps)), form), structured=len(maps), complete=listed, forms={form: listed})
-    before, after = (parts.shrink(flat) for flat in (rollouts.before, rollouts.after))
-    effects = _list_effects(
-        lab, parts.join_pictures(rollouts.before), parts.join_pictures(rollouts.after), rollouts.actions
-    )
+    (before, pictures), (after, next_pictures) = map(parts.split, (rollouts.before, rollouts.after))
+    effects = _list_effects(lab, pictures, next_pictures, rollouts.actions)
     witnesses = Witnesses(lab, parts.shrink, with_steps=False)
     for name, beside in maps:
         whole = parts.lift(name, beside)

@@ -19,6 +19,7 @@ from symcheck.errors import TargetError
 
 _STEPS = 4000
 FEWEST_STEPS = 50
+_AT_A_TIME = 256
 _GATHERING = 0.25  # of the time budget
 _FEWEST_EPISODES = 20
 SKEWED = 1.2
@@ -52,8 +53,12 @@ class Rollouts:
         return np.flatnonzero(np.diff(self.episode, prepend=self.episode[0] - 1))
 
 
-def roll(lab: Laboratory) -> Rollouts:
+def roll(lab: Laboratory, reduce: Callable[[Floats], Floats] = lambda flat: flat) -> Rollouts:
     """Step uniform-policy episodes; there are too few steps to search only if the time budget ended.
+
+    Args:
+        lab: an environment whose states cannot be set.
+        reduce: reduces the size of flattened observations, shape (n, numbers).
 
     Raises:
         TargetError: observations are not numbers.
@@ -61,15 +66,21 @@ def roll(lab: Laboratory) -> Rollouts:
     pool = Pool()
     roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
     codec = lab.stepper.codec
-    before = codec.flatten_batch([visit.situation.obs for visit in pool.visits])
-    after = np.stack([visit.step.flat for visit in pool.visits])
+    # A few at a time: thousands of flattened images take gigabytes.
+    parts = [pool.visits[i : i + _AT_A_TIME] for i in range(0, len(pool.visits), _AT_A_TIME)]
+    before = np.concatenate([reduce(codec.flatten_batch([visit.situation.obs for visit in part])) for part in parts])
+    after = np.concatenate([reduce(np.stack([visit.step.flat for visit in part])) for part in parts])
     actions = action_features(lab, [visit.action for visit in pool.visits])
     usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
     if usable.sum() < FEWEST_STEPS and (usable.size >= FEWEST_STEPS or lab.in_time(_GATHERING)):
         raise TargetError(
-            f"expected finite observations, got NaN or infinity in all but {usable.sum():,} of {len(before):,} steps.",
+            f"only {usable.sum():,} of {len(before):,} steps have finite observations; all others contain "
+            "NaN or infinity.",
             where=lab.label,
-            remedy="The search needs finite observations: write the symmetry down and check it with verify-env.",
+            remedy=(
+                "The search needs finite observations. If you know the symmetry, write it down and check "
+                "it with verify-env."
+            ),
         )
     rewards = np.array([visit.step.reward for visit in pool.visits], dtype=np.float64)
     ended = np.array([visit.step.terminated for visit in pool.visits], dtype=bool)

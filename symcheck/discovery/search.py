@@ -205,9 +205,9 @@ def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -
     """
     if isinstance(observation, spaces.Discrete) and not is_numbered(observation, action):
         raise TargetError(
-            f"expected at most {MOST_STATES:,} numbered states and Discrete actions, got {observation} and {action}; "
-            "numbered states have no coordinates to negate or exchange, and this environment has no table of its "
-            "transitions.",
+            f"the search supports at most {MOST_STATES:,} numbered states and Discrete actions, got "
+            f"{observation} and {action}. Numbered states have no coordinates to negate or exchange, and "
+            "this environment has no table of its transitions.",
             where="observation space",
             remedy="To search all permutations, give the environment its table as the attribute P, like Gymnasium's "
             "toy-text environments (P[s][a]: a list of (probability, next state, reward, terminated)). If "

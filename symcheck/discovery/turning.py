@@ -169,7 +169,7 @@ def _order(matrix: Floats) -> int:
     for order in _ORDERS:
         if np.abs(np.linalg.matrix_power(matrix, order) - np.eye(len(matrix))).max() < _CLOSES:
             return order
-    raise SymcheckError("neither 4 nor 8 rotations by 90 degrees give the identity, so no finite group was tried.")
+    raise SymcheckError("the rotation by 90 degrees has neither order 4 nor order 8, so no finite group was tried.")
 
 
 def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:

@@ -96,7 +96,7 @@ class EnvOptions(RunOptions):
             raise OptionError(f"expected true or false, got {self.fail_fast!r}.", where="--fail-fast")
         if self.fail_fast and self.accept_gap is not None:
             raise OptionError(
-                "the cost of a broken symmetry can be computed only after all properties were checked.",
+                "the cost of a violation can be computed only after all properties were checked.",
                 where="--fail-fast with --accept-gap",
                 remedy="Omit --fail-fast or --accept-gap.",
             )

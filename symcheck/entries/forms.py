@@ -239,8 +239,8 @@ def _affine(written: Mapping[Any, Any], where: str) -> AffineEntry:
     offset = read_numbers(written["offset"], f"{where}.offset")
     if offset.shape != (linear.dim,):
         raise SpecError(
-            f"expected an offset of {linear.dim} numbers, as the map acts on {linear.dim} components; "
-            f"got shape {offset.shape}.",
+            f"the map acts on {linear.dim} components, so its offset must have {linear.dim} numbers; got "
+            f"shape {offset.shape}.",
             where=where,
         )
     # A zero offset counts as none, so that the map stays exact.
@@ -317,7 +317,9 @@ def _signed_images(images: list[int], where: str) -> AffineEntry:
         raise SpecError(
             f"expected signed images that use each of 1..{n} once, got {images}.",
             where=where,
-            remedy="Signed images are one-based: entry i names the component that component i moves to, with its sign.",
+            remedy=(
+                "Signed images are one-based: entry i gives the position to which component i moves, with its sign."
+            ),
         )
     return AffineEntry(index=index, sign=np.sign(np.array(images, dtype=np.int64)))
 

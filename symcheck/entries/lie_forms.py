@@ -280,7 +280,7 @@ def _from_mapping(written: Mapping[Any, Any], where: str) -> ContinuousEntry:
         raise SpecError(f"expected {expected}, got shape {shift.shape}.", where=f"{where}.shift")
     planes = _planes(written, where) if "rotate" in written else ()
     if planes and shift is not None and max(max(i, j) for i, j, _ in planes) >= len(shift):
-        raise SpecError(f"the entry rotates components beyond the {len(shift)} of its shift.", where=where)
+        raise SpecError(f"the entry rotates components beyond the {len(shift)} components of its shift.", where=where)
     for given in (matrix, shift):
         if given is not None and len(given) > _LARGEST:
             raise SpecError(f"the entry acts on {len(given):,} components, at most {_LARGEST:,}.", where=where)

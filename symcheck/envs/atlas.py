@@ -264,7 +264,8 @@ def _check(own: Mapping[str, Any], where: str) -> None:
     # An exact symmetry cannot fail for a different seed.
     if holds and own.get("sometimes") and kind != "approximate":
         raise SpecError(
-            f"the claim is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where
+            f"the claim is {kind} and {verdict}, but fails with some seeds, so it must be recorded as approximate.",
+            where=where,
         )
     unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]
     if unknown:

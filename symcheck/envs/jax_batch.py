@@ -152,7 +152,7 @@ class JaxBatch(VectorEnv[Any, Any, Any]):
 
     def _observe_some(self, states: Floats) -> tuple[Any]:
         if self._observe is None:
-            raise ValueError("expected an environment with a function from state to observation, got one without")
+            raise ValueError("the environment has no function from state to observation")
         self.put_states(states)
         return (np.asarray(self._observe(self.state)),)
 

@@ -147,7 +147,7 @@ def _read_gymnax(env: Any) -> PureEnvironment:
 def _read_brax(env: Any) -> PureEnvironment:
     size = env.observation_size
     if not isinstance(size, int):
-        raise TargetError(f"expected observations of Brax to be one vector, got {size!r}.", where="TARGET")
+        raise TargetError(f"expected an observation of Brax that is one vector, got {size!r}.", where="TARGET")
 
     def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
         after = env.step(state, action)
@@ -199,7 +199,7 @@ def _read_pgx(env: Any) -> PureEnvironment:
         raise TargetError(
             f"expected an environment for one player, got one for {env.num_players}.",
             where="TARGET",
-            remedy="verify-game checks the games of Pgx.",
+            remedy="For two-player games of Pgx, use verify-game.",
         )
     jax = importlib.import_module("jax")
     seen = np.asarray(jax.jit(env.init)(jax.random.PRNGKey(0)).observation)
@@ -241,7 +241,7 @@ def _space_of(space: Any) -> spaces.Space[Any]:
         raise TargetError(
             f"expected a numeric space, got {type(space).__name__}.",
             where="TARGET",
-            remedy="Environments with other spaces are not checked.",
+            remedy="Environments with other spaces are not supported.",
         )
     dtype = np.dtype(space.dtype)
     if dtype.kind == "b":

@@ -114,9 +114,8 @@ def remedy_of_agents(value: Any) -> str | None:
         return None
     if hasattr(value, "agent_iter"):
         return (
-            "The environment's agents act in turn: verify-game takes board games of this form (--adapter pettingzoo); "
-            "for other "
-            "environments, pass pettingzoo.utils.aec_to_parallel(env)."
+            "The agents of this environment act in turn. For a board game, use verify-game with "
+            "--adapter pettingzoo; for other environments, pass pettingzoo.utils.aec_to_parallel(env)."
         )
     missing = [f"{name}()" for name in _FUNCTIONS if not callable(getattr(value, name, None))]
     return f"PettingZoo's parallel API also requires {', '.join(missing)}." if missing else None
@@ -150,7 +149,7 @@ def as_one(parallel: Any) -> ParallelEnvironment:
     if isinstance(parallel, gym.Env):
         parallel = Team(parallel)
     if not parallel.possible_agents:
-        raise TargetError("expected an environment with possible_agents, got none.", where="TARGET")
+        raise TargetError("the environment does not list its possible_agents.", where="TARGET")
     settable = all(callable(getattr(parallel, name, None)) for name in ("get_state", "set_state"))
     return SettableParallelEnvironment(parallel) if settable else ParallelEnvironment(parallel)
 

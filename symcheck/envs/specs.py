@@ -128,7 +128,7 @@ def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:
     broken = ", ".join(entry.name for entry in entries)
     known = f"records only symmetries that do not hold exactly ({broken})" if broken else "has none"
     raise SpecError(
-        f"expected a symmetry to check, got none; the atlas {known} for {env_id!r}.",
+        f"no symmetry was given, and the atlas {known} for {env_id!r}.",
         where="--symmetry",
         remedy=THREE_WAYS,
     )

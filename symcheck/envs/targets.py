@@ -70,7 +70,7 @@ class EnvTarget:
         env = self.make()
         if isinstance(env, gym.vector.VectorEnv):
             raise TargetError(
-                f"expected a single environment, got a vector environment of {env.num_envs} slots: {self.label}.",
+                f"expected a single environment, but {self.label} is a vector environment of {env.num_envs} slots.",
                 where="TARGET",
                 remedy="Give the single environment here; verify-env takes vector environments.",
             )
@@ -201,7 +201,7 @@ def _unknown_id(text: str, where: str) -> TargetError:
 def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     if arguments:
         raise TargetError(
-            "keyword arguments were given for an environment that is already built.",
+            "an environment that is already built takes no keyword arguments.",
             where=where,
             remedy="Give a factory instead, or build the environment with them.",
         )
@@ -291,7 +291,7 @@ def _check_spaces(env: AnyEnv, label: str, where: str) -> None:
     missing = [name for name in names if not isinstance(getattr(env, name, None), gym.Space)]
     if missing:
         raise TargetError(
-            f"expected an environment with {' and '.join(names)}; {label} does not set {' and '.join(missing)}.",
+            f"an environment must set {' and '.join(names)}, but {label} does not set {' and '.join(missing)}.",
             where=where,
             remedy="Each is a gymnasium.spaces.Space, set in __init__.",
         )

@@ -60,7 +60,7 @@ class Team:
         self.env = env
         seen, acted = env.observation_space, env.action_space
         if not isinstance(seen, spaces.Tuple) or not isinstance(acted, spaces.Tuple):
-            raise TypeError(f"expected two Tuple spaces, one entry for each agent, got {seen} and {acted}")
+            raise TypeError(f"both spaces must be Tuple spaces with one entry for each agent, got {seen} and {acted}")
         self.possible_agents = [f"agent_{i}" for i in range(len(acted))]
         self.agents = list(self.possible_agents)
         self._observed = dict(zip(self.possible_agents, seen.spaces, strict=True))

@@ -47,7 +47,7 @@ class AlphaZeroGame:
         if missing:
             known = [name for name in dir(game) if not name.startswith("_")]
             raise TargetError(
-                f"expected a game with {', '.join(REQUIRED)}, got {type(game).__name__} without {', '.join(missing)}.",
+                f"a game must have {', '.join(REQUIRED)}, but {type(game).__name__} lacks {', '.join(missing)}.",
                 where="TARGET",
                 remedy=suggestion(missing[0], known),
             )
@@ -77,8 +77,8 @@ class AlphaZeroGame:
         moves = np.asarray(given).ravel()
         if moves.shape != (self.actions,) or moves.dtype.kind not in "biuf":
             raise TargetError(
-                f"expected getValidMoves to return {self.actions} numbers, as many as getActionSize says, "
-                f"got {moves.dtype} of shape {np.shape(given)}.",
+                f"getActionSize returns {self.actions}, so getValidMoves must return {self.actions} "
+                f"numbers; got {moves.dtype} of shape {np.shape(given)}.",
                 where="TARGET",
             )
         if np.isnan(moves).any():
@@ -148,10 +148,10 @@ class AlphaZeroGame:
         shapes = {np.shape(array) for array in map(numbers, images) if array is not None}
         if shapes and all((len(shape), math.prod(shape)) != (board.ndim, board.size) for shape in shapes):
             raise TargetError(
-                f"expected {self.symmetries_label} to return boards of shape {board.shape}, got "
-                f"{', '.join(map(str, sorted(shapes)))} for every image.",
+                f"{self.symmetries_label} must return boards of shape {board.shape}, but every image has "
+                f"shape {', '.join(map(str, sorted(shapes)))}.",
                 where="TARGET",
-                remedy="Return images of the board itself, and encode them for the network afterwards.",
+                remedy="Return images of the board itself. Encode them for the network afterwards.",
             )
 
 

@@ -112,8 +112,8 @@ def _move_policy(pi: Sequence[float], shape: tuple[int, ...], move: _Move) -> li
         return [float(entry) for entry in move(np.tile(entries, (rows, 1)))[0]]
     if len(entries) not in (cells, cells + 1):
         raise TargetError(
-            f"expected an entry of pi for each of {cells} cells, optionally followed by a pass, or for each of "
-            f"{columns} columns, got {len(entries)} entries.",
+            f"pi has {len(entries)} entries. It must have one entry for each of the {cells} cells, "
+            f"optionally followed by the pass move, or one entry for each of the {columns} columns.",
             where="pi",
         )
     return [float(entry) for entry in (*move(entries[:cells].reshape(shape)).ravel(), *entries[cells:])]

@@ -214,9 +214,9 @@ def ask_for_images(name: str, function: Symmetries, board: Any, policy: Floats) 
             pairs = ask(policy.copy())
         except Exception:
             raise TargetError(
-                f"expected {name} to return a list of (board, policy), but it raised {described(error)}.",
+                f"{name} must return a list of (board, policy), but raised {described(error)}.",
                 where="TARGET",
             ) from error
     if not pairs:
-        raise TargetError(f"expected {name} to return at least one image, got none.", where="TARGET")
+        raise TargetError(f"{name} must return at least one image, but returned none.", where="TARGET")
     return pairs

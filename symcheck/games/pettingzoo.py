@@ -57,7 +57,8 @@ def rules_of(env: Any, label: str) -> LibraryRules:
         # A deck shuffled by the seed shows in the observations, at the latest when it is dealt.
         if not all(np.array_equal(_look(first, key, label), _look(second, key, label)) for key in _KEYS):
             raise TargetError(
-                f"expected a game without chance, but {label} continues differently under another seed.", where="TARGET"
+                f"only games without chance are supported, but {label} continues differently under another seed.",
+                where="TARGET",
             )
         moves = np.flatnonzero(_look(first, "action_mask", label))
         if _rewards_at_end(first) is not None or not len(moves):
@@ -115,7 +116,9 @@ def _look(state: Any, key: str, label: str) -> Array:
             f"expected observations of {label} to be dictionaries with 'observation' and 'action_mask', got "
             f"{type(seen).__name__}{f' without {key!r}' if isinstance(seen, dict) else ''}.",
             where="TARGET",
-            remedy="Only board games with legal moves are checked here; verify-env takes parallel environments.",
+            remedy=(
+                "Only board games with legal moves can be checked here. For parallel environments, use verify-env."
+            ),
         )
     return np.asarray(seen[key])
 

@@ -114,7 +114,7 @@ def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None
             # Every table is complete when each level has as many entries as its orbit has points.
             return
     raise GroupError(
-        f"no short words were found for the coset representatives of {name}.",
+        f"no short words for the coset representatives of {name} were found.",
         where="relators",
         remedy="Use a group of the catalogue, or pass the group's relators to Group.",
     )

@@ -56,8 +56,8 @@ def semidirect(normal: Group, acting: Group, images: Sequence[Sequence[Element]]
     # Automorphisms that violate a relation of H generate more than |N| |H| permutations.
     if group.order != size * acting.order:
         raise GroupError(
-            f"the automorphisms do not satisfy the relations of {acting.name}: they generate {group.order} elements "
-            f"instead of {size * acting.order}.",
+            f"the automorphisms do not satisfy the relations of {acting.name}: the product has "
+            f"{group.order} elements instead of {size * acting.order}.",
             where="semidirect(images)",
         )
     return group

@@ -124,8 +124,9 @@ class Group:
         """A shortest word of every element, breadth first; the identity first."""
         if not self.is_listable:
             raise GroupError(
-                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; the limit for "
-                f"listing them is {LISTING_LIMIT:,} elements and {LISTING_ENTRIES:,} points in all.",
+                f"the elements of {self.name} cannot be listed: {self.order:.3g} elements on "
+                f"{self.degree:,} points exceed the limit of {LISTING_LIMIT:,} elements and "
+                f"{LISTING_ENTRIES:,} points in all.",
                 where="elements",
                 remedy="Work with the generators and words instead.",
             )

@@ -69,7 +69,7 @@ class LieElement(Element):
         Raises:
             GroupError: always; most have infinite order.
         """
-        raise GroupError("the order of an element of a continuous group is not computed.", where="order")
+        raise GroupError("the order of an element of a continuous group cannot be computed.", where="order")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LieElement) or [*map(_shape, self.parts)] != [*map(_shape, other.parts)]:

@@ -174,9 +174,9 @@ class Factor:
             return elements[int(rng.integers(len(elements)))]
         if self.translates:
             raise GroupError(
-                f"{self.name} is not compact: elements cannot be drawn uniformly from it.",
+                f"{self.name} is not compact, so its elements cannot be drawn uniformly.",
                 where="sample",
-                remedy="Sample its rotations, and draw shifts from your own range with exp(i, t).",
+                remedy="Draw its rotations with sample, and its shifts from your own range with exp(i, t).",
             )
         return haar(self.n, rng, special=not self.reflects)
 

@@ -63,15 +63,15 @@ def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[in
             images[k].extend(places)
             if len(vectors) > limit:
                 raise GroupError(
-                    f"the {len(matrices)} matrices do not generate a finite group within the limit: the basis "
-                    f"vectors have more than {limit:,} images.",
+                    f"the {len(matrices)} matrices do not generate a finite group, or its order exceeds "
+                    f"the limit: the basis vectors have more than {limit:,} images.",
                     where="from_matrices",
                     remedy="Check the entries (a rotation must be by 2 pi / n), or increase limit=.",
                 )
     # Two vectors have the same image: the tolerance merged vectors that the matrix distinguishes.
     if any(len(set(row)) < len(row) for row in images):
         raise GroupError(
-            "the matrices are too ill-conditioned to tell which vectors of the orbit are the same.",
+            "the matrices are too ill-conditioned to distinguish the vectors of an orbit.",
             where="from_matrices",
             remedy="Change to a basis in which they are orthogonal, or name the group and give from_permutations.",
         )
@@ -141,7 +141,7 @@ def _check_unit_eigenvalues(matrix: Floats, k: int) -> None:
     if not abs(modulus[worst] - 1) <= 1e-3:
         kind = "singular" if modulus[worst] < 1e-9 else "of no finite order"
         raise GroupError(
-            f"the matrix is {kind}: it has an eigenvalue of modulus {modulus[worst]:.6g}, expected 1.",
+            f"the matrix is {kind}: it has an eigenvalue of modulus {modulus[worst]:.6g} instead of 1.",
             where=f"matrices[{k}]",
         )
 

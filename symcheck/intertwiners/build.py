@@ -259,8 +259,9 @@ def _dense_basis(
     residual, missing = _residual(given.rows, patch, rho_out), _missing(straight, average)
     if not (residual <= given.tolerance and missing <= MISSING):
         raise RepresentationError(
-            f"the basis of rank {rank} leaves a residual of {residual:.1e} (rounding: {given.tolerance:.1e}) and "
-            f"misses {missing:.1e} of a sample (at most {MISSING:.0e}).",
+            f"the basis of rank {rank} is not accurate enough: its residual is {residual:.1e} (at most "
+            f"{given.tolerance:.1e} is allowed), and it does not contain {missing:.1e} of a random sample "
+            f"(at most {MISSING:.0e} is allowed).",
             where="intertwiner_basis",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )
@@ -322,7 +323,7 @@ def _dense_rank(
     trace = float(np.trace(average(np.eye(size))))
     if abs(trace - round(trace)) > 1e-3:
         raise RepresentationError(
-            f"the averaging projector has trace {trace:.6f}, expected an integer.", where="intertwiner_basis"
+            f"the averaging projector has trace {trace:.6f}, which must be an integer.", where="intertwiner_basis"
         )
     return round(trace), "trace"
 

@@ -57,7 +57,8 @@ def lie_basis(rho_in: LieRepresentation, rho_out: LieRepresentation) -> BlockBas
     tolerance = RESIDUAL * norm
     if not residual <= tolerance or (predicted is not None and predicted != rank) or wandering > MISSING * norm:
         raise RepresentationError(
-            f"the basis of rank {rank} leaves a residual of {residual:.1e} (rounding: {tolerance:.1e}).",
+            f"the basis of rank {rank} is not accurate enough: its residual is {residual:.1e} (at most "
+            f"{tolerance:.1e} is allowed).",
             where="intertwiner_basis",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )

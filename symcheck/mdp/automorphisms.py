@@ -196,7 +196,7 @@ class AutomorphismGroup:
         keeping_ends = find_automorphisms(self.mdp, ends="kept")
         if keeping_ends.order == 1:
             raise SpecError(
-                f"{self.name} holds for values, but does not extend to the states in which episodes end.",
+                f"{self.name} preserves values, but does not extend to the states in which episodes end.",
                 where="AutomorphismGroup.symmetry",
                 remedy="Use homomorphism(), which needs no images of final states.",
             )
@@ -261,7 +261,8 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
     reward, transition = (max(part) for part in zip(*residuals, strict=True))
     if not (reward <= exact_reward_error(mdp) and transition <= EXACT_DISTRIBUTION):
         raise SymcheckError(
-            f"the maps found are not a symmetry: rewards differ by {reward:.3g}, distributions by {transition:.3g}.",
+            f"the search returned maps that are not a symmetry: rewards differ by {reward:.3g}, and "
+            f"distributions by {transition:.3g}.",
             where="automorphism_group",
             remedy="Some values of the model differ by more than rounding but less than 1e-9; round them.",
         )
@@ -310,4 +311,4 @@ def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:
     onto = np.sort(states) == np.arange(len(states))
     rows = np.sort(actions[counted], axis=1) == np.arange(actions.shape[1])
     if not onto.all() or not rows.all() or not counted[states[counted]].all():
-        raise SymcheckError("the maps found are not one to one.", where="automorphism_group")
+        raise SymcheckError("the search returned maps that are not one-to-one.", where="automorphism_group")

@@ -137,7 +137,7 @@ def _value_scale(
     if epsilon_transition == 0.0:
         return 0.0
     raise OptionError(
-        f"epsilon_transition = {epsilon_transition!r} needs the scale of the values, got none.",
+        f"a bound for epsilon_transition = {epsilon_transition!r} requires the scale of the values.",
         where="value_gap_bound",
         remedy="Give value_span (max V* - min V*) or reward_range (max R - min R).",
     )

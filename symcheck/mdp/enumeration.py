@@ -35,7 +35,7 @@ class _Numbering:
             ) from error
         if len(self.number) > self._limit:
             raise SpecError(
-                f"more than {self._limit:,} states can be reached from the start: too many to enumerate.",
+                f"more than {self._limit:,} states can be reached from the start, which is too many to enumerate.",
                 where="from_model",
                 remedy=(
                     "Increase limit=, model a smaller instance, or verify a symmetry on samples (symcheck verify-env)."

@@ -63,7 +63,9 @@ class FiniteMDP:
         reading.check_sums(going_on + ending, self.available, longest, unit)
         if not self.available.any(axis=1).all():
             state = int(np.flatnonzero(~self.available.any(axis=1))[0])
-            raise SpecError(f"expected an action in every state; state {state} has none.", where="available")
+            raise SpecError(
+                f"every state must have at least one action, but state {state} has none.", where="available"
+            )
         # Rewards per next state are averaged over all outcomes, terminations included.
         everything = distribution if ends is None else distribution + ends
         expected = reading.read_rewards(rewards, everything, *shape)
@@ -89,7 +91,7 @@ class FiniteMDP:
         ends, states, actions, _ = reading.read_distributions(value, "terminations")
         if (states, actions) != shape:
             raise SpecError(
-                f"expected the shape of the transitions, {shape} states and actions; got {(states, actions)}.",
+                f"the transitions have {shape} states and actions, but the terminations have {(states, actions)}.",
                 where="terminations",
             )
         return ends, np.asarray(ends.sum(axis=1)).reshape(shape)

@@ -79,11 +79,14 @@ def _require_table(env: Any) -> Mapping[int, Mapping[int, Any]]:
         )
     name = env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
     raise TargetError(
-        f"{name} has no table P of its transitions and cannot be enumerated: its observations are "
-        f"{env.observation_space}, its actions {env.action_space}.",
+        f"{name} has no table P of its transitions, so it cannot be enumerated. Its observation space is "
+        f"{env.observation_space}, and its action space is {env.action_space}.",
         where="env",
-        remedy="Verify a symmetry on samples instead (symcheck verify-env), search for one (symcheck discover), "
-        "enumerate a model you write down (TabularMDP.from_model), or count samples (TabularMDP.from_samples).",
+        remedy=(
+            "Verify a symmetry on samples (symcheck verify-env), search for one (symcheck discover), "
+            "enumerate a model that you write (TabularMDP.from_model), or estimate the table from "
+            "samples (TabularMDP.from_samples)."
+        ),
     )
 
 
@@ -95,18 +98,20 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     missing = sorted(set(range(states)) - set(table))
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise SpecError(f"expected all {states} states in P, {_list_numbers(missing)} {verb} missing.", where="P")
+        raise SpecError(f"P must contain all {states} states, but {_list_numbers(missing)} {verb} missing.", where="P")
     strangers = sorted(set(table) - set(range(states)))
     if strangers:
-        raise SpecError(f"expected states 0..{states - 1}, but P also has {_list_numbers(strangers)}.", where="P")
+        raise SpecError(
+            f"P must contain only the states 0..{states - 1}, but it also contains {_list_numbers(strangers)}.",
+            where="P",
+        )
     gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
     if gaps:
         raise SpecError(
-            f"expected {actions} actions in every state; missing pairs: {len(gaps)}, the first {gaps[0]}.",
+            f"P must contain {actions} actions in every state. Missing pairs: {len(gaps)}, starting with {gaps[0]}.",
             where="P",
             remedy=(
-                "The agent can choose these actions anyway: give their outcomes, or build the MDP from arrays with "
-                "available=."
+                "The agent can choose these actions. Give their outcomes, or build the MDP from arrays with available=."
             ),
         )
     return states, actions
@@ -147,7 +152,9 @@ def _read_outcome(outcome: Any, state: int, action: int, states: int) -> tuple[f
             where="P",
         ) from error
     if not 0 <= read[1] < states:
-        raise SpecError(f"P[{state}][{action}] leads to state {read[1]}, expected 0..{states - 1}.", where="P")
+        raise SpecError(
+            f"P[{state}][{action}] leads to state {read[1]}, but the states are 0..{states - 1}.", where="P"
+        )
     return read
 
 

@@ -229,8 +229,8 @@ def from_maps(
     states, actions = mdp.n_states, mdp.n_actions
     if state_map.shape != (states,) or action_map.shape != (states, actions):
         raise SpecError(
-            f"expected a state map ({states},) and an action map ({states}, {actions}), got {state_map.shape} and "
-            f"{action_map.shape}.",
+            f"the state map must have shape ({states},), and the action map ({states}, {actions}); got "
+            f"{state_map.shape} and {action_map.shape}.",
             where="homomorphism",
         )
     # Abstract actions are numbered within each block; `wide` is the largest number of actions of a block.
@@ -285,7 +285,8 @@ def _match_actions(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide:
     if torn.any() or not size.all():
         block = int(np.argwhere(torn)[0][0]) if torn.any() else int(np.flatnonzero(size == 0)[0])
         raise SpecError(
-            f"expected surjective maps: the states of a block need the same abstract actions; block {block} differs.",
+            "the action maps must be surjective: all states of a block need the same abstract actions, "
+            f"but those of block {block} differ.",
             where="homomorphism",
         )
     return per_image > 0

@@ -28,8 +28,8 @@ def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorph
         if tolerance > 0 or homomorphism.is_exact:
             return homomorphism
     raise SymcheckError(
-        f"the partition found is not a homomorphism: rewards differ by {homomorphism.reward_error:.3g}, "
-        f"distributions by {homomorphism.transition_error:.3g} within a block.",
+        "the resulting partition is not a homomorphism: within a block, rewards differ by "
+        f"{homomorphism.reward_error:.3g}, and distributions by {homomorphism.transition_error:.3g}.",
         where="minimal_homomorphism",
         remedy="Some values differ by more than rounding, but by less than 1e-9; round them or set tolerance.",
     )

@@ -147,9 +147,9 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
     expected = 1 if available[state, action] else 0
     rows = "1 row does" if wrong.sum() == 1 else f"{int(wrong.sum()):,} rows do"
     raise SpecError(
-        f"{rows} not sum to {expected}: the distribution of action {action} in state {state} sums to "
-        f"{float(total[state, action]):.9g}, {abs(excess):.3g} too {'much' if excess > 0 else 'little'}"
-        f"{' (the worst)' if wrong.sum() > 1 else ''}.",
+        f"{rows} not sum to {expected}. {'The worst' if wrong.sum() > 1 else 'It'} is the distribution of action "
+        f"{action} in state {state}, whose sum is {float(total[state, action]):.9g} "
+        f"({abs(excess):.3g} too {'large' if excess > 0 else 'small'}).",
         where="transitions",
         remedy="Divide each row by its sum, or give the missing probability to the outcome that was left out.",
     )

@@ -104,17 +104,17 @@ def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[
     dangling = np.flatnonzero(idle & live)
     if len(dangling):
         raise SpecError(
-            f"samples lead to {len(dangling)} states from which no sample starts, the first {dangling[0]}.",
+            f"samples lead to {len(dangling)} states from which no sample starts; the first is state {dangling[0]}.",
             where="from_samples",
-            remedy="Sample actions there too, or mark transitions to them as terminated.",
+            remedy="Add samples that start in these states, or mark the transitions to them as terminated.",
         )
     # Unsampled pairs of states in which other actions were sampled.
     gaps = np.argwhere((visits == 0) & ~idle[:, None])
     if len(gaps) and unseen == "refuse":
         state, action = gaps[0]
         raise SpecError(
-            f"the samples do not contain {len(gaps)} of the {visits.size} pairs, "
-            f"the first action {action} in state {state}.",
+            f"the samples do not contain {len(gaps)} of the {visits.size} pairs; the first is action "
+            f"{action} in state {state}.",
             where="from_samples",
             remedy="Sample these pairs, or make them unavailable: unseen='unavailable'.",
         )
@@ -127,7 +127,7 @@ def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
     """See `TabularMDP.sampling_tolerance`."""
     if mdp.counts is None:
         raise SpecError(
-            "expected an MDP counted from samples, got one with exact probabilities.",
+            "this method needs an MDP that was estimated from samples, but the MDP has exact probabilities.",
             where="sampling_tolerance",
             remedy="Build the MDP with TabularMDP.from_samples.",
         )

@@ -54,9 +54,9 @@ class _Colouring:
         self.spent += 1
         if self.spent > BUDGET:
             raise SymcheckError(
-                f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without an answer.",
+                f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without a result.",
                 where="automorphism_group",
-                remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
+                remedy="For larger MDPs, install igraph: pip install 'symcheck[discover]'",
             )
         # Refine until the number of colours stops growing.
         count = len(np.unique(colours))

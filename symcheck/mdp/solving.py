@@ -228,8 +228,8 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
         array = np.eye(actions)[chosen]
     if array.shape != (states, actions):
         raise SpecError(
-            f"expected an action per state, integers ({states},), or probabilities ({states}, {actions}); got "
-            f"{array.shape} ({array.dtype}).",
+            f"a policy is an array of actions, integers of shape ({states},), or of probabilities of "
+            f"shape ({states}, {actions}); got shape {array.shape} ({array.dtype}).",
             where=where,
         )
     probabilities = array.astype(np.float64)
@@ -294,7 +294,8 @@ def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
     if (rewards[held] != 0.0).any():
         state = int(np.flatnonzero(held & (rewards != 0.0))[0])
         raise SpecError(
-            f"with discount 1 this policy collects rewards forever: from state {state} the episode never ends.",
+            f"with discount 1, this policy has no finite value: from state {state}, the episode never "
+            "ends, and rewards are not 0.",
             where="evaluate_policy",
             remedy="Use a discount below 1.",
         )

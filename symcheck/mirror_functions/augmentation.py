@@ -218,7 +218,7 @@ def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None
     k = int(np.argmax(~close(both, alone).all(axis=(1, 2))))
     differs = layout.words(columns_where(~close(both[k], alone[k])))
     raise SpecError(
-        f"block {k} of the {layout.name}s changes when {missing} None: {differs} differ.",
+        f"block {k} of the {layout.name}s depends on whether {missing} None: {differs} differ.",
         where=WHERE,
         remedy="Transform observations and actions in the same way whether or not both are given.",
     )

@@ -135,19 +135,26 @@ class BatchedFunction:
                 raise SpecError(
                     f"{self._name} changes its input in place: {layout.words(changed)} differ after the call.",
                     where=WHERE,
-                    remedy="Clone the input before you negate or rearrange its columns: the identity's block must be "
-                    "the unchanged batch.",
+                    remedy=(
+                        "Clone the input before you negate or rearrange its columns. The block of the "
+                        "identity must be the unchanged batch."
+                    ),
                 )
 
     def _half(self, answer: Any, given: Floats | None, layout: Layout) -> Floats | None:
         if given is None:
             if answer is not None:
                 raise SpecError(
-                    f"expected None for {layout.name}s that were not given, got {type(answer).__name__}.", where=WHERE
+                    f"{layout.name}s were not given, so the function must return None for them, but it "
+                    f"returned {type(answer).__name__}.",
+                    where=WHERE,
                 )
             return None
         if answer is None:
-            raise SpecError(f"expected {layout.name}s, because {layout.name}s were given, got None.", where=WHERE)
+            raise SpecError(
+                f"{layout.name}s were given, so the function must return {layout.name}s, but it returned None.",
+                where=WHERE,
+            )
         table = layout.table(answer)
         n = len(given)
         # Report a wrong count in blocks if it is divisible, otherwise in rows.
@@ -201,7 +208,7 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
             where=WHERE,
             remedy="Install it with: pip install tensordict",
         ) from refused.__cause__
-    raise refused or SpecError("accepts neither torch nor NumPy values.", where=WHERE)
+    raise refused or SpecError("accepts neither torch tensors nor NumPy arrays.", where=WHERE)
 
 
 def precise(function: BatchedFunction, observations: Floats, actions: Floats | None) -> BatchedFunction:

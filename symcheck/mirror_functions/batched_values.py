@@ -256,7 +256,7 @@ def _at(value: Any, leaf: Leaf, name: str) -> Any:
         if not hasattr(value, "keys") or key not in list(value.keys()):
             held = list(value.keys()) if hasattr(value, "keys") else type(value).__name__
             raise SpecError(
-                f"expected {name}s with the entry {key!r}, because it was given, got {held}.",
+                f"the entry {key!r} of the {name}s was given, so it must also be returned; got {held}.",
                 where="from_augmentation",
                 remedy="Return every observation group that is passed in.",
             )

@@ -72,8 +72,8 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     interleaved = images.reshape(n, function.order, width)[:, 0]
     if close(interleaved, given).all():
         raise RepresentationError(
-            "the images of each sample are next to each other; expected block after block, the whole batch under "
-            "one element and then under the next.",
+            "the images of each sample are next to each other. They must be returned in blocks: the "
+            "whole batch under one element, then under the next.",
             where=WHERE,
             remedy="Concatenate whole batches (torch.cat, repeat), not rows (repeat_interleave, stack and flatten).",
         )
@@ -103,7 +103,8 @@ def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
     # The identity in every block satisfies every relation, but makes no claim.
     if function.order > 1 and close(images, images[:1]).all():
         raise RepresentationError(
-            f"all {function.order} blocks return observations and actions unchanged; such a function claims nothing.",
+            f"all {function.order} blocks contain unchanged observations and actions, so the function "
+            "describes no symmetry.",
             where=WHERE,
             remedy="Check that the images are written into the blocks, and that this is the right function.",
         )

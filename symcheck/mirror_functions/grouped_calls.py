@@ -188,7 +188,7 @@ class GroupedFunction:
     def _observed_blocks(self, answer: Any, rows: int) -> dict[str, Floats | None]:
         if answer is None:
             raise SpecError(
-                f"expected {self.name} to return observations, because observations were given, got None.", where=WHERE
+                f"observations were given, so {self.name} must return observations, but it returned None.", where=WHERE
             )
         if self.form in ("tensor", "array"):
             (name,) = self.widths
@@ -197,8 +197,8 @@ class GroupedFunction:
             return {name: self._blocks(answer, rows, self.widths[name], f"observations of {name!r}")}
         if not hasattr(answer, "keys"):
             raise SpecError(
-                f"expected {self.name} to return observations by group, because they were given by group, "
-                f"got {type(answer).__name__}.",
+                f"observations were given by group, so {self.name} must return them by group, but it "
+                f"returned {type(answer).__name__}.",
                 where=WHERE,
             )
         held = list(answer.keys())
@@ -218,7 +218,7 @@ class GroupedFunction:
 
     def _blocks(self, value: Any, rows: int, width: int, what: str) -> Floats:
         if value is None:
-            raise SpecError(f"expected {self.name} to return {what}, because these were given, got None.", where=WHERE)
+            raise SpecError(f"{what} were given, so {self.name} must return them, but it returned None.", where=WHERE)
         table = to_array(value).astype(np.float64)
         if table.ndim != 2 or table.shape[1] != width:
             raise SpecError(f"expected {what} of shape (rows, {width}), got {table.shape}.", where=WHERE)
@@ -314,7 +314,7 @@ def choose_form(candidate: GroupedFunction, observations: Mapping[str, Floats], 
         forms.setdefault(f"{type(raised).__name__}: {str(raised).rstrip('.')}", []).append(_WORDS[form])
     said = "; ".join(f"given {' or '.join(words)} it raised {text.rstrip(': ')}" for text, words in forms.items())
     raise SpecError(
-        f"{candidate.name} accepts the layout's observations in none of the supported forms: {said}.",
+        f"{candidate.name} accepts observations of the layout in none of the supported forms: {said}.",
         where=WHERE,
         remedy=f"The layout has {', '.join(f'{name} ({width} columns)' for name, width in candidate.widths.items())} "
         f"and {candidate.action_width} actions; check that the function expects these sizes.",

@@ -74,8 +74,8 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
     # Must be as wide as the action.
     if not 0 <= pair[0] < pair[1] <= leaf.size or pair[1] - pair[0] != action.width:
         raise SpecError(
-            f"expected {action.width} columns, as many as the action has, of the {leaf.size} of "
-            f"{observation.describe(leaf)}; got {pair[0]} to {pair[1]} (exclusive).",
+            f"the action has {action.width} components, so the last action must be {action.width} of the "
+            f"{leaf.size} columns of {observation.describe(leaf)}; got {pair[0]} to {pair[1]} (exclusive).",
             where="last_action",
         )
     return Slot(leaf, pair[0], pair[1])

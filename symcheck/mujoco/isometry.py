@@ -104,7 +104,9 @@ def rotation(axis: str, order: int, through: Sequence[float] = (0.0, 0.0, 0.0)) 
     if axis not in _AXES:
         raise SpecError(f"expected an axis, 'x', 'y' or 'z', got {axis!r}.", where="axis")
     if not isinstance(order, int) or order < 2:
-        raise SpecError(f"expected a whole number of steps per turn, 2 or more, got {order!r}.", where="order")
+        raise SpecError(
+            f"expected the order of a rotation, a whole number of at least 2, got {order!r}.", where="order"
+        )
     # The two other axes, in cyclic order, so that the turn is counter-clockwise.
     j, k = ((_AXES[axis] + step) % 3 for step in (1, 2))
     cosine, sine = math.cos(2 * math.pi / order), math.sin(2 * math.pi / order)

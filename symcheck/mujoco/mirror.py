@@ -96,7 +96,7 @@ def _refuse_beside_layout(**given: Any) -> None:
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise SpecError(
-            f"a layout already gives the plane, the group and the observation: leave out {' and '.join(beside)}.",
+            f"a layout already specifies the plane, the group and the observation; leave out {' and '.join(beside)}.",
             where="layout",
         )
 
@@ -179,7 +179,9 @@ def derive(
             f"the images of the {isometry.name} are inconsistent: {isometry.order} applications are not the identity "
             f"({error.problem})",
             where=loaded.label,
-            remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
+            remedy=(
+                "Bodies at the same position may have been paired incorrectly. Give the correct pairs with pairs={...}."
+            ),
         ) from error
     symmetry.isometry = isometry
     symmetry.pairs = named_pairs(model, pairing)
@@ -194,14 +196,14 @@ def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
 
 def _refuse_unusable(model: Any) -> None:
     if not model.njnt:
-        raise SpecError("expected a model with joints, got a model without joints.", where="model")
+        raise SpecError("the model has no joints.", where="model")
     wide = [
         title(model, "actuator", i)
         for i in range(model.nu)
         if int(getattr(model, "actuator_ctrlnum", [1] * model.nu)[i]) != 1
     ]
     if wide:
-        raise SpecError(f"actuators with several controls are not mirrored yet: {', '.join(wide)}.", where="model")
+        raise SpecError(f"actuators with several controls are not supported yet: {', '.join(wide)}.", where="model")
 
 
 def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
@@ -215,7 +217,7 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
         f"{pairing.isometry.name}:\n{shown}.",
         where=loaded.label,
         remedy=_yaw_remedy(loaded.model, pairing.reference)
-        or "Say which bodies are each other's images with pairs={...}, or try another plane.",
+        or "Give the pairs of bodies with pairs={...}, or try another plane.",
     )
 
 
@@ -286,7 +288,8 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
     parts = ", ".join(f"{block.name} ({block.map.dim})" for block in blocks)
     rest = f"columns {covered} to {size - 1} are left over" if covered < size else f"{covered - size} are too many"
     raise SpecError(
-        f"the blocks {parts} have {covered} components, but the observation of {loaded.label} has {size}: {rest}.",
+        f"the blocks {parts} have {covered} components in total, but the observation of {loaded.label} "
+        f"has {size}: {rest}.",
         where="observation",
         remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
     )

@@ -135,9 +135,11 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
     name = match["name"]
     if match["of"] is not None and name not in _WITH_ARGUMENTS:
         raise SpecError(
-            f"{name} takes no arguments in brackets, got {match['of']!r}.",
+            f"{name} takes no arguments in brackets, but {match['of']!r} was given.",
             where=where,
-            remedy=f"{', '.join(_WITH_ARGUMENTS[:-1])} take names, and constant takes a number; slices are [a:b].",
+            remedy=(
+                f"{', '.join(_WITH_ARGUMENTS[:-1])} take names, and constant takes a number. A slice is written [a:b]."
+            ),
         )
     full, labels = _whole(model, pairing, name, match["of"] or "", where)
     if match["function"]:
@@ -230,7 +232,7 @@ def _base(model: Any, where: str) -> int:
     # mjJNT_FREE.
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
     if not free:
-        raise SpecError("the block needs the frame of a free body, but no body is free.", where=where)
+        raise SpecError("the block needs the frame of a free body, but the model has no free body.", where=where)
     return free[0]
 
 

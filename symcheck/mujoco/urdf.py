@@ -111,7 +111,8 @@ class UrdfModel:
             return -1
         if kind not in _TYPES:
             raise TargetError(
-                f"joint {link.joint.get('name')!r} is of type {kind!r}; expected {', '.join(_TYPES)} or fixed.",
+                f"joint {link.joint.get('name')!r} has the unsupported type {kind!r}; supported types are "
+                f"{', '.join(_TYPES)} and fixed.",
                 where=self._label,
             )
         return _TYPES[kind]

@@ -114,7 +114,7 @@ class BasisConv2d(BasisLayer):
         """
         if exchanges_axes(self.spatial) and size[0] != size[1]:
             raise SymcheckError(
-                f"expected square images, got {size[0]} x {size[1]}: the group exchanges height and width.",
+                f"the group exchanges height and width, so images must be square; got {size[0]} x {size[1]}.",
                 where="BasisConv2d(input size)",
             )
         moved = moving(self.spatial)

@@ -104,7 +104,7 @@ class EquivariantModule(nn.Module, abc.ABC):
         """
         shape = None if self.input_type is None else self.input_type.shape
         if shape is None:
-            raise AttributeError("the module takes inputs of several shapes")
+            raise AttributeError("the module accepts inputs of several shapes")
         parameter = next(self.parameters(), None)
         # In the parameters' dtype: a float64 network rejects float32 inputs.
         return torch.zeros(1, *shape, dtype=None if parameter is None else parameter.dtype)

@@ -103,12 +103,14 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
     # f(M x) = M f(x) for an elementwise f requires that every row of M has a single entry.
     if not isinstance(rho, SignedPermutationRepresentation):
         raise SymcheckError(
-            f"{name} does not commute with {rho.name}: its matrices mix components.", where=where, remedy=ALTERNATIVES
+            f"{name} does not commute with {rho.name}, because its matrices mix components.",
+            where=where,
+            remedy=ALTERNATIVES,
         )
     # A change of sign requires f(-x) = -f(x).
     if not rho.is_permutation and not isinstance(activation, ODD):
         raise SymcheckError(
-            f"{name} does not commute with {rho.name}: the group changes signs and {name} is not odd.",
+            f"{name} does not commute with {rho.name}, because the group changes signs and {name} is not odd.",
             where=where,
             remedy=f"Use an odd function such as tanh. {ALTERNATIVES}",
         )
@@ -185,7 +187,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
     # The norm nonlinearity is a function of |x|, which only orthogonal matrices preserve.
     if not rho.is_orthogonal:
         raise SymcheckError(
-            f"expected an orthogonal representation, got {rho.name}: norms are not invariant.",
+            f"{rho.name} is not orthogonal, so norms are not invariant.",
             where=where,
             remedy="Change to a basis in which the matrices are orthogonal.",
         )

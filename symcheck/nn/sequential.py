@@ -135,7 +135,9 @@ class EquivariantHeads(EquivariantModule):
     def __init__(self, body: EquivariantModule, heads: Mapping[str, EquivariantModule]) -> None:
         super().__init__()
         if not heads or body.input_type is None:
-            raise SymcheckError("expected a body that declares its input type, and a head.", where="EquivariantHeads")
+            raise SymcheckError(
+                "the body must declare its input type, and at least one head is needed.", where="EquivariantHeads"
+            )
         self.body = body
         self.heads = nn.ModuleDict(heads)
         self.input_type = body.input_type

@@ -68,13 +68,16 @@ def intertwiner_dimension(rho_in: Representation, rho_out: Representation) -> in
     if isinstance(rho_in, LieRepresentation) and isinstance(rho_out, LieRepresentation):
         require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
         if not rho_in.group.compact:
-            raise RepresentationError(f"{rho_in.group.name} is not compact: it has no characters.", where="rho_in")
+            raise RepresentationError(
+                f"{rho_in.group.name} is not compact, so ranks cannot be predicted from characters.", where="rho_in"
+            )
         return lie_dimension(rho_in, rho_out)
     value = inner_product(rho_in, rho_out)
     # Characters are sums of dim rounded entries; a correct sum lies within 1e-6 of an integer, a wrong one rarely.
     if abs(value - round(value)) > 1e-3:
         raise RepresentationError(
-            f"the characters give {value:.6f} intertwiners, expected an integer: the matrices are too ill-conditioned.",
+            f"the characters predict {value:.6f} intertwiners, which is not an integer: the matrices are "
+            "too ill-conditioned.",
             where="intertwiner_dimension",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )

@@ -69,8 +69,8 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
             raise RepresentationError(f"no spatial operator is called {operator!r}.", where=where, remedy=remedy)
         if operator in SQUARE_ONLY and size[0] != size[1]:
             raise RepresentationError(
-                f"{operator} (generator {label}) exchanges height and width and needs a square, got "
-                f"{size[0]} x {size[1]}.",
+                f"{operator} (generator {label}) exchanges height and width, so the grid must be square; "
+                f"got {size[0]} x {size[1]}.",
                 where=where,
                 remedy="Use a square size, or a group without that generator.",
             )

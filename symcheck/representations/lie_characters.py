@@ -78,8 +78,8 @@ def lie_dimension(rho_in: LieRepresentation, rho_out: LieRepresentation) -> int:
         total += component.share * constant
     if abs(total - round(total.real)) > 1e-3:
         raise RepresentationError(
-            f"the characters give {total.real:.6f} intertwiners, expected an integer: the matrices are too "
-            "ill-conditioned.",
+            f"the characters predict {total.real:.6f} intertwiners, which is not an integer: the matrices "
+            "are too ill-conditioned.",
             where="intertwiner_dimension",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )

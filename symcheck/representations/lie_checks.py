@@ -73,7 +73,8 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     spiral = values[np.abs(values.real) > _REAL_PART * max(1.0, float(np.abs(values).max()))]
     if len(spiral):
         raise RepresentationError(
-            f"a rotation generator must be similar to a skew-symmetric matrix, got the eigenvalue {spiral[0]:.4g}.",
+            "a rotation generator must be similar to a skew-symmetric matrix, but it has the eigenvalue "
+            f"{spiral[0]:.4g}.",
             where=where,
             remedy="The generator's matrix A must have purely imaginary eigenvalues, like [[0, -1], [1, 0]].",
         )
@@ -81,7 +82,7 @@ def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
     broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]
     if len(broken):
         raise RepresentationError(
-            f"a rotation by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not an integer.",
+            f"a rotation by 2 pi must be the identity, but the frequency {broken[0]:.6g} is not an integer.",
             where=where,
             remedy="Frequencies of rotations are integers; half-integers belong to the double cover (spin).",
         )

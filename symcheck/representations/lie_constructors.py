@@ -253,7 +253,8 @@ def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepre
     whole = own.finite if own.finite is not None else ContinuousGroup([own])
     if rho.group != whole:
         raise RepresentationError(
-            f"factor {factor} of {G.name} is {own.name}, got a representation of {rho.group.name}.", where="inflate"
+            f"factor {factor} of {G.name} is {own.name}, but the representation belongs to {rho.group.name}.",
+            where="inflate",
         )
     algebra = rho.algebra if isinstance(rho, LieRepresentation) else ()
     return _inflated(

@@ -68,7 +68,7 @@ def _read(G: ContinuousGroup, piece: str, where: str) -> tuple[int, LieRepresent
         raise RepresentationError(
             f"expected parts such as '2*vector' or '1x1o', got {piece!r}.",
             where=where,
-            remedy=f"Parts are {', '.join(_NAMES)}, and those of e3nn.",
+            remedy=f"Parts are {', '.join(_NAMES)}, and the parts of e3nn.",
         )
     count, name, degree = int(match[1] or 1), match[2], int(match[3] or 0)
     match name:
@@ -94,7 +94,7 @@ def _from_e3nn(G: ContinuousGroup, degree: int, letter: str, where: str) -> LieR
     turning = [factor for factor in G.factors if factor.turns]
     if len(turning) != 1 or turning[0].n != 3:
         raise RepresentationError(
-            f"e3nn's strings describe rotations in space, got the group {G.name}.",
+            f"e3nn's strings describe representations of rotations in space, but the group is {G.name}.",
             where=where,
             remedy=f"Parts are {', '.join(_NAMES)}.",
         )

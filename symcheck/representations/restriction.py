@@ -61,7 +61,7 @@ def usual_images(group: ContinuousGroup, to: Group) -> list[Element]:
         turn = group.exp(0, 2 * math.pi / to.family[1])
         return [turn, *group.generators][: len(to.generators)]
     raise RepresentationError(
-        f"cannot tell which elements of {group.name} generate {to.name}.",
+        f"the elements of {group.name} that generate {to.name} cannot be determined.",
         where="restrict(images)",
         remedy="Give images=[...], the group element for each generator.",
     )

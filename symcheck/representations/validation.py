@@ -140,8 +140,9 @@ def _check_joint_order(group: Group, images: Sequence[SignedImages], name: str) 
     joint = large.joint_order(group.generators, [Element(image.as_points()) for image in images])
     if joint != group.order:
         raise RepresentationError(
-            f"not a representation of {group.name}: the pairs (generator, image) generate a group of order {joint}, "
-            f"expected {group.order}, so some element would have {joint // group.order} images.",
+            f"not a representation of {group.name}: some element would have {joint // group.order} "
+            f"images, because the pairs (generator, image) generate a group of order {joint} instead of "
+            f"{group.order}.",
             where=name,
             remedy="Check each entry against the order of its generator.",
         )

@@ -51,7 +51,7 @@ class SymmetricFeatures(BaseFeaturesExtractor):
         super().__init__(space, rho.dim)
         if normalize and not rho.is_orthogonal:
             raise SpecError(
-                "expected observations that are permuted, negated or rotated; these maps change norms.",
+                "observations may only be permuted, negated or rotated, but these maps change norms.",
                 where="normalize",
                 remedy=(
                     "No standard deviation is invariant under these maps: leave normalize out, or rescale the "

@@ -116,7 +116,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         rho = self.claim.action
         if not rho.is_orthogonal:
             raise SpecError(
-                "expected actions that are permuted, negated or rotated; these maps change norms.",
+                "actions may only be permuted, negated or rotated, but these maps change norms.",
                 where="symmetry",
                 remedy="A Gaussian policy has no equivariant standard deviation under these maps: rescale the actions.",
             )
@@ -152,14 +152,14 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
 def _refuse_options(options: dict[str, Any]) -> None:
     if options.get("use_sde"):
         raise OptionError(
-            "expected independent exploration noise, got use_sde=True.",
+            "use_sde=True is not supported.",
             where="use_sde",
             remedy="Omit use_sde: the noise matrix of gSDE is not equivariant.",
         )
     extractor = options.get("features_extractor_class", FlattenExtractor)
     if extractor is not FlattenExtractor or not options.get("share_features_extractor", True):
         raise OptionError(
-            f"expected the policy's own features, got {getattr(extractor, '__name__', extractor)}.",
+            f"custom features extractors are not supported, got {getattr(extractor, '__name__', extractor)}.",
             where="features_extractor_class",
             remedy="Omit features_extractor_class: the symmetry acts on the environment's own observations.",
         )

@@ -112,8 +112,8 @@ def _require_covered(rho: Representation, hidden: Representation, part: str) -> 
     rank = int((np.linalg.svd(stacked, compute_uv=False) > 1e-9).sum()) if len(stacked) else 0
     if rank < rho.dim:
         raise SpecError(
-            f"expected scalars, vectors, pseudoscalars and pseudovectors of {rho.group.name}; "
-            f"{rho.dim - rank} of {rho.dim} components are something else.",
+            "all components must be scalars, vectors, pseudoscalars or pseudovectors of "
+            f"{rho.group.name}, but {rho.dim - rank} of {rho.dim} components are not.",
             where=part,
             remedy="Claim a finite subgroup in the SPEC, for instance C4 of SO(2).",
         )

@@ -57,7 +57,7 @@ def draw_action_batch(space: spaces.Space[Any], count: int, rng: np.random.Gener
         numbers = int(space.start) + np.arange(int(space.n))
         return np.asarray(rng.choice(numbers, size=count))
     if not isinstance(space, spaces.Box):
-        raise ValueError(f"actions of {space} are not drawn as arrays")
+        raise ValueError(f"actions of {space} cannot be drawn as arrays")
     drawn = rng.uniform(space.low, space.high, size=(count, *space.shape)).astype(space.dtype)
     edges = [edge for edge in (np.zeros(space.shape, space.dtype), space.low, space.high) if space.contains(edge)]
     rows = np.arange(0, count, 8)

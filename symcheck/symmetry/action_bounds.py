@@ -40,10 +40,10 @@ def refuse_exits(
         return
     first = int(np.argmin(inside))
     raise SpecError(
-        f"the action map leaves the action space: a = {short_text(actions[first])} goes to "
-        f"{short_text(images[first])}, expected an element of {space}.",
+        f"the action map leaves the action space: the image of a = {short_text(actions[first])} is "
+        f"{short_text(images[first])}, which is not in {space}.",
         where=where,
-        remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
+        remedy="The image of every action must be an action. If the bounds are not symmetric, add an offset.",
     )
 
 

@@ -57,7 +57,7 @@ def joint_symmetry(
         for agent, image in moved.items():
             if (observation_spaces[agent], action_spaces[agent]) != (observation_spaces[image], action_spaces[image]):
                 raise SpecError(
-                    f"agent {agent!r} is sent to {image!r}, which has different spaces.",
+                    f"agent {agent!r} is mapped to {image!r}, which has different spaces.",
                     where=f"agents[{i}]",
                 )
     bound = {
@@ -98,7 +98,10 @@ def _naming(agent: str) -> Iterator[None]:
     try:
         yield
     except SpecError as error:
-        several = "With several agents, an entry maps the observation or action of one agent, not of all together."
+        several = (
+            "With several agents, an entry maps the observation or action of a single agent, not those "
+            "of all agents together."
+        )
         remedy = f"{error.remedy} {several}" if error.remedy else several
         raise SpecError(error.problem, where=f"{error.where} of agent {agent!r}", remedy=remedy) from error
 

@@ -164,7 +164,7 @@ def _parse_block(block: Block, part: str, generators: int) -> Block:
     if not isinstance(maps, list | tuple) or len(maps) != generators:
         given = len(maps) if isinstance(maps, list | tuple) else repr(maps)
         raise SpecError(
-            f"expected a map with one entry per generator, {generators} in all, got {given}.",
+            f"the map must have one entry for each generator ({generators} in all), got {given}.",
             where=where,
             remedy="Write a list: map = [first generator's entry, ...].",
         )
@@ -188,7 +188,7 @@ def _check_fields(block: Block, where: str) -> None:
     if block.size is not None and block.size != block.count:
         raise SpecError(f"the block has size {block.size}, but its names or shape give {block.count}.", where=where)
     if block.names is not None and block.shape is not None:
-        raise SpecError("the block has names and a shape; expected only one of them.", where=where)
+        raise SpecError("the block has both names and a shape, but only one of them is allowed.", where=where)
     if not _is_count(block.history):
         raise SpecError(f"expected a history of 1 frame or more, got {block.history!r}.", where=where)
     if block.width > _MOST_COLUMNS:
@@ -253,7 +253,7 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
     twice = sorted({names[i] for i in index if (index == i).sum() > 1})
     if twice:
         raise SpecError(
-            f"the map sends several components to {', '.join(twice)}.",
+            f"several components have the same image: {', '.join(twice)}.",
             where=where,
             remedy='An exchange needs both directions: { a = "b", b = "a" }.',
         )
@@ -378,7 +378,8 @@ def _call_function(block: Block, entry: Entry, part: Any, context: tuple[Any, ..
     image = np.asarray(entry.function(part.copy(), *context)).reshape(-1)
     if image.size != part.size or image.dtype.kind not in "iufb":
         raise SpecError(
-            f"the callable returned {image.size} values ({image.dtype}), expected {part.size} numbers.", where=where
+            f"the callable must return {part.size} numbers, but returned {image.size} values ({image.dtype}).",
+            where=where,
         )
     return image
 

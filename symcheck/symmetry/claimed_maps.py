@@ -121,7 +121,7 @@ class ClaimedMaps:
         shifted = [part for part, entries in self.algebra.items() if shifts_by_translation(group, entries)]
         if shifted and shifted != ["action"]:
             raise SpecError(
-                "no start distribution is invariant under shifts, got initial = true.",
+                "initial = true is impossible, because no start distribution is invariant under shifts.",
                 where=f"Symmetry.{shifted[0]}",
                 remedy="Set initial = false.",
             )
@@ -213,8 +213,8 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
         # Groups are compared by their generators: a representation of another group has other relations.
         if written.group != group:
             raise RepresentationError(
-                f"must represent the symmetry's group {group.name!r} (order {group.order}): "
-                f"got a representation of {written.group.name!r} (order {written.group.order}).",
+                f"the representation must belong to the group {group.name!r} (order {group.order}) of the "
+                f"symmetry, but belongs to {written.group.name!r} (order {written.group.order}).",
                 where=part,
                 remedy="Build the symmetry and the representation from the same group object.",
             )

@@ -92,7 +92,7 @@ def read_element(group: ContinuousGroup, word: str, parameters: Sequence[float])
     known = {*group.algebra, *group.generator_names}
     if not set(names) <= known or len(amounts) != sum(name in group.algebra for name in names):
         raise SpecError(
-            f"the report names the element {word!r} with {len(amounts)} parameters; {group.name} has no such element.",
+            f"{group.name} has no element {word!r} with {len(amounts)} parameters, which the report names.",
             where="group_element",
             remedy="Replay the report with its original symmetry.",
         )

@@ -85,7 +85,8 @@ def read_part(written: Any, group: ContinuousGroup, part: str) -> Both:
 def _of_representation(rho: Representation, group: ContinuousGroup, part: str) -> Both:
     if not isinstance(rho, LieRepresentation) or rho.group != group:
         raise RepresentationError(
-            f"must represent the symmetry's group {group.name!r}: got a representation of {rho.group.name!r}.",
+            f"the representation must belong to the group {group.name!r} of the symmetry, but belongs to "
+            f"{rho.group.name!r}.",
             where=part,
             remedy="Build the symmetry and the representation from the same group object.",
         )
@@ -123,7 +124,7 @@ def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete:
     spatial = any(isinstance(entry, SpatialEntry) for entry in discrete)
     if spatial and moving:
         raise SpecError(
-            "spatial operators act on images, which a Lie generator cannot transform.",
+            "spatial operators act on images, but a Lie generator cannot act on images.",
             where=part,
             remedy="Use a finite group such as C4 for images.",
         )
@@ -194,9 +195,9 @@ def part_representation(
     )
     if affine:
         raise SpecError(
-            f"the {part} entries shift: they have no linear representation.",
+            f"the {part} entries contain shifts, so they have no linear representation.",
             where=f"{part}_representation",
-            remedy="Use relative coordinates (differences of positions), which shifts do not change.",
+            remedy="Use relative coordinates (differences of positions), because shifts do not change them.",
         )
     if not plain or all(isinstance(entry, IdentityEntry) for entry in every):
         raise SpecError(

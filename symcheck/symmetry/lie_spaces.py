@@ -75,7 +75,8 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
         moved = np.flatnonzero(bounded & (entry.shift != 0))
         if len(moved):
             raise SpecError(
-                f"the entry shifts component {moved[0]} of a bounded space, so images leave it: {space}.",
+                f"the entry shifts component {moved[0]}, but the space is bounded, so images may lie "
+                f"outside it: {space}.",
                 where=where,
                 remedy="Actions in a bounded Box may rotate but not shift.",
             )

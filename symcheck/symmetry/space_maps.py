@@ -198,7 +198,8 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
         array = np.asarray(None)
     if array.shape != np.shape(value) or array.dtype.kind not in "biuf":
         raise SpecError(
-            f"the callable returned shape {array.shape} ({array.dtype}) for a value of shape {np.shape(value)}.",
+            f"the callable returned an array of shape {array.shape} ({array.dtype}) for a value of shape "
+            f"{np.shape(value)}.",
             where=where,
             remedy="Return the image in the same shape as the value.",
         )
@@ -208,7 +209,8 @@ def _check_image(image: Any, value: Any, space: spaces.Space[Any] | None, where:
 def _expect_parts(image: Any, held: Collection[Any], parts: Collection[Any], where: str) -> None:
     if set(held) != set(parts):
         raise SpecError(
-            f"the callable returned {_shorten(image)}, expected parts {', '.join(repr(part) for part in parts)}.",
+            f"the callable must return the parts {', '.join(repr(part) for part in parts)}, but "
+            f"returned {_shorten(image)}.",
             where=where,
             remedy="Return a mapping with the keys of a Dict space, or a tuple as long as a Tuple space.",
         )
@@ -218,7 +220,7 @@ def _whole_number(image: Any, where: str) -> np.int64:
     array = np.asarray(image)
     # Integers in any numeric dtype; 0.5 is not an action.
     if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
-        raise SpecError(f"the callable returned {_shorten(image)}, expected one whole number.", where=where)
+        raise SpecError(f"the callable must return one whole number, but returned {_shorten(image)}.", where=where)
     return np.int64(array.reshape(-1)[0])
 
 
@@ -299,7 +301,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
         image = entry.apply(end.reshape(-1).astype(np.float64)).reshape(end.shape)
         if (image < low).any() or (image > high).any():
             raise SpecError(
-                f"the entry takes {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
+                f"the entry maps {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
                 where=where,
                 remedy="Exchange only components with the same number of values; to reverse 0, ..., n-1, give "
                 "the sign -1 and the offset n-1.",
@@ -311,7 +313,7 @@ def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> Spa
     # The size fits, so the form of the entry is wrong.
     if images is None and entry.dim == space.n:
         raise SpecError(
-            f"the entry must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
+            f"the entry must be a permutation of the {space.n} values of {space}, not signs, a matrix or an offset.",
             where=where,
             remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
         )
@@ -350,14 +352,16 @@ def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: st
             f"{entry.operator!r} acts on the last two axes of an image, but the space is {space}.", where=where
         )
     if entry.channels_last is not None and len(shape) != 3:
-        raise SpecError(f"axes are those of images with channels, but the space is {space}.", where=where)
+        raise SpecError(f"axes can be given only for images with channels, but the space is {space}.", where=where)
     if entry.channels_last is None and len(shape) == 3 and has_channels_last(*shape):
         raise SpecError(
             f"{entry.operator!r} acts on the last two axes, {shape[-2]}x{shape[-1]}, and the last one looks like "
             f"channels: {space}.",
             where=where,
-            remedy=f'Write {{ spatial = "{entry.operator}", axes = [0, 1] }} where the channels are last, and '
-            "axes = [1, 2] where they are first.",
+            remedy=(
+                f'Write {{ spatial = "{entry.operator}", axes = [0, 1] }} if the channels are last, and '
+                "axes = [1, 2] if they are first."
+            ),
         )
     height, width = shape[-3:-1] if entry.channels_last else shape[-2:]
     # These two operators exchange height and width.
@@ -383,8 +387,10 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         raise SpecError(
             f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.",
             where=where,
-            remedy="Write a permutation as a list ([1, 0]), an affine map with the keys signs or matrix, and offset, "
-            "and a spatial operator with the keys spatial and axes.",
+            remedy=(
+                "A permutation is a list ([1, 0]). An affine map has the keys signs or matrix, and "
+                "offset. A spatial operator has the keys spatial and axes."
+            ),
         )
     unknown = [key for key in children if key not in subspaces]
     if unknown:

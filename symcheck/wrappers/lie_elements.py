@@ -77,8 +77,8 @@ def check_ranges(bound: BoundTested, amounts: Any) -> list[tuple[float, float]]:
         ranges = np.repeat(ranges, len(shifts), axis=0)
     if len(ranges) != len(shifts) or not np.isfinite(ranges).all() or (ranges[:, 0] > ranges[:, 1]).any():
         raise SpecError(
-            f"translations have no uniform distribution: expected range = (low, high) for {', '.join(shifts)}, got "
-            f"{amounts!r}.",
+            "translations have no uniform distribution, so range = (low, high) is needed for "
+            f"{', '.join(shifts)}; got {amounts!r}.",
             where="range",
             remedy="Give one pair for all shifts, or one pair for each shift.",
         )
@@ -101,7 +101,8 @@ class Aligning:
         entries = bound.source.algebra["observation"]
         if not all(isinstance(entry, LieEntry) or not entry for entry in entries):
             raise SpecError(
-                "observations can be aligned only by data on one vector, got callables or sub-spaces.",
+                "observations can be aligned only if the symmetry is given as data on one vector, not as "
+                "callables or on sub-spaces.",
                 where="symmetry",
                 remedy='Write { rotate = [[0, 1]] } or { representation = "vector + ..." } for a flat observation.',
             )
@@ -147,13 +148,18 @@ class Aligning:
             if {i, j} & fixed:  # the translation has moved this point to 0
                 continue
             return [(at, -math.atan2(moved[j], moved[i]))] if math.hypot(moved[i], moved[j]) > NONE else []
-        raise SpecError("no pair of frequency 1 is listed, so observations cannot be aligned.", where="symmetry")
+        raise SpecError(
+            "observations cannot be aligned, because the symmetry lists no pair of components of frequency 1.",
+            where="symmetry",
+        )
 
     def _frame(self, flat: Floats) -> Factors:
         """The rotation that takes the first vector to x and the second into the xy plane."""
         vectors = [flat[list(triple)] for triple in self._triples()]
         if not vectors:
-            raise SpecError("no vector is listed, so observations cannot be aligned.", where="symmetry")
+            raise SpecError(
+                "observations cannot be aligned, because none of their components form a vector.", where="symmetry"
+            )
         first = vectors[0]
         if np.linalg.norm(first) <= NONE:
             return []

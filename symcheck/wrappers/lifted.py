@@ -101,7 +101,8 @@ def _map_output_back(output: Tensor, back: Tensor, width: int) -> Tensor:
     if output.ndim <= 2 and output.shape[1:].numel() == 1:
         return output
     raise SpecError(
-        f"expected outputs of {width} (action) or 1 (invariant) components, got shape {tuple(output.shape)}.",
+        f"each output must have {width} components (action) or 1 component (invariant), got shape "
+        f"{tuple(output.shape)}.",
         where="lifted_network",
         remedy="Lift a module that returns the action vector and the value only.",
     )

@@ -40,10 +40,10 @@ class Elements:
         group = bound.group
         if group.order > MOST_ELEMENTS:
             raise SpecError(
-                f"{group.name} has {group.order:,} elements; every observation is mapped by all of them, so at most "
-                f"{MOST_ELEMENTS:,} are allowed.",
+                f"{group.name} has {group.order:,} elements, but at most {MOST_ELEMENTS:,} are allowed, "
+                "because every observation is transformed by every element.",
                 where="symmetry",
-                remedy="Give a symmetry of a subgroup.",
+                remedy="Use a symmetry under a subgroup.",
             )
         elements = group.elements()
         self.words: tuple[Word, ...] = tuple(group.word(g) for g in elements)

@@ -262,7 +262,7 @@ def test_without_a_compiler_torch_trains_and_says_so(monkeypatch: pytest.MonkeyP
         assert "no C compiler" in result.output
         refused = CliRunner().invoke(app, [*words, "--engine", "compiled"])
         assert refused.exit_code == 2
-        assert "expected a C compiler" in refused.output
+        assert "the compiled engine requires a C compiler" in refused.output
     finally:
         library.load_library.cache_clear()
 
@@ -290,7 +290,7 @@ def test_what_cannot_be_compiled_stays_with_torch(task: str, network: str, setti
     the_task = find_task(task)
     plan = find_network(the_task, network)
     assert choose_engine("auto", the_task, plan, settings) == ("torch", "")
-    with pytest.raises(OptionError, match="expected PPO on the CPU"):
+    with pytest.raises(OptionError, match="the compiled engine supports only PPO on the CPU"):
         choose_engine("compiled", the_task, plan, settings)
 
 

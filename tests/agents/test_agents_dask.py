@@ -122,7 +122,7 @@ def _same(one: Training, other: Training) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense"])
 def test_a_scheduler_that_does_not_answer_is_refused(address: str) -> None:
-    with pytest.raises(OptionError, match="--scheduler: expected the address of a Dask scheduler that answers"):
+    with pytest.raises(OptionError, match="--scheduler: no Dask scheduler answers at"):
         cluster_threads(address)
 
 

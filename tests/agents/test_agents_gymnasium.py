@@ -131,7 +131,10 @@ def test_an_environment_is_found_by_the_name_of_its_task_or_by_its_id() -> None:
     ("name", "message"),
     [
         ("cartpol", "unknown task 'cartpol'. Did you mean 'cartpole'"),
-        ("MountainCar-v0", "network 'equivariant' needs a symmetry, and none was given or is claimed for MountainCar"),
+        (
+            "MountainCar-v0",
+            "network 'equivariant' needs a symmetry, but none was given, and the atlas claims none for MountainCar",
+        ),
         ("CartPol-v1", "got 'CartPol-v1'; no such id is registered. Did you mean 'CartPole-v1'"),
     ],
 )

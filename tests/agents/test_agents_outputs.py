@@ -138,7 +138,7 @@ class TestFilm:
         ("name", "message"),
         [
             ("film.avi", "--video: expected a file ending in .gif or .mp4"),
-            ("missing/film.gif", "--video: expected an existing folder"),
+            ("missing/film.gif", "--video: there is no folder"),
         ],
     )
     def test_a_film_that_cannot_be_written_is_refused_before_anything_is_played(
@@ -198,7 +198,7 @@ class TestTable:
         assert "--out: expected a file ending in .csv or .parquet" in _run("curves", runs, "--out", "x.xlsx")[1]
         code, output = _run("curves", tmp_path, "--out", tmp_path / "x.csv")
         assert code == 2
-        assert "holds no run" in output
+        assert "contains no run" in output
 
 
 class TestTensorBoard:
@@ -295,7 +295,7 @@ class TestWandb:
         monkeypatch.setitem(sys.modules, "wandb", RecordedWandb(refuses=True))
         code, output = _run("train", "cartpole", "--network", "mlp", *SHORT, "--wandb", "--out", tmp_path)
         assert code == 2
-        assert "--wandb: expected Weights & Biases to start a run, got ValueError: api_key not configured" in output
+        assert "--wandb: Weights & Biases could not start a run (ValueError: api_key not configured" in output
         assert "WANDB_MODE=offline" in output
 
 
@@ -388,10 +388,13 @@ class TestSweep:
     def test_a_folder_that_is_no_sweep_is_refused(self, tmp_path: Path) -> None:
         code, output = _run("sweep", "--resume", tmp_path)
         assert code == 2
-        assert "--resume: expected the folder of a sweep, with a readable sweep.json" in output
+        assert "is not the folder of a sweep: sweep.json cannot be read" in output
 
     def test_a_network_named_twice_is_refused(self, tmp_path: Path) -> None:
-        assert "expected each network once" in _run("sweep", "cartpole", "--network", "mlp,mlp", "--out", tmp_path)[1]
+        assert (
+            "each network can be given only once"
+            in _run("sweep", "cartpole", "--network", "mlp,mlp", "--out", tmp_path)[1]
+        )
 
 
 class TestTask:
@@ -407,21 +410,30 @@ class TestTask:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["cartpole", "--env", "Acrobot-v1"], "--env: expected TASK or --env, got 'cartpole' and 'Acrobot-v1'"),
-            ([], "TASK: expected a task, or --env with an environment"),
+            (
+                ["cartpole", "--env", "Acrobot-v1"],
+                "--env: TASK and --env cannot be combined, got 'cartpole' and 'Acrobot-v1'",
+            ),
+            ([], "TASK: neither TASK nor --env was given"),
             (
                 ["cartpole", "--symmetry", "pendulum/mirror"],
                 "--symmetry: the atlas has no symmetry 'pendulum/mirror' of",
             ),
             (
                 ["--env", "MountainCar-v0"],
-                "--symmetry: network 'equivariant' needs a symmetry, and none was given",
+                "--symmetry: network 'equivariant' needs a symmetry, but none was given",
             ),
-            (["cartpole", "--set", "steps=80", "--steps", "80"], "--set: expected each setting once, got steps twice"),
+            (
+                ["cartpole", "--set", "steps=80", "--steps", "80"],
+                "--set: each setting can be given only once, but these are given twice: steps",
+            ),
             (["--env", "ALE/Pong-v5"], "The task 'pong' plays it: reference-agents train pong."),
             (["cartpole", "--evaluation-every", "0"], "expected 1 or more steps between evaluations"),
             (["cartpole", "--set", "discount=2"], "--set: expected discount to lie in (0, 1], got 2.0."),
-            (["cartpole", "--scheduler", "tcp://x:1"], "--scheduler: expected --executor dask together"),
+            (
+                ["cartpole", "--scheduler", "tcp://x:1"],
+                "--scheduler: the address of a scheduler also requires --executor dask",
+            ),
             (["cartpole", "--set", "input_scale=-1"], "input_scale to be a finite number, 0 or more, got -1.0"),
         ],
     )

@@ -117,7 +117,7 @@ def test_a_run_of_an_own_environment_is_evaluated_and_its_network_loaded(tmp_pat
     assert code == 0, output
     logits, values = result.network(seed=3)(torch.zeros(1, 2))
     assert (logits.shape, values.shape) == ((1, 6), (1, 1))
-    with pytest.raises(OptionError, match="expected a run that was trained"):
+    with pytest.raises(OptionError, match="there is no run with learning rate"):
         result.network(seed=0)
     # the claim on the network's inputs and outputs is beside it
     written = str(result.folder / "network.py")
@@ -227,11 +227,11 @@ def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, prob
     ("world", "symmetry", "message"),
     [
         ("Point", "state_dependent", "expected one action map for all states"),
-        ("Point", "curved", "expected a linear or affine map, which layers can represent"),
-        ("Point", "parts", r"needs a Dict or Tuple space, got .*\. Write a permutation as a list \(\[1, 0\]\)"),
+        ("Point", "curved", "layers can represent only linear and affine maps"),
+        ("Point", "parts", r"needs a Dict or Tuple space, got .*\. A permutation is a list \(\[1, 0\]\)"),
         ("Parts", "flips", "cannot act on the space Dict"),
-        ("Thrust", "outward", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-10.0, -10.0\]"),
-        ("Thrust", "outward_callable", r"the action map leaves the action space: a = \[10.0, 10.0\] goes to \[-1.0"),
+        ("Thrust", "outward", r"leaves the action space: the image of a = \[10.0, 10.0\] is \[-10.0, -10.0\]"),
+        ("Thrust", "outward_callable", r"leaves the action space: the image of a = \[10.0, 10.0\] is \[-1.0"),
     ],
 )
 def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: str, message: str) -> None:
@@ -246,7 +246,7 @@ def test_actions_without_numbers_are_refused() -> None:
 
 def test_a_factory_that_returns_one_object_is_refused() -> None:
     only = worlds.Point()
-    with pytest.raises(TargetError, match="to return a new environment each time"):
+    with pytest.raises(TargetError, match="must return a new environment each time"):
         reference_agents.train(lambda: only, network="mlp", steps=80)
 
 

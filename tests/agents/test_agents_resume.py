@@ -220,8 +220,7 @@ def test_a_training_that_has_ended_is_not_resumed(stopped: Path) -> None:
     assert _resume(stopped)[0] == 0
     code, output = _resume(stopped)
     assert code == 2
-    assert "--resume: expected the folder of a training run that was stopped, but the one in" in output
-    assert "has ended" in output
+    assert "is complete, so there is nothing to resume" in output
 
 
 @pytest.mark.parametrize(
@@ -250,7 +249,7 @@ def test_a_training_of_other_versions_is_refused_and_they_are_named(
     now = checkpoint.versions()
     monkeypatch.setattr(checkpoint, "versions", lambda **_: {**now, "torch": "99.0", "numpy": "1.0"})
     with pytest.raises(
-        OptionError, match=r"expected the same versions.*torch was .* and is now 99\.0; numpy was .* and is now 1\.0"
+        OptionError, match=r"the versions cannot differ.*torch was .* and is now 99\.0; numpy was .* and is now 1\.0"
     ):
         started_in(stopped)
 
@@ -272,7 +271,7 @@ def test_another_file_of_a_users_network_is_refused(tmp_path: Path) -> None:
     begin(tmp_path, Started(job, "tuned", "", (job,)))
     assert started_in(tmp_path).job == job
     file.write_text(source + "\n# changed\n")
-    with pytest.raises(OptionError, match="expected the same files as when the training run was started"):
+    with pytest.raises(OptionError, match="the files cannot differ from those with which the training run was started"):
         started_in(tmp_path)
 
 
@@ -280,7 +279,7 @@ def test_another_file_of_a_users_network_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / record.JOB_FILE).write_bytes(content)
-    with pytest.raises(TargetError, match="--resume: expected the folder of a training run that was stopped"):
+    with pytest.raises(TargetError, match="is not the folder of a stopped training run"):
         started_in(tmp_path)
 
 
@@ -297,8 +296,8 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(stopped: Path, content: byt
     (stopped / "checkpoint.pt").write_bytes(content)
     code, output = _resume(stopped)
     assert code == 2
-    assert "--resume: expected a readable checkpoint" in output
-    assert "Delete that file to train that part again from the start." in output
+    assert "--resume: the checkpoint" in output
+    assert "Delete this file to train these runs again from the start." in output
 
 
 def test_a_checkpoint_of_another_form_is_refused_in_words(stopped: Path) -> None:
@@ -309,7 +308,7 @@ def test_a_checkpoint_of_another_form_is_refused_in_words(stopped: Path) -> None
     code, output = _resume(stopped)
     assert code == 2
     assert (
-        "expected a checkpoint of this training run by this version, but it does not fit (KeyError('observation'))"
+        "the checkpoint does not fit this training run, or was written by another version (KeyError('observation'))"
         in output
     )
 

@@ -155,9 +155,9 @@ def test_the_command_line_trains_verifies_and_reloads_it(source: Path, tmp_path:
             r"expected a pair of outputs of shapes \(batch, 2\) and \(batch, 1\), got \[\(2, 3\), \(2, 1\)\]",
         ),
         ("one_output", r"expected a pair of outputs .* got Tensor"),
-        ("batch_norm", r"expected a module without buffers, but .* has 1.running_mean"),
-        ("not_a_module", r"expected a zero-argument factory of a module .* it returned int"),
-        ("wrong_input", r"expected a zero-argument factory of a module for observations \(batch, 4\)"),
+        ("batch_norm", r"modules with buffers are not supported, but .* has 1.running_mean"),
+        ("not_a_module", r"expected a factory without arguments that returns a module .* it returned int"),
+        ("wrong_input", r"expected a factory without arguments that returns a module for observations \(batch, 4\)"),
         ("missing", r"does not define 'missing'"),
     ],
 )
@@ -175,5 +175,5 @@ def test_from_python_settings_that_the_module_handles_itself_are_left_out_and_re
     assert preset("pendulum", "control").normalise_observations
     assert preset("pendulum", "control").separate_bodies
     assert (settings.normalise_observations, settings.separate_bodies, settings.policy_gain) == (False, False, 1.0)
-    with pytest.raises(OptionError, match="expected normalise_observations to be left out with a network of your own"):
+    with pytest.raises(OptionError, match="normalise_observations cannot be set for a network of your own"):
         reference_agents.train("pendulum", network=network, settings={"normalise_observations": True})

@@ -115,7 +115,7 @@ def test_a_state_that_is_not_finite_is_refused_with_its_place(env: SettablePongE
 
 
 def test_a_symmetrised_game_shows_reflected_numbers_and_has_no_state_to_set():
-    with pytest.raises(OptionError, match="does not show its current orientation"):
+    with pytest.raises(OptionError, match="does not contain its current orientation"):
         SettablePongEnv(symmetrized=True)
     hidden = PongObjectsEnv(symmetrized=True)
     assert not hasattr(hidden, "set_state")

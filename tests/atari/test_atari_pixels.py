@@ -103,7 +103,7 @@ def test_a_missing_rom_names_the_file_and_the_folder(monkeypatch: pytest.MonkeyP
     from ale_py import roms
 
     monkeypatch.setattr(roms, "get_rom_path", lambda name: None)
-    with pytest.raises(TargetError, match=r"expected the ROM pong\.bin that ale-py ships, but it is not in .*roms"):
+    with pytest.raises(TargetError, match=r"the ROM pong\.bin, which is part of ale-py, is missing from .*roms"):
         rom_path(GAMES["pong"])
 
 

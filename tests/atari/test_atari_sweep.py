@@ -67,7 +67,7 @@ def test_a_missing_rom_is_said_once_before_anything_is_written(
 ):
     monkeypatch.setattr("ale_py.roms.get_rom_path", lambda name: None)
     assert sweep.main(["--device", "cpu", "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.count("expected the ROM pong.bin that ale-py ships") == 1
+    assert capsys.readouterr().err.count("the ROM pong.bin, which is part of ale-py, is missing") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -208,5 +208,5 @@ def test_a_missing_rom_exits_2_and_leaves_no_folder(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("ale_py.roms.get_rom_path", lambda name: None)
     result = CliRunner().invoke(app, ["train", "pong", "--out", str(tmp_path / "runs")])
     assert result.exit_code == 2
-    assert "expected the ROM pong.bin that ale-py ships" in " ".join(result.output.split())
+    assert "the ROM pong.bin, which is part of ale-py, is missing" in " ".join(result.output.split())
     assert not (tmp_path / "runs").exists()

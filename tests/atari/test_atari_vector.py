@@ -255,8 +255,8 @@ def test_seeds_that_cannot_be_used_are_refused(seed, message: str):
         ({"games": [b""]}, "expected the state of 2 environments, got 1"),
         ({"game": "breakout"}, "expected a state with game = 'pong', got 'breakout'"),
         ({"symmetrized": True}, "expected a state with symmetrized = False, got True"),
-        ({"games": [b"\x06", b""]}, "with actions up to 5, got 1 steps with actions up to 6"),
-        ({"games": [bytes(27_000), b""]}, "expected games of fewer than 27,000 steps"),
+        ({"games": [b"\x06", b""]}, "actions at most 5; got 1 steps and actions up to 6"),
+        ({"games": [bytes(27_000), b""]}, "games must have fewer than 27,000 steps"),
     ],
 )
 def test_states_of_other_environments_are_refused_and_the_games_go_on(changes: dict, message: str):
@@ -285,7 +285,7 @@ def test_a_state_that_an_earlier_version_wrote_is_restored():
 def test_games_that_have_not_begun_or_are_closed_cannot_go_on():
     vector = another("pong", 1)
     for use in (lambda: vector.step(np.array([0])), vector.state, lambda: vector.restart(np.array([True]))):
-        with pytest.raises(TargetError, match=r"expected games that have been reset, got none\. Call reset first"):
+        with pytest.raises(TargetError, match=r"the games have not been reset yet\. Call reset first"):
             use()
     vector.close()
     with pytest.raises(TargetError, match="the emulators have been closed"):

@@ -102,7 +102,7 @@ def test_bad_input_is_one_message_and_exit_two(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["atlas", "--check", "--seeds", "0"]).exit_code == 2
     both = CliRunner().invoke(app, ["atlas", "--check", "--write", str(tmp_path / "atlas.md")])
     assert both.exit_code == 2
-    assert "--write: expected --check or --write, got both" in both.output
+    assert "--write: --check and --write cannot be combined" in both.output
     assert not (tmp_path / "atlas.md").exists()
 
 

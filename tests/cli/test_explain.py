@@ -55,7 +55,7 @@ def test_reasons_and_notes_are_explained_by_their_sentence(finding):
 def test_a_reason_is_explained_with_the_names_of_its_fields():
     assert run("nan_only") == (
         0,
-        "nan_only  every <quantity> was <value> on both sides: nothing could be compared\n\n"
+        "nan_only  every <quantity> was <value> on both sides, so nothing could be compared\n\n"
         "A reason: why a verdict is not a plain pass or failure.\n",
     )
 

@@ -42,7 +42,7 @@ def test_a_read_only_folder_is_refused_before_the_work(folder, monkeypatch):
     monkeypatch.setattr(files.os, "access", lambda path, mode: False)  # whoever runs the tests may write anywhere
     code, printed = run("verify-env", "CartPole-v1", "--html", "report.html")
     assert code == 2
-    assert "--html: expected a file that can be written" in printed
+    assert "--html: report.html cannot be written" in printed
     assert "passed" not in printed
 
 

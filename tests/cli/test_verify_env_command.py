@@ -119,7 +119,10 @@ BAD = {
     "not a representation": (["CartPole-v1", "--symmetry", "order4.toml"], ["action", "C2"]),
     "no permutation": (["CartPole-v1", "--symmetry", "double.toml"], ["permutation of 0..1", "[0, 0]"]),
     "spec that raises": (["CartPole-v1", "--symmetry", "good.py:raises"], ["good.py:raises", "ZeroDivisionError"]),
-    "signs on actions": (["CartPole-v1", "--symmetry", "signs.toml"], ["action[0]", "must permute the 2 values"]),
+    "signs on actions": (
+        ["CartPole-v1", "--symmetry", "signs.toml"],
+        ["action[0]", "a permutation of the 2 values"],
+    ),
     "not a symmetry": (["CartPole-v1", "--symmetry", "good.py:number"], ["symcheck.Symmetry", "int"]),
     "html folder": (["CartPole-v1", "--html", "nowhere/r.html"], ["--html", "nowhere", "mkdir"]),
     "json folder": (["CartPole-v1", "--json", "nowhere/r.json"], ["--json"]),

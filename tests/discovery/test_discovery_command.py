@@ -63,8 +63,8 @@ def test_nothing_found_exits_1_and_writes_no_spec(folder):
         (["CartPol-v1"], "Did you mean 'CartPole-v1'"),
         (["CartPole-v1", "--alpha", 2], "--alpha: expected a probability"),
         (["CartPole-v1", "--env-kwargs", "no"], "--env-kwargs: expected a JSON object"),
-        (["CartPole-v1", "--out", "missing/s.toml"], "--out: expected a file in an existing folder"),
-        (["worlds_to_search.py:ManyActions"], "values of all action components together to match, got 72"),
+        (["CartPole-v1", "--out", "missing/s.toml"], "because the folder missing does not exist"),
+        (["worlds_to_search.py:ManyActions"], "values of all action components together, but there are 72"),
     ],
 )
 def test_what_cannot_be_searched_exits_2_with_one_message(folder, words, said):

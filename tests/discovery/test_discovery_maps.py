@@ -302,7 +302,7 @@ def test_a_product_of_maps_that_fit_is_not_stepped_again_and_one_of_maps_that_do
 @pytest.mark.parametrize(("error", "closes"), [(0.9e-6, True), (1.1e-6, False)])
 def test_a_quarter_turn_closes_up_to_a_millionth_and_no_further(error, closes):
     turn = np.array([[0.0, -1.0], [1.0, 0.0]]) * (1 + error) ** 0.25  # its fourth power is off by the error
-    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither 4 nor 8 rotations"):
+    with nullcontext() if closes else pytest.raises(SymcheckError, match="neither order 4 nor order 8"):
         assert turning._order(turn) == 4
 
 
@@ -467,6 +467,25 @@ def test_joint_actions_over_which_effects_are_averaged_favour_no_value_and_no_co
     # The first and third components, of one count, take the same values in every one.
     assert np.array_equal(bases[:, 0] - values.firsts[0], bases[:, 2] - values.firsts[2])
     assert len(bases) == 6
+
+
+def test_reduced_observations_are_moved_without_arrays_of_all_pixels(monkeypatch):
+    """An image has tens of thousands of components, which took most of the time of a search."""
+    space = gym.spaces.Dict(
+        eye=gym.spaces.Box(0, 1, (2, 32, 32)), goal=gym.spaces.Box(0, 1, (32, 32)), speed=gym.spaces.Box(-1, 1, (2,))
+    )
+    parts = Parts.of(space)
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(5, parts.width))
+    small, pictures = parts.split(parts.reduce(flat))
+    np.testing.assert_array_equal(small, parts.shrink(flat))
+    np.testing.assert_array_equal(pictures, parts.join_pictures(flat))
+    widths, apply = [], SignedMap.apply
+    beside = next(each for name, each in parts.list_maps()[0] if name == "flip_lr" and not each.is_identity)
+    monkeypatch.setattr(SignedMap, "apply", lambda self, rows: widths.append(rows.shape[-1]) or apply(self, rows))
+    moved = parts.move("flip_lr", beside, small)
+    assert widths == [2]
+    np.testing.assert_allclose(moved, parts.shrink(parts.lift("flip_lr", beside).apply(flat)), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 1), (2, 4, 5)])

@@ -311,7 +311,7 @@ def test_a_quarter_turn_has_order_4_or_8_and_others_are_refused():
     assert turning._order(turn(np.pi / 2)) == 4
     assert turning._order(turn(np.pi / 4)) == 8
     for angle in (np.pi / 3, np.pi / 8):
-        with pytest.raises(SymcheckError, match="neither 4 nor 8"):
+        with pytest.raises(SymcheckError, match="neither order 4 nor order 8"):
             turning._order(turn(angle))
 
 

@@ -74,7 +74,7 @@ def test_too_few_is_no_reason_where_enough_was_compared_before_the_time_was_up()
 def test_what_stood_instead_of_numbers_is_named() -> None:
     reason = decide(facts(finite=False, quantity="reward", stuck="infinite")).reason
     assert reason == state("nan_only", quantity="reward", value="infinite")
-    assert str(reason) == "every reward was infinite on both sides: nothing could be compared"
+    assert str(reason) == "every reward was infinite on both sides, so nothing could be compared"
 
 
 def test_nothing_compared_is_too_few_rather_than_no_numbers() -> None:

@@ -294,7 +294,7 @@ def test_an_element_is_found_by_its_label_among_generators_and_relations() -> No
     assert replaying._find_word(chosen, "w1") == (0,)
     assert replaying._find_word(chosen, "w2") == (0, 0)
     assert replaying._find_word(chosen, "w3") == (0, 0, 0)
-    with pytest.raises(SymcheckError, match="names the element 'w4'"):
+    with pytest.raises(SymcheckError, match="does not contain the element 'w4'"):
         replaying._find_word(chosen, "w4")
 
 

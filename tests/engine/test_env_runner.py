@@ -207,7 +207,7 @@ def test_a_method_that_needs_states_is_refused_for_a_black_box(method: str) -> N
         def step(self, action: Any) -> Any:
             return np.zeros(4, np.float32), 0.0, True, False, {}
 
-    with pytest.raises(OptionError, match="needs to set the environment's state"):
+    with pytest.raises(OptionError, match="must set the state of the environment"):
         run(Black, method=method)
 
 

@@ -100,8 +100,8 @@ def test_random_outcomes_are_not_compared_pair_by_pair() -> None:
 @pytest.mark.parametrize(
     ("make", "symmetry", "method", "message"),
     [
-        (Point, MIRROR, "paired", "--method paired needs to set the environment's state"),
-        (Point, MIRROR, "distribution", "--method distribution needs to set the environment's state"),
+        (Point, MIRROR, "paired", "--method paired must set the state of the environment"),
+        (Point, MIRROR, "distribution", "--method distribution must set the state of the environment"),
         (Settable, MIRROR, "exact", "which this environment does not provide\\."),
         (
             lambda: Table(true=False),

@@ -171,7 +171,7 @@ def test_what_a_warm_start_loses_is_tolerated_and_stated() -> None:
     said = report.results[0].method_reason.fields["control"]
     # Half of each memory is forgotten: two of them differ by 2 * 2e-9 at most.
     assert 5e-10 < said.fields["lost"] < 4e-9
-    assert "times as large are tolerated" in said.text
+    assert "times this size are tolerated" in said.text
     tolerance = report["transition_invariance"].tolerance
     assert tolerance == pytest.approx(10 * said.fields["lost"], rel=1e-3)
 

@@ -120,7 +120,7 @@ def test_a_gap_between_laws_is_accepted_or_refused_as_any_other() -> None:
     within = accepted["reward_invariance"]
     assert (within.approximate, within.accepted_by) == (True, "accept_gap")
     assert within.detail.startswith("Within the 4 allowed by --accept-gap")
-    assert "sampling noise alone would give" in within.detail
+    assert "Sampling noise alone would give" in within.detail
     noise = within.notes[0].fields["gap"].fields["noise"]
     assert noise == [within.bound["noise_reward"], within.bound["noise_transition"]]
     assert refused.verdict == "failed"

@@ -122,7 +122,7 @@ def test_a_game_with_chance_is_refused():
 
 
 def test_a_policy_of_another_length_is_refused():
-    with pytest.raises(TargetError, match="expected an entry of pi for each of 4 cells"):
+    with pytest.raises(TargetError, match="one entry for each of the 4 cells"):
         boards.square(np.zeros((2, 2)), [0.5, 0.5, 0.0])
 
 

@@ -100,7 +100,7 @@ def test_json_follows_the_schema_and_a_report_is_replayed(games):
     (games / "r.json").write_text(json.dumps(data))
     refused = runner.invoke(app, ["replay", "r.json"])
     assert refused.exit_code == 2
-    assert "not those of this game" in refused.output
+    assert "do not fit this game" in refused.output
 
 
 def test_a_function_of_images_may_be_given_beside_the_game(games):
@@ -117,7 +117,7 @@ def test_a_function_of_images_may_be_given_beside_the_game(games):
         (["games.py:Silent"], "claims no symmetries"),
         (["games.py:Broken"], "getNextState raised RuntimeError: no engine"),
         (["games.py:mirror"], "raised TypeError"),
-        (["games.py:Columns", "--symmetries", "games.py:number"], "expected number to return a list"),
+        (["games.py:Columns", "--symmetries", "games.py:number"], "number must return a list"),
         (["games.py:Columns", "--adapter", "chess"], "expected an adapter"),
         (["games.py:Columns", "--samples", "0"], "--samples"),
         (["tic_tac_toe", "--adapter", "alphazero"], "expected module:name"),

@@ -147,16 +147,16 @@ def test_a_function_of_images_is_asked_with_lists_and_then_with_arrays_on_copies
     def needs_an_array(given, pi):
         return [(given, pi.reshape(2, 1))]
 
-    with pytest.raises(TargetError, match="expected images to return a list of"):
+    with pytest.raises(TargetError, match="images must return a list of"):
         ask_for_images("images", lambda given, pi: needs_arrays(given, list(pi)), board, policy)
     pairs = ask_for_images("images", needs_arrays, board, policy)
     assert board == [[0, 1]]
     assert [moved.tolist() for _, moved in pairs] == [[0.75, 0.25]] * 2
     pairs = ask_for_images("images", needs_an_array, board, policy)
     assert [moved.tolist() for _, moved in pairs] == [[0.25, 0.75]]
-    with pytest.raises(TargetError, match="expected images to return at least one image, got none"):
+    with pytest.raises(TargetError, match="images must return at least one image, but returned none"):
         ask_for_images("images", lambda given, pi: [], board, policy)
-    with pytest.raises(TargetError, match="expected images to return a list of"):
+    with pytest.raises(TargetError, match="images must return a list of"):
         ask_for_images("images", lambda given, pi: 3, board, policy)
     with pytest.raises(TargetError, match="step raised ZeroDivisionError"):
         call("step", lambda: 1 / 0)

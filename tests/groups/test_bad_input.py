@@ -50,7 +50,7 @@ MISTAKES: list[tuple[Case, str]] = [
     (lambda: nn.BasisConv2d(TWO, TWO, 1, 1, 3, spatial=["flip_ud"], padding="same"), "padding"),  # type: ignore[arg-type]
     (lambda: nn.BasisConv2d(TWO, TWO, 1, 1, 3, spatial=["flip_ud"], stride=None), "stride"),  # type: ignore[arg-type]
     (lambda: nn.EquivariantSequential([torch.nn.ReLU()]), "first module"),  # type: ignore[arg-type]
-    (lambda: nn.EquivariantHeads(None, {}), "expected a body"),  # type: ignore[arg-type]
+    (lambda: nn.EquivariantHeads(None, {}), "the body must declare"),  # type: ignore[arg-type]
     (lambda: nn.GlobalMaxPool(3), "expected a representation"),  # type: ignore[arg-type]
     (lambda: nn.SplitChannels(3), "expected a representation"),  # type: ignore[arg-type]
     (lambda: nn.NormNonlinearity(3, 1), "expected a representation"),  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def test_usual_images_of_finite_groups_turn_by_their_order(n: int) -> None:
 
 def test_restrictions_without_usual_images_name_what_is_missing() -> None:
     for group, to in ((so(2), dihedral(3)), (so(3), cyclic(4)), (so(2), symmetric(3))):
-        with pytest.raises(RepresentationError, match="cannot tell which elements"):
+        with pytest.raises(RepresentationError, match=r"the elements of .* cannot be determined"):
             usual_images(group, to)
     with pytest.raises(RepresentationError, match=r"expected a finite subgroup, got SO\(2\)"):
         restrict_to_finite(vector(so(2)), so(2), None)
@@ -137,7 +137,7 @@ def test_parts_that_cannot_be_read_are_named(text: str, message: str) -> None:
 
 
 def test_e3nn_describes_rotations_in_space_only() -> None:
-    with pytest.raises(RepresentationError, match="describe rotations in space"):
+    with pytest.raises(RepresentationError, match="describe representations of rotations in space"):
         named_representation(o(2), "1x1o")
     assert named_representation(so(3), "1x1o + 1x1e").dim == 6
     with pytest.raises(RepresentationError, match="expected text"):

@@ -220,7 +220,7 @@ def _refused(build: object, message: str) -> None:
         (lambda: reps.sign(C2, [2]), "1 or -1"),
         (lambda: reps.rotation(S3), "cyclic or dihedral"),
         (lambda: reps.standard(groups.symmetric(1)), "no standard"),
-        (lambda: reps.image_grid(C4, 3, 4, ["rot90"]), "needs a square, got 3 x 4"),
+        (lambda: reps.image_grid(C4, 3, 4, ["rot90"]), "must be square; got 3 x 4"),
         (lambda: reps.image_grid(C2, 3, 3, ["rot90"]), r"r\^2 = e fails"),
         (lambda: reps.image_grid(C2, 3, 3, ["rotate"]), "no spatial operator"),
         (lambda: reps.image_grid(C2, 0, 3, ["flip_ud"]), "positive height"),

@@ -94,7 +94,7 @@ def test_an_exact_symmetry_costs_nothing() -> None:
         ((float("nan"), 0.0, 0.9), "epsilon_reward: expected a finite number"),
         ((0.1, "x", 0.9), "epsilon_transition: expected a finite number of at least 0, got 'x'"),
         ((0.1, 1.5, 0.9), "epsilon_transition: expected a total variation"),
-        ((0.1, 0.5, 0.9), "needs the scale of the values"),
+        ((0.1, 0.5, 0.9), "requires the scale of the values"),
         ((0.1, 0.0, 1.0), r"discount: expected a discount in \[0, 1\), got 1.0"),
     ],
 )

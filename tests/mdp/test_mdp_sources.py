@@ -44,11 +44,11 @@ def test_rewards_for_next_states_are_averaged_over_all_outcomes() -> None:
     [
         (
             {"transitions": [[[0.5, 0.4]], [[0.2, 0.8]]]},
-            r"1 row does not sum to 1: .* action 0 in state 0 .* 0.1 too little",
+            r"1 row does not sum to 1\. It is .* action 0 in state 0, .* \(0.1 too small\)",
         ),
         (
             {"transitions": [[[0.5, 0.4]], [[0.5, 0.8]]]},
-            r"2 rows do not sum to 1: .* state 1 sums to 1.3, 0.3 too much \(the worst\)",
+            r"2 rows do not sum to 1\. The worst .* state 1, whose sum is 1.3 \(0.3 too large\)",
         ),
         (
             {"transitions": [[[1.5, -0.5]], [[0.5, 0.5]]]},
@@ -69,7 +69,7 @@ def test_rewards_for_next_states_are_averaged_over_all_outcomes() -> None:
         ({"initial": 2}, r"initial: expected a state in 0..1, got 2"),
         ({"available": [[1], [1]]}, "available: expected booleans"),
         ({"terminations": [[-0.1], [0.0]]}, "terminations: expected probabilities of at least 0"),
-        ({"terminations": np.zeros((3, 1, 3))}, "terminations: expected the shape of the transitions"),
+        ({"terminations": np.zeros((3, 1, 3))}, "terminations: the transitions have"),
         ({"layout": [[0.5, 0], [0, 1]]}, "layout: expected integers"),
         ({"labels": ["a"]}, "labels: expected 2 names"),
     ],
@@ -81,7 +81,7 @@ def test_what_is_no_mdp_is_refused(change: dict[str, Any], message: str) -> None
 
 
 def test_a_state_without_any_action_is_refused() -> None:
-    with pytest.raises(SpecError, match="expected an action in every state; state 1 has none"):
+    with pytest.raises(SpecError, match="every state must have at least one action, but state 1 has none"):
         TabularMDP([[[1.0, 0.0]], [[0.0, 0.0]]], REWARDS, 0.9, available=np.array([[True], [False]]))
 
 
@@ -95,7 +95,7 @@ def test_sparse_laws_of_the_wrong_shape_are_refused() -> None:
 def test_single_precision_laws_pass_and_half_a_percent_does_not() -> None:
     law = np.full((3, 1, 3), 1 / 3, dtype=np.float32)
     assert TabularMDP(law, np.zeros((3, 1)), 0.9).n_states == 3
-    with pytest.raises(SpecError, match=r"sums to 0\.995\d*, 0\.005 too little"):
+    with pytest.raises(SpecError, match=r"sum is 0\.995\d* \(0\.005 too small\)"):
         TabularMDP(np.array([[[0.995]]], dtype=np.float32), [[0.0]], 0.9)
 
 
@@ -141,16 +141,19 @@ class _Table(gym.Env[np.int64, np.int64]):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({0: {0: [(1.0, 0, 0.0, False)]}}, "expected all 2 states in P, 1 is missing"),
-        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"missing pairs: 1, the first \(1, 0\)"),
+        ({0: {0: [(1.0, 0, 0.0, False)]}}, "P must contain all 2 states, but 1 is missing"),
+        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"Missing pairs: 1, starting with \(1, 0\)"),
         (
             {0: {0: [(1.0, 5, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
-            r"P\[0\]\[0\] leads to state 5, expected 0..1",
+            r"P\[0\]\[0\] leads to state 5, but the states are 0..1",
         ),
-        ({0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "state 0 sums to 0.9, 0.1 too little"),
+        (
+            {0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}},
+            r"state 0, whose sum is 0.9 \(0.1 too small\)",
+        ),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "expected finite rewards"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P also has 2"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "P also has 2, 5"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "it also contains 2"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "it also contains 2, 5"),
         (
             {0: {0: [(1.0, 0)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
             r"expected outcomes \(probability, next state, reward, terminated\), got \(1.0, 0\) in P\[0\]\[0\]",
@@ -205,7 +208,7 @@ def test_a_state_met_first_as_an_end_is_still_acted_in_when_an_episode_goes_on_t
 
 def test_too_many_states_are_refused_with_the_way_out() -> None:
     with pytest.raises(
-        SpecError, match=r"more than 100 states can be reached from the start: too many to enumerate.*limit="
+        SpecError, match=r"more than 100 states can be reached from the start, which is too many to enumerate.*limit="
     ):
         TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, False)], discount=0.9, limit=100)
     with pytest.raises(SpecError, match="expected hashable states, got list"):
@@ -245,7 +248,7 @@ def test_the_model_of_many_samples_is_near_the_truth() -> None:
 
 
 def test_a_tolerance_of_sampling_needs_samples() -> None:
-    with pytest.raises(SpecError, match="expected an MDP counted from samples"):
+    with pytest.raises(SpecError, match="needs an MDP that was estimated from samples"):
         torus_chase(3).sampling_tolerance()
     few = TabularMDP.from_samples([0], [0], [0.0], [0], discount=0.9)
     assert few.sampling_tolerance() == 1.0
@@ -259,11 +262,11 @@ def test_a_tolerance_of_sampling_needs_samples() -> None:
         (([0], [0], [1.0], [0, 1]), {}, "expected arrays of the same length"),
         (([0], [-1], [1.0], [0]), {}, "actions: expected integers of at least 0"),
         (([0.5], [0], [1.0], [0]), {}, "states: expected integers of at least 0"),
-        (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts, the first 1"),
+        (([0], [0], [1.0], [1]), {}, "samples lead to 1 states from which no sample starts; the first is state 1"),
         (
             ([0, 0], [0, 0], [1.0, 1.0], [0, 0]),
             {"n_actions": 2},
-            "the samples do not contain 1 of the 2 pairs, the first action 1",
+            "the samples do not contain 1 of the 2 pairs; the first is action 1",
         ),
         (
             ([0], [0], [1.0], [0]),

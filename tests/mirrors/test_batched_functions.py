@@ -89,7 +89,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda env, obs, actions: (obs, actions, obs), r"got tuple of 3\."),
     (
         lambda env, obs, actions: (None, mirror(env, obs, actions)[1]),
-        "expected observations, because observations were",
+        "observations were given, so the function must return observations",
     ),
     (
         lambda env, obs, actions: (obs, torch.cat([actions, actions])),
@@ -123,7 +123,9 @@ def test_a_missing_half_is_named_if_the_function_raises_or_returns_it_anyway() -
     def returned(env: Any, obs: Any, actions: Any) -> Any:
         return torch.cat([obs, -obs]), torch.zeros(8, 2)
 
-    with pytest.raises(SpecError, match="expected None for actions that were not given, got Tensor"):
+    with pytest.raises(
+        SpecError, match="actions were not given, so the function must return None for them, but it returned Tensor"
+    ):
         function_of(returned).blocks(X, None)
 
 

@@ -23,16 +23,25 @@ REFUSED = {
     "unknown joint": (layout({"term": "joint_pos", "order": ["FL_hip", "nonsense"]}), "nonsense"),
     "one side only": (layout({"term": "joint_pos", "order": ["FL_hip"]}), "omits the image of FL_hip, FR_hip"),
     "twice": (layout({"term": "joint_pos", "order": ["FL_hip", "FL_hip"]}), "twice"),
-    "urdf order of an MJCF": (layout("joint_pos", joints="urdf"), "needs a URDF"),
+    "urdf order of an MJCF": (layout("joint_pos", joints="urdf"), "requires a URDF file"),
     "unknown order": (layout("joint_pos", joints="alphabetic"), "breadth_first"),
     "unknown field": ({**layout("gravity"), "planes": "xz"}, "planes"),
     "unknown group": ({**layout("gravity"), "group": "D4"}, "'D4'"),
-    "plane beside quarter turns": ({**layout("gravity"), "group": "C4", "plane": "xz"}, "no meaning"),
-    "two histories": (layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}), "has its own"),
-    "history of no group": (layout("gravity", history={"critic": {"frames": 2}}), "no observation group"),
+    "plane beside quarter turns": (
+        {**layout("gravity"), "group": "C4", "plane": "xz"},
+        "combined with group",
+    ),
+    "two histories": (
+        layout({"term": "gravity", "history": 2}, history={"policy": {"frames": 2}}),
+        "history of its own",
+    ),
+    "history of no group": (
+        layout("gravity", history={"critic": {"frames": 2}}),
+        "not belong to any observation group",
+    ),
     "no foot": (layout({"term": "phase", "feet": ["XX"]}), "'XX'"),
     "feet of one side": (layout({"term": "phase", "feet": ["FL", "RL"]}), "not one of the feet"),
-    "lone point": (layout({"term": "point", "body": "FL_foot"}), "not among the observed"),
+    "lone point": (layout({"term": "point", "body": "FL_foot"}), "the observation does not contain the image"),
     "zero size": (layout({"term": "constant", "size": 0}), "1 or more"),
     "group called as the action": (layout("gravity", group="action"), "another name"),
     "no list of terms": ({"observation": {"policy": []}}, r"Write \[\[observation\.policy\]\]"),
@@ -150,5 +159,5 @@ def test_two_columns_of_a_rotation_are_refused_where_the_third_is_needed():
     ).replace("</body></worldbody>", "</body></body></worldbody>")
     assert lay_out(load_model(turned), read_layout(layout("rotation")))
     assert lay({"term": "rot6d"})
-    with pytest.raises(sc.errors.SpecError, match="need the third of R"):
+    with pytest.raises(sc.errors.SpecError, match="depend on the third column of R"):
         lay_out(load_model(turned), read_layout(layout("rot6d")))

@@ -66,8 +66,8 @@ def test_a_rotation_turns_counter_clockwise_by_its_part_of_a_turn(axis: str, ord
         (lambda: reflection("xz", through=(0, 0)), "expected a point"),
         (lambda: reflection("xz", through=(0, 0, np.inf)), "expected a point"),
         (lambda: rotation("w", 2), "expected an axis"),
-        (lambda: rotation("z", 1), "2 or more, got 1"),
-        (lambda: rotation("z", 2.0), "2 or more, got 2.0"),  # type: ignore[arg-type]
+        (lambda: rotation("z", 1), "at least 2, got 1"),
+        (lambda: rotation("z", 2.0), "at least 2, got 2.0"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_what_is_no_isometry_is_refused(make: Any, message: str) -> None:

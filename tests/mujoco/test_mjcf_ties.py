@@ -108,7 +108,7 @@ def test_what_a_tie_refers_to_must_exist_and_pairs_of_unread_geoms_are_left_out(
         assert TIED.count(before) == 1, before
         with pytest.raises(TargetError):
             read(TIED.replace(before, after))
-    with pytest.raises(TargetError, match="a tendon runs over joints, sites, geoms and pulleys, got <body>"):
+    with pytest.raises(TargetError, match="a tendon can contain joints, sites, geoms and pulleys, but not <body>"):
         read(TIED.replace('<pulley divisor="2"/>', '<body name="x"/>'))
     with pytest.raises(TargetError, match="flex"):
         read(TIED.replace('<joint joint1="a"/>', '<flex flex="a"/>'))

@@ -204,7 +204,7 @@ def test_grids_that_an_isometry_does_not_map_to_themselves_are_refused() -> None
         grids.image_matrix(term(shape=[3, 4], axes="xy"), quarter)
     # Every pixel of the inner four has an integer nearest to its image, but lies between pixels.
     for shape in ([2, 2], [4, 4], [5, 5]):
-        with pytest.raises(SpecError, match="smaller turns move pixels to places between pixels"):
+        with pytest.raises(SpecError, match="smaller rotations move pixels to positions between pixels"):
             grids.image_matrix(term(shape=shape, axes="xy"), eighth)
         turned = grids.image_matrix(term(shape=shape, axes="xy"), quarter).toarray()
         assert (turned.sum(axis=0) == 1).all()

@@ -290,7 +290,7 @@ def test_a_node_without_a_translation_leaves_the_file_to_the_runtime(
 
 def test_a_node_without_a_translation_needs_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_mlp(tmp_path / "net.onnx", mirror_mlp(), after="HardSigmoid")
-    with pytest.raises(TargetError, match="HardSigmoid, so it runs only on the CPU in its own dtype"):
+    with pytest.raises(TargetError, match="HardSigmoid, so the file can be run only on the CPU and in its own dtype"):
         run_net(load_onnx(file), mirror(), options=NetOptions(dtype="float64"))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(TargetError, match=r"cannot translate its nodes HardSigmoid.*Install onnxruntime"):

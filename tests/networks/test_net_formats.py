@@ -125,7 +125,7 @@ def test_arithmetic_on_shapes_happens_on_the_host(kind, attributes, operands, wa
         ("Gather", {"axis": 1}, (V, np.array([[0, 1], [1, 0]])), "a table of indices"),
         ("Slice", {}, (V, np.array([5]), np.array([0]), np.array([1]), np.array([-1])), "a negative step"),
         ("Conv", {"auto_pad": "SAME_UPPER"}, (X, W), "auto_pad SAME_UPPER"),
-        ("AveragePool", {"kernel_shape": [2, 2], "pads": [0, 0, 1, 1]}, (X,), "pads that differ"),
+        ("AveragePool", {"kernel_shape": [2, 2], "pads": [0, 0, 1, 1]}, (X,), "unequal padding"),
     ],
 )
 def test_a_form_of_a_node_that_is_not_read_is_named_with_what_to_give_instead(kind, attributes, operands, what) -> None:

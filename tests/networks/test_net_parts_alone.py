@@ -222,7 +222,7 @@ def test_the_shape_of_an_input_is_given_claimed_shown_or_that_of_the_first_layer
     assert input_shape(net, pictures, None) == (2, 3)
     net.example_input = torch.zeros(8)
     assert input_shape(net, pictures, None) == (8,)
-    with pytest.raises(SpecError, match="cannot tell the shape"):
+    with pytest.raises(SpecError, match="input cannot be determined"):
         input_shape(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(2, 2)), pictures, None)
     assert mismatch(Layered(), (2, 4)) is None
     wrong = mismatch(Layered(), (2, 5))
@@ -237,9 +237,9 @@ def test_outputs_are_named_by_their_path_and_what_is_no_tensor_is_refused() -> N
     assert named_outputs(one, "y") == {"y": one}
     assert list(named_outputs([one, None, {"v": (two,)}])) == ["output[0]", "output[2]['v'][0]"]
     assert named_outputs(None) == {}
-    with pytest.raises(TargetError, match="returns a Normal distribution as output"):
+    with pytest.raises(TargetError, match="output is a Normal distribution"):
         named_outputs(torch.distributions.Normal(one, one + 1.0))
-    with pytest.raises(TargetError, match=r"returns float as output\[1\]"):
+    with pytest.raises(TargetError, match=r"but output\[1\] is of type float"):
         named_outputs((one, 2.0))
 
 

@@ -253,7 +253,7 @@ def test_a_pool_inside_a_users_network_keeps_channels_apart(
 def test_heads_need_a_body_that_knows_its_input_and_one_of_them(
     body: EquivariantModule, heads: dict[str, EquivariantModule]
 ) -> None:
-    with pytest.raises(SymcheckError, match="expected a body that declares its input type, and a head"):
+    with pytest.raises(SymcheckError, match="the body must declare its input type, and at least one head is needed"):
         EquivariantHeads(body, heads)
 
 

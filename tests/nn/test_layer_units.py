@@ -186,7 +186,7 @@ def test_a_gate_scales_its_own_vector_by_its_first_component(pixels: tuple[int, 
 )  # fmt: skip
 def test_lengths_need_an_orthogonal_representation(make: Callable[[Representation], nn.Module]) -> None:
     make(TURN)
-    with pytest.raises(SymcheckError, match=r"expected an orthogonal representation, got .*: norms are not invariant"):
+    with pytest.raises(SymcheckError, match=r"is not orthogonal, so norms are not invariant"):
         make(SHEARED)
     with pytest.raises(SymcheckError, match="expected a representation"):
         make("C3")  # type: ignore[arg-type]

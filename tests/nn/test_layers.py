@@ -467,7 +467,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (lambda: EquivariantSequential(BasisLinear(SWAP, MIRROR, 1, 4), nn.ReLU()), r"\[1\].*not odd"),
     (lambda: EquivariantSequential(BasisLinear(SWAP, SWAP, 1, 4), nn.Dropout()), "not known to be equivariant"),
     (lambda: EquivariantSequential(BasisLinear(SWAP, SWAP, 1, 4), GlobalMaxPool()), "expected images"),
-    (lambda: EquivariantHeads(EquivariantSequential(BasisLinear(SWAP, SWAP, 1, 4)), {}), "and a head"),
+    (lambda: EquivariantHeads(EquivariantSequential(BasisLinear(SWAP, SWAP, 1, 4)), {}), "at least one head is needed"),
     (
         lambda: conv(stride=2, input_size=(22, 22)),
         r"stride 2 does not commute with rot90 at size 22.*Sizes that work: 21, 23",

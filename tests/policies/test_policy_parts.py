@@ -160,7 +160,9 @@ def test_the_action_is_the_first_output_of_its_width_and_the_second_its_deviatio
     assert run(5, 2) == (1.0, None)
     assert run(2, 3, 2) == (0.0, 2.0)
     assert run(2, 2, 2) == (0.0, None)
-    with pytest.raises(TargetError, match=r"expected an output with 2 numbers, one per action, got \[\(50, 3\)\]"):
+    with pytest.raises(
+        TargetError, match=r"must return 2 numbers, one for each action component, but returned \[\(50, 3\)\]"
+    ):
         run(3)
 
     class Raising(nn.Module):

@@ -81,7 +81,9 @@ def test_the_first_back_end_that_works_is_taken() -> None:
 
 def test_where_no_back_end_works_each_is_named_with_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(isolation.VARIABLE, raising=False)
-    expected = r"with MUJOCO_GL unset, .*no display; with MUJOCO_GL=egl, .*no display.* Set MUJOCO_GL to a back end"
+    expected = (
+        r"with MUJOCO_GL unset, .*no display; with MUJOCO_GL=egl, .*no display.* Set MUJOCO_GL to an installed back end"
+    )
     with pytest.raises(SymcheckError, match=expected):
         isolation.with_backends(refuse, (None, "egl"))
 

@@ -129,8 +129,8 @@ def test_the_pictures_are_on_the_page_and_not_in_the_json(drawn: Report) -> None
     ("env", "reason"),
     [
         (Blind, "drawing raised RuntimeError: no display"),
-        (Shapeless, "render() returned shape (4, 4); expected an image of shape (height, width, 3)."),
-        (Empty, "render() returned nothing in mode 'rgb_array'."),
+        (Shapeless, "render() must return an image of shape (height, width, 3), but returned shape (4, 4)."),
+        (Empty, "render() returned no image in mode 'rgb_array'."),
         (Interrupted, "drawing was interrupted."),
         (Mute, 'the environment has no render mode "rgb_array".'),
         (Fixed, "drawing raised AttributeError"),

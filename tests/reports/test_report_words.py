@@ -118,9 +118,9 @@ def test_the_reason_comes_first_and_alone_where_there_is_room_for_one_sentence()
         "undecided", reason=state("nan_only", quantity="reward", value="NaN"), notes=("seen on 9 states",)
     )
     assert dict(words.labelled_lines(open_one))["because"] == (
-        "Every reward was NaN on both sides: nothing could be compared. Seen on 9 states."
+        "Every reward was NaN on both sides, so nothing could be compared. Seen on 9 states."
     )
-    assert words.reason_text(open_one) == "Every reward was NaN on both sides: nothing could be compared."
+    assert words.reason_text(open_one) == "Every reward was NaN on both sides, so nothing could be compared."
     assert words.reason_text(_property("undecided", notes=("seen on 9 states",))) == "Seen on 9 states."
 
 

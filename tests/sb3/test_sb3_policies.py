@@ -248,7 +248,7 @@ def test_parts_that_scalars_and_vectors_cannot_carry_are_refused():
     twice = sc.Symmetry(
         "twice", group, observation=[{"rotate": [[0, 1]], "frequency": [2]}], action={"representation": "2*scalar"}
     )
-    with pytest.raises(sc.errors.SpecError, match="2 of 3 components are something else"):
+    with pytest.raises(sc.errors.SpecError, match="but 2 of 3 components are not"):
         agent(twice)
 
 

@@ -66,7 +66,7 @@ def test_many_pairs_are_screened_by_the_compiled_step():
 
 
 def test_a_game_of_two_players_is_sent_to_verify_game():
-    with pytest.raises(TargetError, match="verify-game checks the games of Pgx"):
+    with pytest.raises(TargetError, match="For two-player games of Pgx, use verify-game"):
         sc.verify_env(TwoPlayers(), CARTS["pgx"][1], samples=20)
 
 

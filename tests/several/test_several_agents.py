@@ -87,7 +87,7 @@ def test_agents_that_are_no_permutation_are_refused(agents, message):
 @pytest.mark.parametrize("observation", [[[1] * 6], [lambda both: (both[0][::-1], both[1])]])
 def test_an_entry_for_all_agents_together_is_refused_with_the_agent(observation):
     claim = sc.Symmetry("both", sc.groups.cyclic(2), observation, [[0, 1]])
-    with pytest.raises(SpecError, match=r"of agent 'agent_0'.*maps the observation or action of one agent") as refused:
+    with pytest.raises(SpecError, match=r"of agent 'agent_0'.*or action of a single agent") as refused:
         sc.verify_env(TupleTug, claim, samples=100)
     assert "SpecError" not in str(refused.value)
 
@@ -141,7 +141,7 @@ def test_an_agent_that_is_gone_may_show_none():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"agent_iter": lambda self: None}, r"act in turn: verify-game takes board games .*aec_to_parallel"),
+        ({"agent_iter": lambda self: None}, r"act in turn. For a board game, use verify-game .*aec_to_parallel"),
         ({"action_space": None}, r"parallel API also requires action_space\(\)"),
     ],
 )

@@ -296,7 +296,7 @@ def test_a_function_that_changes_its_input_is_named(changed, told):
         (lambda env, obs, actions: torch.cat([obs, -obs]), "to return"),
         (lambda env, obs, actions: (torch.cat([obs, -obs]), actions), "got 1 blocks"),
         (lambda env, obs, actions: (torch.cat([obs, -obs])[:-1], torch.cat([actions, -actions])), "got 15 rows"),
-        (lambda env, obs, actions: (torch.cat([obs, obs]), torch.cat([actions, actions])), "claims nothing"),
+        (lambda env, obs, actions: (torch.cat([obs, obs]), torch.cat([actions, actions])), "describes no symmetry"),
         (lambda env, obs, actions: (torch.cat([obs, obs / 0]), torch.cat([actions, -actions])), "NaN or infinity"),
         (lambda env, obs, actions: (torch.cat([obs, -obs]), torch.cat([actions, -actions])), "when actions is None"),
         (lambda env, obs, actions: (torch.cat([obs, -obs])[:, :1], None), "of shape"),
@@ -306,7 +306,9 @@ def test_a_function_that_changes_its_input_is_named(changed, told):
     ],
 )
 def test_answers_of_another_form_are_refused(fn, message):
-    with pytest.raises(SpecError, match=message) if "nothing" not in message else pytest.raises(RepresentationError):
+    with (
+        pytest.raises(SpecError, match=message) if "no symmetry" not in message else pytest.raises(RepresentationError)
+    ):
         made(fn, Plane(), C2)
 
 
@@ -315,14 +317,14 @@ def test_a_half_must_move_alike_whether_the_other_is_given_or_not():
         sign = -1 if obs is not None else 1
         return blocks(same, torch.neg)(obs), blocks(same, lambda a: sign * a)(actions)
 
-    with pytest.raises(SpecError, match=r"block 1 of the actions changes when obs is None: action columns 0 to 1"):
+    with pytest.raises(SpecError, match=r"1 of the actions depends on whether obs is None: action columns 0 to 1"):
         made(planted, Plane(), C2)
 
     def returns_anyway(env, obs, actions):
         observed = torch.zeros(4, 2) if obs is None else torch.cat([obs, -obs])
         return observed, blocks(same, torch.neg)(actions)
 
-    with pytest.raises(SpecError, match="expected None for observations that were not given"):
+    with pytest.raises(SpecError, match="observations were not given, so the function must return None"):
         made(returns_anyway, Plane(), C2)
 
 

@@ -178,7 +178,7 @@ def test_names_are_sent_to_names_with_signs() -> None:
     written = {"a": "-b", "b": "+a", "c": "-c"}
     (block,) = parse_blocks([Block("n", [written], names=["a", "b", "c", "d"])], "observation", 1)
     np.testing.assert_array_equal(block.map[0].apply(np.array([1.0, 2.0, 3.0, 4.0])), [2.0, -1.0, -3.0, 4.0])
-    with pytest.raises(SpecError, match=r"several components to b, d"):
+    with pytest.raises(SpecError, match=r"several components have the same image: b, d"):
         parse_blocks([Block("n", [{"a": "b", "c": "d"}], names=["a", "b", "c", "d"])], "observation", 1)
     with pytest.raises(SpecError, match="uses the name 'e'"):
         parse_blocks([Block("n", [{"e": "a"}], names=["a", "b"])], "observation", 1)
@@ -215,7 +215,7 @@ def test_images_of_actions_may_leave_by_four_roundings(sign: int, bound: float, 
     flat = np.array([[0.0, sign * (high + units * EPS32 * max(1.0, bound))]])
     coordinates = SpaceCodec(space, "action").coordinates
     if refused:
-        with pytest.raises(SpecError, match=r"here: the action map leaves the action space: a = .* goes to "):
+        with pytest.raises(SpecError, match=r"here: the action map leaves the action space: the image of a = .* is "):
             action_bounds.refuse_exits(space, coordinates, [np.zeros(2)], flat, flat, "here")
     else:
         action_bounds.refuse_exits(space, coordinates, [np.zeros(2)], flat, flat)
@@ -226,7 +226,7 @@ def test_images_of_actions_may_leave_by_four_roundings(sign: int, bound: float, 
 def test_the_first_action_that_leaves_is_named() -> None:
     flat = np.array([[0.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
     coordinates = SpaceCodec(BOX, "action").coordinates
-    with pytest.raises(SpecError, match=r"a = \[0\.5, 0\.5\] goes to \[2\.0, 0\.0\]"):
+    with pytest.raises(SpecError, match=r"a = \[0\.5, 0\.5\] is \[2\.0, 0\.0\]"):
         action_bounds.refuse_exits(BOX, coordinates, np.array([[0, 0], [0.5, 0.5], [1, 1]]), flat, flat)
 
 

@@ -83,7 +83,7 @@ def test_an_element_is_read_as_it_is_printed() -> None:
     assert read.parameters == (0.5, -1.25)
     assert str(read) == "turn(0.5) reflection turn(-1.25)"
     for word, amounts in (("turn", []), ("turn", [1.0, 2.0]), ("reflection", [1.0]), ("spin", [1.0])):
-        with pytest.raises(SpecError, match=f"names the element '{word}' with {len(amounts)} parameters"):
+        with pytest.raises(SpecError, match=f"has no element '{word}' with {len(amounts)} parameters"):
             elements.read_element(group, word, amounts)
 
 
@@ -277,7 +277,7 @@ def test_a_lie_generator_that_fits_is_taken(entry: Any, space: Any) -> None:
 def test_bounded_actions_are_not_shifted_and_observations_may_be(low: float, high: float) -> None:
     space = spaces.Box(np.array([-np.inf, low], np.float32), np.array([np.inf, high], np.float32))
     entry = parse_lie_entry({"shift": [1, 2]}, "")
-    with pytest.raises(SpecError, match="shifts component 1 of a bounded space"):
+    with pytest.raises(SpecError, match="shifts component 1, but the space is bounded"):
         lie_spaces._check(entry, space, "action[0]", of_actions=True)
     lie_spaces._check(entry, space, "observation[0]", of_actions=False)
     assert lie_spaces.size_of(spaces.Box(0, 1, (2, 3))) == 6
@@ -326,7 +326,7 @@ def test_linear_data_of_a_continuous_group_is_a_representation_for_layers() -> N
     with pytest.raises(SpecError, match="expected action entries that are linear data"):
         _ = turn.action_representation
     shifted = Symmetry("s", groups.translations(1), [{"shift": [1]}], ["identity"], initial=False)
-    with pytest.raises(SpecError, match="the observation entries shift"):
+    with pytest.raises(SpecError, match="the observation entries contain shifts"):
         _ = shifted.observation_representation
     named = Symmetry("n", groups.so(2), {"representation": "vector + scalar"}, reps.vector(groups.so(2)))
     assert (named.observation_representation.dim, named.action_representation.dim) == (3, 2)

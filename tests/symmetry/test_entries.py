@@ -103,7 +103,7 @@ def test_each_form_is_recognised(written, kind):
         ([[np.nan]], "expected finite numbers"),
         ("rot91", "Did you mean 'rot90'"),
         ({"matrix": [[1]], "signs": [1]}, "got both"),
-        ({"signs": [1, 1], "offset": [1]}, "expected an offset of 2 numbers"),
+        ({"signs": [1, 1], "offset": [1]}, "its offset must have 2 numbers"),
         (3, "expected a square matrix"),
         ({"signs": [1], "offset": ["__import__('os')"]}, "expected a number, or an expression"),
         (None, "expected"),

@@ -138,8 +138,8 @@ def test_a_missing_dict_key_stays_as_it_is():
     ("observation", "action", "message"),
     [
         ([-1, -1, -1], [1, 0], r"observation\[0\]: the entry acts on 3 components, but the space has 4"),
-        ([-1] * 4, [-1, -1], r"action\[0\]: the entry must permute the 2 values"),
-        ([-1] * 4, [1, 1], r"action\[0\]: the entry must permute the 2 values"),
+        ([-1] * 4, [-1, -1], r"action\[0\]: the entry must be a permutation of the 2 values"),
+        ([-1] * 4, [1, 1], r"action\[0\]: the entry must be a permutation of the 2 values"),
         ([-1] * 4, [2, 1, 0], r"action\[0\]: the entry acts on 3 values, but the space has 2"),
         ("rot90", [1, 0], "acts on the last two axes of an image"),
         ({"x": [-1]}, [1, 0], "needs a Dict or Tuple space"),
@@ -164,7 +164,7 @@ def test_a_callable_gets_a_copy_and_its_shape_is_checked():
 
     bound = Symmetry("m", C2, [spoil], [[1, 0]]).bind(LINE, spaces.Discrete(2))
     x = np.ones(2)
-    with pytest.raises(SpecError, match=r"returned shape \(1,\)"):
+    with pytest.raises(SpecError, match=r"returned an array of shape \(1,\)"):
         bound.observation((0,), x)
     np.testing.assert_array_equal(x, np.ones(2))
 
@@ -178,15 +178,15 @@ def test_a_callable_that_raises_is_named_with_its_argument():
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (lambda obs: {"x": -obs["x"]}, r"observation\[0\]: .* expected parts 'x', 'at'"),
-        (lambda obs: {**obs, "y": 0}, "expected parts 'x', 'at'"),
-        (lambda obs: (-obs["x"], obs["at"]), "expected parts 'x', 'at'"),
-        (lambda obs: None, "returned None, expected parts 'x', 'at'"),
+        (lambda obs: {"x": -obs["x"]}, r"observation\[0\]: .* must return the parts 'x', 'at'"),
+        (lambda obs: {**obs, "y": 0}, "must return the parts 'x', 'at'"),
+        (lambda obs: (-obs["x"], obs["at"]), "must return the parts 'x', 'at'"),
+        (lambda obs: None, "must return the parts 'x', 'at', but returned None"),
         (lambda obs: {**obs, "x": obs["x"][:1]}, r"observation\[0\]\['x'\]: .* shape \(1,\)"),
         (lambda obs: {**obs, "x": (1.0, [2.0])}, r"\['x'\]: .* shape \(\)"),
         (lambda obs: {**obs, "x": ["1", "2"]}, "<U1"),
-        (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* expected parts 0, 1"),
-        (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* expected one whole number"),
+        (lambda obs: {**obs, "at": (obs["at"][0],)}, r"\['at'\]: .* must return the parts 0, 1"),
+        (lambda obs: {**obs, "at": ("left", 1)}, r"\['at'\]\[0\]: .* must return one whole number"),
     ],
 )
 def test_the_image_that_a_callable_returns_has_the_parts_and_shapes_of_its_value(image, message):
@@ -301,13 +301,13 @@ UNEVEN = spaces.Box(np.array([-1.0, -2.0]), np.array([1.0, np.inf]), dtype=np.fl
     ("group", "entry", "space", "moved"),
     [
         (C2, ["-1", "+2"], UNEVEN, None),
-        (C2, ["+1", "-2"], UNEVEN, r"a = \[-1.0, 6.0\] goes to \[-1.0, -6.0\]"),
-        (C2, ["+2", "+1"], UNEVEN, r"a = \[-1.0, 6.0\] goes to \[6.0, -1.0\]"),
-        (C2, [-1], spaces.Box(0, 1, (1,)), r"a = \[1.0\] goes to \[-1.0\]"),
+        (C2, ["+1", "-2"], UNEVEN, r"a = \[-1.0, 6.0\] is \[-1.0, -6.0\]"),
+        (C2, ["+2", "+1"], UNEVEN, r"a = \[-1.0, 6.0\] is \[6.0, -1.0\]"),
+        (C2, [-1], spaces.Box(0, 1, (1,)), r"a = \[1.0\] is \[-1.0\]"),
         (C2, {"signs": [-1], "offset": [1]}, spaces.Box(0, 1, (1,)), None),
-        (C2, {"signs": [-1], "offset": [9]}, spaces.Box(0, np.inf, (1,)), r"a = \[20.0\] goes to \[-11.0\]"),
+        (C2, {"signs": [-1], "offset": [9]}, spaces.Box(0, np.inf, (1,)), r"a = \[20.0\] is \[-11.0\]"),
         (C4, ["-2", "+1"], spaces.Box(-1, 1, (2,)), None),
-        (C3, rotation(3), spaces.Box(-1, 1, (2,)), "goes to"),
+        (C3, rotation(3), spaces.Box(-1, 1, (2,)), "the image of a = "),
         (C3, rotation(3), spaces.Box(-np.inf, np.inf, (2,)), None),
     ],
 )

@@ -130,11 +130,11 @@ def test_agents_are_one_permutation_for_each_generator(given: Any, message: str)
     [
         ([1, 0], spaces.Discrete(3), "acts on 2 values, but the space has 3"),
         ([-1], spaces.Discrete(2), "acts on 1 value, but the space has 2"),
-        ([-1, 1], spaces.Discrete(2), "must permute the 2 values"),
+        ([-1, 1], spaces.Discrete(2), "must be a permutation of the 2 values"),
         ([1, -1, 1], BOX, "acts on 3 components, but the space has 2"),
         ([1, -1], spaces.Box(0, 9, (2,), np.uint8), "negates components"),
         ([1, -1], spaces.MultiBinary(2), "negates components"),
-        ([1, 0], spaces.MultiDiscrete([2, 3]), r"takes \[1, 2\] to \[2.*, 1.*\], which is not in"),
+        ([1, 0], spaces.MultiDiscrete([2, 3]), r"maps \[1, 2\] to \[2.*, 1.*\], which is not in"),
         ({"signs": [-1, -1], "offset": [1, 1]}, spaces.MultiDiscrete([2, 3]), "which is not in"),
         ([1, 0], spaces.Dict({"a": BOX, "b": BOX}), r"cannot act on the space Dict.*\{ a = \.\.\., b = \.\.\. \}"),
         ("rot90", spaces.Box(0, 1, (2, 3)), "needs square images, but the space has 2x3"),

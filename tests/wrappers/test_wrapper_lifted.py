@@ -79,7 +79,7 @@ def test_values_are_left_as_they_are_and_other_widths_are_refused() -> None:
 
     logits, value = lifted_network(Both(2), CARTPOLE, env=gym.make("CartPole-v1"))(torch.randn(5, 4))
     assert (logits.shape, value.shape) == ((5, 2), (5, 1))
-    with pytest.raises(SpecError, match=r"expected outputs of 2 \(action\) or 1 \(invariant\)"):
+    with pytest.raises(SpecError, match=r"must have 2 components \(action\) or 1 component \(invariant\)"):
         lifted_network(Both(3), CARTPOLE, env=gym.make("CartPole-v1"))(torch.randn(5, 4))
 
 

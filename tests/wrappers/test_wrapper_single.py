@@ -197,7 +197,7 @@ def test_a_group_too_large_to_enumerate_is_refused_with_the_way_out() -> None:
 
     S9 = sc.groups.symmetric(9)
     images = [list(g.images) for g in S9.generators]
-    with pytest.raises(SpecError, match=r"S9 has 362,880 elements.*Give a symmetry of a subgroup"):
+    with pytest.raises(SpecError, match=r"S9 has 362,880 elements.*Use a symmetry under a subgroup"):
         Quotient(Many([0] * 9), sc.Symmetry("all", S9, images, images))
 
 

@@ -128,7 +128,7 @@ def _find_word(chosen: Chosen, label: str) -> Word:
         if getattr(bound.label(word), "word", bound.label(word)) == label:
             return word
     raise SymcheckError(
-        f"the report names the element {label!r}, which the symmetry does not have.",
+        f"the group of the symmetry does not contain the element {label!r} that the report names.",
         where="replay",
         remedy="Replay the report with its original symmetry.",
     )

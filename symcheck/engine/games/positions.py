@@ -135,7 +135,7 @@ def gather_positions(player: Player, samples: int, seed: int, deadline: float | 
     start = player.start()
     if not len(player.legal_moves(start)):
         why = "no move is legal" if start.node.outcome is None else "the game is over"
-        raise TargetError(f"expected a game that can be played, but {why} at its start.", where="TARGET")
+        raise TargetError(f"the game cannot be played: {why} at its start.", where="TARGET")
     rng = np.random.default_rng(seed)
     games = [_play_game(player, rng, avoid_ends=bool(i % 2)) for i in range(4)]
     if player.rules.game.is_whole and math.log(ENUMERATED_UP_TO) > max(_log_positions(player, game) for game in games):

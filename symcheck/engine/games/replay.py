@@ -37,7 +37,7 @@ def replay_game(game: Game, name: str, example: Mapping[str, Any], seed: int) ->
     image = element_word(example).removeprefix("image ")
     if position is None or name not in PARTS or not image.isdigit():
         raise SymcheckError(
-            f"the moves {moves} and the {element_word(example) or 'image'} are not those of this game.",
+            f"the moves {moves} and the {element_word(example) or 'image'} of the counterexample do not fit this game.",
             where="replay",
             remedy="Replay the unchanged report with its original game.",
         )

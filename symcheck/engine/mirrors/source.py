@@ -86,7 +86,7 @@ def mirror_source(laid: LaidOut, form: str) -> str:
     if form not in FORMS:
         raise OptionError(f"expected {', '.join(FORMS)}, got {form!r}.", where="--emit")
     if not laid.observation:
-        raise SpecError("no observation group is listed: there is nothing to write.", where=laid.written.label)
+        raise SpecError("no observation group is listed, so there is nothing to write.", where=laid.written.label)
     return _spec(laid) if form == "spec" else _python(laid, form)
 
 
@@ -128,8 +128,8 @@ def _signed(group: LaidGroup, element: int) -> tuple[list[int], list[int]]:
     if (counts != 1).any() or not np.allclose(np.abs(matrix.data), 1) or group.offsets[element].any():
         mixed = [group.full_label(int(c)) for c in np.flatnonzero(counts != 1)[:4]]
         raise SpecError(
-            f"some columns combine several columns or are shifted ({', '.join(mixed)}): only exchanges with signs "
-            "can be written.",
+            "only exchanges and sign changes can be written, but some columns combine several columns or "
+            f"are shifted ({', '.join(mixed)}).",
             where=f"--emit, {group.name}",
         )
     return matrix.indices.tolist(), np.sign(matrix.data).astype(int).tolist()

@@ -122,7 +122,7 @@ def pytest_source(
         raise SymcheckError(
             f"expected module:name or file.py:name, got {target!r}.",
             where="--pytest",
-            remedy="A test can only load a network by the name of its factory.",
+            remedy="A test can load a network only by the name of its factory.",
         )
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
@@ -175,7 +175,7 @@ def _as_literal(motion: Motion) -> dict[str, Any]:
     if isinstance(motion, AffineMap):
         return {"matrix": motion.matrix.tolist(), "offset": motion.offset.tolist()}
     raise SymcheckError(
-        "the group action is given by a callable, which a plain test cannot contain.",
+        "the group action is a callable, so it cannot be written into a test file.",
         where="--pytest",
         remedy="Write the maps as data: signs, a permutation or a matrix.",
     )

@@ -114,7 +114,7 @@ def check_certificate(
                 remedy="Check a certificate with its original network and symmetry.",
             )
         if proof is None or proof.level is None:
-            raise SymcheckError("the network cannot be traced to its end, so there is no certificate.", where="layers")
+            raise SymcheckError("the network cannot be traced completely, so there is no certificate.", where="layers")
         return _check_permutations(proof)
 
 
@@ -213,7 +213,7 @@ def path_of(context: NetContext, where: str) -> str:
     paths = [claim.path for claim in context.outputs if where.startswith(claim.path)]
     if not paths:
         known = [claim.path for claim in context.outputs]
-        raise SymcheckError(f"expected a place in one of the outputs {known}, got {where!r}.", where="where")
+        raise SymcheckError(f"expected an entry of one of the outputs {known}, got {where!r}.", where="where")
     return max(paths, key=len)
 
 

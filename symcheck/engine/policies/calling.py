@@ -101,7 +101,8 @@ class Policy:
         if not tensors:
             shapes = [tuple(t.shape) for t in named_outputs(result).values()]
             raise TargetError(
-                f"expected an output with {self.action_width} numbers, one per action, got {shapes}.",
+                f"the policy must return {self.action_width} numbers, one for each action component, but "
+                f"returned {shapes}.",
                 where="TARGET",
                 remedy="Check that the symmetry's action map has the size of the policy's output.",
             )

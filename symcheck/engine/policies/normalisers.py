@@ -157,8 +157,8 @@ def _refuse_mixture(entries: list[Entry], variance: Floats) -> None:
             off = np.abs(matrix * np.sqrt(variance)[None, :] - np.sqrt(variance)[:, None] * matrix)
             if off.max(initial=0.0) > 1e-9 * np.sqrt(variance.max(initial=0.0)):
                 raise SpecError(
-                    "the entry mixes columns whose variances differ, so no normaliser that acts column by column "
-                    "commutes with it.",
+                    "the entry mixes columns with different variances, so it does not commute with any "
+                    "normaliser that acts column by column.",
                     where="observation",
                     remedy="Normalise these columns with a common standard deviation.",
                 )

@@ -110,8 +110,8 @@ def checked_games(
     # `horizon` itself is rejected: a game of that length was truncated and is no longer being played.
     if longest >= horizon or largest >= actions:
         raise TargetError(
-            f"expected games of fewer than {horizon:,} steps with actions up to {actions - 1}, got {longest:,} steps "
-            f"with actions up to {largest}.",
+            f"games must have fewer than {horizon:,} steps, and actions at most {actions - 1}; got "
+            f"{longest:,} steps and actions up to {largest}.",
             where="state",
         )
     return games

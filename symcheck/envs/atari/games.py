@@ -120,7 +120,7 @@ def rom_path(game: Game) -> Path:
     if path is None or not Path(path).is_file():
         raise TargetError(
             # A package built without its ROMs can still be imported.
-            f"expected the ROM {game.name}.bin that ale-py ships, but it is not in {folder}.",
+            f"the ROM {game.name}.bin, which is part of ale-py, is missing from {folder}.",
             where="game",
             remedy="Install ale-py again: pip install --force-reinstall ale-py.",
         )

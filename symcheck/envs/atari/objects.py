@@ -87,7 +87,9 @@ class SettablePongEnv(PongObjectsEnv):
 
     def __init__(self, **arguments: Any) -> None:
         if arguments.get("symmetrized"):
-            raise OptionError("a symmetrised game does not show its current orientation.", where="symmetrized")
+            raise OptionError(
+                "the state of a symmetrised game does not contain its current orientation.", where="symmetrized"
+            )
         super().__init__(**arguments)
 
     def get_state(self) -> Floats:

@@ -274,9 +274,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _need_games(self) -> None:
         if (self._played < 0).any():
-            raise TargetError(
-                "expected games that have been reset, got none.", where="AtariVector", remedy="Call reset first."
-            )
+            raise TargetError("the games have not been reset yet.", where="AtariVector", remedy="Call reset first.")
 
     def _translate_actions(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         given = np.asarray(actions)

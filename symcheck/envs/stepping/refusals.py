@@ -11,11 +11,11 @@ from symcheck.spaces.values import short_text
 
 ON_ITS_OWN = "The environment must run without errors before its symmetry can be checked."
 NOT_STEPPED = (
-    "Setting a state must also reset what step() changed, such as a flag that the episode is over; if this "
-    "state or action is not allowed, restrict what state access proposes."
+    "Setting a state must also reset what step() changed, such as a flag that the episode is over. If "
+    "this state or action is not allowed, state access must not propose it."
 )
 _SCALAR = (
-    "A symmetry is checked for a scalar reward: combine the objectives with "
+    "symcheck supports scalar rewards only. Combine the objectives with "
     "mo_gymnasium.wrappers.LinearReward(env, weight=...) or with a gymnasium.RewardWrapper of your own."
 )
 _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments that use the older API."
@@ -41,7 +41,7 @@ def of_space(before: Any, now: Any, label: str) -> TargetError:
     return TargetError(
         f"reset() changed the observation space from {before} to {now}.",
         where=label,
-        remedy="A symmetry is a claim about one space: use a separate environment for each.",
+        remedy="A symmetry is a claim about one space. Use a separate environment for each space.",
     )
 
 

@@ -188,10 +188,10 @@ def _nan_like(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind != "f":
         raise TargetError(
-            f"the vector environment resets a slot in the step that ends its episode and does not keep "
-            f"the last observation ({short_text(value)} is from after the reset).",
+            "the vector environment resets a slot in the step that ends its episode, and does not return "
+            f"the last observation ({short_text(value)} is the observation after the reset).",
             where="autoreset",
-            remedy='Put the last observations into info["final_obs"], or use another autoreset mode.',
+            remedy='Return the last observations in info["final_obs"], or use another autoreset mode.',
         )
     return np.full_like(array, np.nan)
 
@@ -378,7 +378,7 @@ class SlotStepper(Stepper):
                 f"stepping a batch of {len(states)} states (the first is {short_text(states[0])}) raised "
                 f"{type(error).__name__}: {error}.",
                 where=self.label,
-                remedy="If a state is not allowed, restrict what state access proposes.",
+                remedy="If this state is not allowed, state access must not propose it.",
             ) from error
 
     def _step_of(self, seen: Outcomes, k: int) -> Step:

@@ -110,13 +110,14 @@ def read_layout(given: Any) -> WrittenLayout:
     _check_choice(group, GROUPS, f"{label}, group")
     if group == "C4" and "plane" in table:
         raise SpecError(
-            'a plane has no meaning with group = "C4": quarter turns are about z.',
+            'plane cannot be combined with group = "C4", whose rotations by 90 degrees are about the z axis.',
             where=f"{label}, plane",
             remedy="Omit plane.",
         )
     if isinstance(table.get("observation"), Mapping) and "action" in table["observation"]:
         raise SpecError(
-            "an observation group cannot be called 'action': reports use this name for the columns of the action.",
+            "an observation group cannot be called 'action', because reports use this name for the "
+            "columns of the action.",
             where=f"{label}, observation",
             remedy="Give the group another name.",
         )
@@ -169,7 +170,7 @@ def _read_term(item: Any, where: str) -> WrittenTerm:
     kind = table.get("term")
     if not isinstance(kind, str) or kind not in TERMS:
         raise SpecError(
-            f"expected term = a name of the vocabulary, got {kind!r}.",
+            f"expected term = the name of a known term, got {kind!r}.",
             where=where,
             remedy=suggestion(str(kind), list(TERMS)),
         )
@@ -208,7 +209,9 @@ def _read_histories(
         where = f"{label}, history.{name}"
         if name not in observation:
             raise SpecError(
-                "the history belongs to no observation group.", where=where, remedy=suggestion(name, list(observation))
+                "the history does not belong to any observation group.",
+                where=where,
+                remedy=suggestion(name, list(observation)),
             )
         table = _table_of(item, where)
         for key in table:
@@ -217,7 +220,9 @@ def _read_histories(
         both = [term.where for term in observation[name] if term.history > 1]
         if both:
             raise SpecError(
-                f"expected a history of the whole group or of its terms, not both; {both[0]} has its own.", where=where
+                f"the history belongs either to the whole group or to its terms, but {both[0]} has a "
+                "history of its own.",
+                where=where,
             )
         layout = table.get("layout", "frames")
         _check_choice(layout, _HISTORIES, f"{where}, layout")

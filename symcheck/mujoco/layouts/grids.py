@@ -59,8 +59,8 @@ def _point_permutation(points: Any, planar: Floats, written: WrittenTerm) -> spa
         image = places.get(tuple(point))
         if image is None or np.abs(moved[:, column] - point).max() > _BETWEEN:
             raise SpecError(
-                "the grid is not mapped to itself: a quarter turn needs as many rows as columns, and a base that is "
-                "rotated in the file needs a grid along world axes.",
+                "the grid is not mapped to itself. A rotation by 90 degrees needs as many rows as "
+                "columns. If the base is rotated in the file, the grid must lie along the world axes.",
                 where=written.where,
             )
         images[column] = image
@@ -135,8 +135,8 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         between = np.abs(turned - np.rint(turned)).max() > _BETWEEN
         if between or (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
             raise SpecError(
-                "this isometry does not map the image to itself: a quarter turn needs a square image, and smaller "
-                "turns move pixels to places between pixels.",
+                "this isometry does not map the image to itself. A rotation by 90 degrees needs a square "
+                "image, and smaller rotations move pixels to positions between pixels.",
                 where=written.where,
             )
     return permutation_matrix(np.asarray(np.ravel_multi_index(tuple(moved), shape), dtype=np.int64))

@@ -244,9 +244,9 @@ def _single_frame(
             image = int(pairing.bodies[body])
             if image not in places:
                 raise SpecError(
-                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not among the observed points.",
+                    f"the observation does not contain the image of {term.labels[3 * slot].rsplit(' ', 1)[0]}.",
                     where=term.written.where,
-                    remedy="Observe the bodies on both sides.",
+                    remedy="List the bodies of both sides.",
                 )
             row, column = places[image], start + 3 * slot
             matrix[row : row + 3, column : column + 3] = pairing.isometry.matrix
@@ -273,7 +273,10 @@ def _refuse_open(difference: sparse.csr_array, robot: Robot, name: str, what: st
         raise SpecError(
             f"the images of the {what} on {name} are inconsistent: their composition is not the identity.",
             where=robot.label,
-            remedy="Elements that coincide may have been confused; name the sides of bodies in the model.",
+            remedy=(
+                "Elements at the same position may have been confused. Use left and right in the names "
+                "of the bodies of the model."
+            ),
         )
 
 

@@ -122,7 +122,7 @@ class Robot:
             listed = getattr(model, "document_order", None)
             if listed is None:
                 raise SpecError(
-                    'the order "urdf" needs a URDF; this model is not one.',
+                    'the order "urdf" requires a URDF file, but this model is not a URDF file.',
                     where=where,
                     remedy='Give the URDF as model, write "model", "breadth_first", or list the names.',
                 )
@@ -158,7 +158,7 @@ class Robot:
         if unknown:
             known = [name for section in sections for name in tables[section]]
             raise SpecError(
-                f"the order contains names that are neither a joint nor an actuator of {self.label}: "
+                f"the order contains names that are neither joints nor actuators of {self.label}: "
                 f"{', '.join(unknown)}.",
                 where=where,
                 remedy=suggestion(unknown[0], known),
@@ -327,7 +327,7 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
     """
     model = loaded.model
     if not model.njnt:
-        raise SpecError("expected a model with joints, got a model without joints.", where=loaded.label)
+        raise SpecError("the model has no joints.", where=loaded.label)
     base, is_free = _base_of(model)
     pairings = []
     for isometry in isometries:

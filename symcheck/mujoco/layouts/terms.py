@@ -128,7 +128,8 @@ def _command(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         local = robot.base_isometry(k)
         if np.abs(local[:2, 2]).max() > 1e-9 or np.abs(local[2, :2]).max() > 1e-9:
             raise SpecError(
-                "the base's z axis is not vertical in the file: forward, sideways and turning speed mix.",
+                "the z axis of the base is not vertical in the file, so the mirror mixes forward, "
+                "sideways and turning speed.",
                 where=written.where,
                 remedy="Write the command as vector, axial and scalar terms.",
             )
@@ -159,7 +160,7 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         raise SpecError(
             f"{robot.label} has no joints with one degree of freedom (hinges or slides).",
             where=written.where,
-            remedy="For ball and free joints, observe quat, rotation or vectors.",
+            remedy="For ball and free joints, use the terms quat, rotation or vector.",
         )
     labels = [driven.label for driven in listed]
     return labels, lambda k: driven_matrix(robot, listed, k, written.where, signed=signed), listed
@@ -261,7 +262,7 @@ def _first_columns(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
     def matrix(k: int) -> Floats:
         isometry, local = robot.pairings[k].isometry.matrix, robot.base_isometry(k)
         if np.abs(local[:2, 2]).max() > 1e-9:
-            raise SpecError("the first two columns of M R N^T need the third of R.", where=written.where)
+            raise SpecError("the first two columns of M R N^T depend on the third column of R.", where=written.where)
         # Column j of M R N^T is the sum of M times column i of R, with weights N[j, i].
         return np.asarray(np.kron(local[:2, :2], isometry), dtype=np.float64)
 
@@ -276,7 +277,7 @@ def _euler(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
             raise SpecError(
                 f"Euler angles have no linear image under the {robot.pairings[k].isometry.name} here.",
                 where=written.where,
-                remedy="Observe quat, rot6d or rotation, or check the mirror alone.",
+                remedy="Use the terms quat, rot6d or rotation, or check the mirror alone.",
             )
         return _determinant(robot, k) * isometry
 

@@ -170,7 +170,7 @@ class Document:
                 self._classes[name].setdefault(_kind(child.tag), []).append((child.tag, dict(child.attrib)))
         for child in element.findall("default"):
             if not child.get("class"):
-                raise TargetError("a default class inside another needs a name.", where=self.label)
+                raise TargetError("a nested default class needs a name.", where=self.label)
             self._read_default(child, name, child.get("class"))
 
     def _settings(self, tag: str) -> Attributes:

@@ -170,7 +170,7 @@ def _target_of(attributes: Attributes, named: Named) -> tuple[int, tuple[int, in
             first = named.number_of(_SECTIONS.get(key, key), attributes.text(key), attributes.where)
             other = attributes.text("refsite") or attributes.text("slidersite")
             return kind, (first, named.number_of("site", other, attributes.where) if other else -1)
-    raise TargetError("the actuator drives no joint, tendon, site or body.", where=attributes.where)
+    raise TargetError("the actuator acts on no joint, tendon, site or body.", where=attributes.where)
 
 
 def _take_over_range(attributes: Attributes, row: Floats, drive: tuple[int, tuple[int, int]], named: Named) -> Floats:

@@ -97,7 +97,7 @@ def _step(element: Any, document: Document, named: Placed) -> tuple[int, int, fl
         kind = _WRAP_CYLINDER if named.geom_type[geom] == _CYLINDER else _WRAP_SPHERE
         side = attributes.text("sidesite")
         return kind, geom, float(named.number_of("site", side, where)) if side else -1.0
-    raise TargetError(f"a tendon runs over joints, sites, geoms and pulleys, got <{element.tag}>.", where=where)
+    raise TargetError(f"a tendon can contain joints, sites, geoms and pulleys, but not <{element.tag}>.", where=where)
 
 
 def read_equalities(document: Document, named: Placed) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Tree:
         self.bodies = [Body("world", 0, HERE)]
         self.unread: dict[int, list[str]] = {}
         if document.compiler.text("coordinate", "local") != "local":
-            raise TargetError("global coordinates are not read.", where=document.label)
+            raise TargetError("global coordinates are not supported.", where=document.label)
         for name in ("alignfree", "fusestatic"):
             if document.compiler.text(name) == "true":
                 raise needs_simulator(f'compiler {name}="true"', document.label)
@@ -129,7 +129,7 @@ class Tree:
         if number == 0:
             raise TargetError("the world has no joints.", where=joint.attributes.where)
         if joint.attributes.text("type") == "free" and self.bodies[number].parent:
-            raise TargetError("free joints belong to children of the world.", where=joint.attributes.where)
+            raise TargetError("a free joint is allowed only in a body at the top level.", where=joint.attributes.where)
         self.bodies[number].joints.append(joint)
 
     def _read_geom(self, element: Any, number: int, childclass: str, frame: Pose) -> None:

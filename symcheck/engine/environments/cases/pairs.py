@@ -258,7 +258,7 @@ class Pairs:
     def _observations(self, measured: Measurement) -> Comparison:
         observe = self.placement.access.observe
         if observe is None:
-            raise ValueError("observations are not known without a step")
+            raise ValueError("the observation of a state is known only after a step")
         codec = self.stepper.codec
         distinct, places = _distinct([case.situation for case in measured.cases])
         before = [observe(situation.state) for situation in distinct]

@@ -184,7 +184,7 @@ def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> 
         ) from error
     if proposed and (wrong := placement.not_a_state(proposed[0])):
         raise TargetError(
-            f"sample(rng, {count}) proposed {short_text(proposed[0])}, {wrong}.",
+            f"sample(rng, {count}) proposed the state {short_text(proposed[0])}, {wrong}.",
             where=where,
             remedy="sample must return states in the form that `set` accepts.",
         )

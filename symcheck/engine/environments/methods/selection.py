@@ -312,7 +312,7 @@ def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statemen
     method = bench.options.method
     if method in ("paired", "distribution"):
         raise OptionError(
-            f"--method {method} needs to set the environment's state: {missing}.",
+            f"--method {method} must set the state of the environment, but {missing}.",
             where="--method",
             remedy="Register state access with symcheck.register_state_access, or use --method trajectory.",
         )

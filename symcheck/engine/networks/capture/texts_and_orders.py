@@ -325,7 +325,7 @@ def _gives_a_set(made: Any) -> bool | None:
 def _text_of(item: Any) -> str:
     """The part of a value's string that differs between processes; "" if there is none."""
     if isinstance(item, _Unknown):
-        return "the text of an object, which may contain an address"
+        return "the text of an object (which may contain an address)"
     if isinstance(item, torch.Tensor | str | int | float):
         return ""
     if is_unordered(item):

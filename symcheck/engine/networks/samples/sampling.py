@@ -50,7 +50,7 @@ def stacked_observations(observations: Any, shape: tuple[int, ...]) -> Floats | 
         raise SpecError(
             f"observations of shape {stacked.shape[1:]} do not fit the network's input {shape}.",
             where="--env",
-            remedy="Name an environment whose observations the network takes.",
+            remedy="Name an environment whose observations fit the network.",
         )
     return stacked
 

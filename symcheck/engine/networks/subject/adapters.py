@@ -98,8 +98,8 @@ def adapt_agent(net: nn.Module) -> nn.Module:
     actor = _first(agent, ACTORS)
     if not actor:
         raise TargetError(
-            f"{type(agent).__name__} has no forward that takes an input, and none of {', '.join(ACTORS)} to call "
-            "instead.",
+            f"{type(agent).__name__} has neither a forward that takes an input nor one of the attributes "
+            f"{', '.join(ACTORS)}.",
             where="network",
             remedy="Wrap the network in a module whose forward returns logits (or means) and values.",
         )

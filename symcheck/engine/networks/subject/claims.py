@@ -147,7 +147,7 @@ def output_claims(
         outputs = _infer_roles(logits.entries, sizes, constant)
     if len(outputs) != len(sizes):
         raise SpecError(
-            f"expected one role per output, {len(sizes)} for {', '.join(sizes)}; got {len(outputs)}.",
+            f"expected {len(sizes)} roles, one for each output ({', '.join(sizes)}), got {len(outputs)}.",
             where="outputs",
             remedy=f"Name the role of each output, for instance {','.join(['action', 'invariant'][: len(sizes)])}.",
         )
@@ -233,8 +233,8 @@ def _infer_roles(action: Sequence[Entry], sizes: Mapping[str, tuple[int, ...]], 
             roles.append("invariant")
         else:
             raise SpecError(
-                f"{path} has {size} entries, which fits neither the action (dimension {dim}) nor an invariant "
-                "(dimension 1).",
+                f"{path} has {size} entries, so it is neither an action (dimension {dim}) nor an "
+                "invariant (dimension 1).",
                 where="outputs",
                 remedy="Say how each output transforms, for instance outputs=['observation'] or "
                 "--outputs action,invariant. For logits of MultiDiscrete actions, name the environment: --env ID.",
@@ -286,7 +286,8 @@ def _without_signs(motion: Motion) -> Motion:
         if moved.is_permutation and np.array_equal(sizes, np.eye(len(sizes))[:, moved.index]):
             return moved
         raise SpecError(
-            "action_scale needs an action map that only permutes and negates; this one mixes components.",
+            "the role action_scale needs an action map that only permutes and negates components, but "
+            "this map mixes them.",
             where="outputs",
             remedy="Name the entries of this output instead of action_scale.",
         )
@@ -306,7 +307,7 @@ def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: s
         return _spatial_motion(entry, shape, where, what)
     if isinstance(entry, TreeEntry):
         raise SpecError(
-            f"a mapping of entries cannot act on {what}, one tensor of shape {shape}.",
+            f"a mapping of entries cannot act on {what}, which is a single tensor of shape {shape}.",
             where=where,
             remedy="If the network takes a dictionary or tuple, name an environment with such observations (--env ID), "
             "or give the network an attribute example_input. Otherwise, give the symmetry of the flat vector.",
@@ -372,7 +373,7 @@ def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
     image = np.asarray(entry.function(row.copy()))
     if image.shape != row.shape:
         raise SpecError(
-            f"the callable returned shape {image.shape} for a network input of shape {row.shape}.",
+            f"the callable returned an array of shape {image.shape} for a network input of shape {row.shape}.",
             where=where,
             remedy="Return the image in the same shape as the input.",
         )

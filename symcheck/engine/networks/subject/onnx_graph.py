@@ -234,7 +234,7 @@ def _average_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
     kernel = a["kernel_shape"]
     low, alike = _symmetric(a.get("pads"), len(kernel))
     if not alike or a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise _not_read("AveragePool with pads that differ")
+        raise _not_read("AveragePool with unequal padding")
     function = F.avg_pool2d if len(kernel) == 2 else F.avg_pool1d
     strides = a.get("strides", [1] * len(kernel))
     return function(

@@ -100,7 +100,7 @@ class RunOnly(nn.Module):
         """The outputs of the file; a single one is returned alone, several as a tuple."""
         if self.runtime is None:
             raise TargetError(
-                f"{self.runtime_problem}, so it runs only on the CPU in its own dtype.",
+                f"{self.runtime_problem}, so the file can be run only on the CPU and in its own dtype.",
                 where="ONNX file",
                 remedy="Leave out the dtype and the device.",
             )

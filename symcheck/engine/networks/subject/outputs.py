@@ -35,8 +35,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
     if isinstance(result, torch.distributions.Distribution):
         names = ", ".join(result.arg_constraints) or "logits"
         raise TargetError(
-            f"the network returns a {type(result).__name__} distribution as {path}; distributions cannot be compared "
-            "as numbers.",
+            f"{path} is a {type(result).__name__} distribution, and distributions cannot be compared as numbers.",
             where="network",
             remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
         )
@@ -50,8 +49,8 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
             tensors |= named_outputs(item, f"{path}[{i}]")
         return tensors
     raise TargetError(
-        f"the network returns {type(result).__name__} as {path}; expected tensors, or tuples, lists and mappings "
-        "of them.",
+        f"the network must return tensors, or tuples, lists and mappings of tensors, but {path} is of "
+        f"type {type(result).__name__}.",
         where="network",
         remedy="Wrap the network so that it returns tensors.",
     )

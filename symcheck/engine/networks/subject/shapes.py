@@ -43,7 +43,7 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
     if isinstance(first, nn.Linear):
         return (first.in_features,)
     raise SpecError(
-        "cannot tell the shape of the network's input from the symmetry or the network.",
+        "the shape of the network's input cannot be determined from the symmetry or the network.",
         where="--input-shape",
         remedy="Give the shape of one input (--input-shape 1,21,21), name an environment (--env ID), or give the "
         "network an attribute example_input.",

@@ -274,7 +274,7 @@ class Subject:
         if not sizes:
             given = ", ".join(f"{path or 'the output'} of {dtype}" for path, dtype in self.not_judged.items())
             raise TargetError(
-                f"expected an output of real numbers, got {given or 'no tensor'}.",
+                f"no output consists of real numbers; the network returns {given or 'no tensor'}.",
                 where="network",
                 remedy="Return logits, means or values.",
             )
@@ -354,8 +354,7 @@ def _refuse_uninitialised(net: nn.Module) -> None:
     lazy = [name for name, tensor in (*net.named_parameters(), *net.named_buffers()) if nn.parameter.is_lazy(tensor)]
     if lazy:
         raise TargetError(
-            "expected a network with initialised weights, got lazy (uninitialised) parameters or buffers: "
-            f"{', '.join(lazy)}.",
+            f"the network has lazy parameters or buffers, which are not initialised yet: {', '.join(lazy)}.",
             where=type(net).__name__,
             remedy="In the factory, run the network once on an input of the correct shape, or load its checkpoint.",
         )
