@@ -217,11 +217,11 @@ class Graph:
 
             def compute(rows: Floats) -> Floats:
                 if op == "pointwise":
-                    return (self.unknown.get(function) or FUNCTIONS[function][1])(*rows.T, *parameters)
-                return REDUCTIONS[function](rows, *parameters)
+                    return np.asarray((self.unknown.get(function) or FUNCTIONS[function][1])(*rows.T, *parameters))
+                return np.asarray(REDUCTIONS[function](rows, *parameters))
 
             with np.errstate(all="ignore"):
-                values = _once_for_equal_rows(compute, self.numbers(entries[fixed]), fixed.all())
+                values = _once_for_equal_rows(compute, self.numbers(entries[fixed]), alone=bool(fixed.all()))
             result[fixed] = self.constants(values)
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
@@ -268,7 +268,9 @@ class Graph:
         result = np.empty((len(entries), len(W)), dtype=np.float64)
         fixed = owner < 0
         if fixed.any():
-            values = _once_for_equal_rows(lambda rows: rows @ numbers.T, self.numbers(entries[fixed]), fixed.all())
+            values = _once_for_equal_rows(
+                lambda rows: rows @ numbers.T, self.numbers(entries[fixed]), alone=bool(fixed.all())
+            )
             result[fixed] = self.constants(values if b is None else values + self.numbers(b))
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
@@ -308,7 +310,7 @@ def _split(ids: Ints) -> tuple[Ints, Ints]:
     return np.where(ids < 0, ids, ids // BATCH), owner
 
 
-def _once_for_equal_rows(compute: Callable[[Floats], Floats], rows: Floats, alone: bool) -> Floats:
+def _once_for_equal_rows(compute: Callable[[Floats], Floats], rows: Floats, *, alone: bool) -> Floats:
     """The results for rows of constants; beside rows of values (not `alone`) equal rows have the same bits.
 
     The rows of the samples in a batch are equal, but products may round differently by their position in the table.
