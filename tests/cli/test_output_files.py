@@ -18,7 +18,7 @@ from symcheck.errors import SymcheckError, TargetError
 def test_two_reports_in_one_file_are_refused_before_anything_is_written(folder, first, second):
     code, printed = run("verify-env", "CartPole-v1", first, "report", second, folder / "report")
     assert code == 2
-    assert f"{second}: expected a separate file" in printed
+    assert f"{second}: {first} is already written to" in printed
     assert not (folder / "report").exists()
 
 
