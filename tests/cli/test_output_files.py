@@ -24,7 +24,7 @@ def test_two_reports_in_one_file_are_refused_before_anything_is_written(folder, 
 
 def test_discover_refuses_two_files_in_one(folder):
     code, printed = run("discover", "CartPole-v1", "--out", "found.toml", "--json", "found.toml")
-    assert (code, "where --out is written" in printed, (folder / "found.toml").exists()) == (2, True, False)
+    assert (code, "--out is already written to" in printed, (folder / "found.toml").exists()) == (2, True, False)
 
 
 @pytest.mark.parametrize(
