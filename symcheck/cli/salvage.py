@@ -45,7 +45,7 @@ def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_lat
     if interrupted:
         said = f"interrupted{where}; the run did not end by itself and was terminated."
     elif was_late:
-        said = f"the time budget ran out{where}, and a step did not end; the run was stopped."
+        said = f"the time budget ran out{where}, and this did not end; the run was stopped."
     else:
         said = f"the target ended the process ({_end_of(status)}){where}; everything finished before that is reported."
     sys.stdout.flush()

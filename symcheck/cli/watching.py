@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from symcheck.engine.unfinished import Ledger
 
 _TELL_EVERY_S = 0.2
+_AGAIN_S = 0.1
 _MOST_RESERVED_S = 3.0  # fraction of the time limit reserved for the reports
 
 
@@ -136,7 +137,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     channel.send(Tag.DEADLINE, str(deadline).encode())
     signal.setitimer(signal.ITIMER_REAL, max(stops - time.monotonic(), 1e-3))
     try:
-        with clock.not_after(stops):
+        with clock.not_after(stops), clock.computing_until((stops + 2 * deadline) / 3):
             yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -145,26 +146,30 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def _raise_time_up(*_: object) -> None:
-    from symcheck.engine.clock import TimeUp
+    from symcheck.engine import clock
 
-    raise TimeUp
+    if clock.is_computing():  # statistics look at the clock; what follows them may not
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        return
+    raise clock.TimeUp
 
 
 def _listener(ledger: Ledger, shown: Emit | None, reports: bool) -> Emit:
     """Stores every event, informs the parent, and shows progress."""
     from symcheck.engine import events
 
-    told_at = 0.0
+    told_at, told = 0.0, ""
 
     def listen(event: Event) -> None:
-        nonlocal told_at
+        nonlocal told_at, told
         ledger.take(event)
         match event:
             case events.Progress(done, total, what):
-                if channel.is_open() and time.monotonic() - told_at > _TELL_EVERY_S:
-                    told_at = time.monotonic()
-                    place = ", ".join(part for part in (ledger.at, what, f"{done:,} of {total:,}") if part)
-                    channel.send(Tag.PROGRESS, place.encode())
+                # What begins is told at once: it may not end.
+                if channel.is_open() and (what != told or time.monotonic() - told_at > _TELL_EVERY_S):
+                    told_at, told = time.monotonic(), what
+                    counted = f"{done:,} of {total:,}" if total > 1 else ""
+                    channel.send(Tag.PROGRESS, ", ".join(filter(None, (ledger.at, what, counted))).encode())
             case events.PropertyStarted(name):
                 channel.send(Tag.PROGRESS, name.encode())
             case _:

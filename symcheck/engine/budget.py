@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from symcheck.engine.clock import TimeUp
 from symcheck.engine.statistics import holm
 
 Word = tuple[int, ...]
@@ -54,6 +55,7 @@ class Budget:
         self._sources: dict[str, Source] = {}
         self._planned = 0
         self._levels: dict[tuple[str, Word], float] | None = None
+        self._late: set[str] = set()
 
     def add(self, name: str, source: Source, *, planned: int) -> None:
         """Announce the tests of one property.
@@ -83,10 +85,15 @@ class Budget:
 
         Returns:
             A probability; `smallest` for tests that submitted no p-value.
+
+        Raises:
+            TimeUp: the time ended before the tests of this property did; the others share alpha without them.
         """
         # Only once: Holm's procedure needs all p-values before any decision.
         if self._levels is None:
             self._levels = self._share_alpha()
+        if name in self._late:
+            raise TimeUp
         return self._levels.get((name, word), self.smallest)
 
     @property
@@ -95,7 +102,12 @@ class Budget:
         return 0 if self._levels is None else len(self._levels)
 
     def _share_alpha(self) -> dict[tuple[str, Word], float]:
-        handed = {(name, word): test for name, source in self._sources.items() for word, test in source().items()}
+        handed: dict[tuple[str, Word], Handed] = {}
+        for name, source in self._sources.items():
+            try:
+                handed |= {(name, word): test for word, test in source().items()}
+            except TimeUp:
+                self._late.add(name)  # one long test must not cost the verdicts of the others
         # Tests that could not reject are not counted (Tarone).
         live = [key for key, test in handed.items() if test.live]
         return dict(zip(live, holm([handed[key].p_value for key in live], self._alpha), strict=True))

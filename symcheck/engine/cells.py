@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.spaces.coordinates import finite
 
 _FEWEST_VISITS = 8  # mean number of steps in a cell: with fewer, no difference in one cell could reach the level
@@ -183,6 +184,7 @@ def totals_by_cell(
     columns: list[Floats] = []
     described: list[str] = []
     for name, score in zip(names, scores.T, strict=True):
+        raise_if_overdue()
         rest = score - (np.bincount(label, score, count) / steps)[label]
         rest[np.abs(rest) < _EXPLAINED] = 0.0
         live = np.flatnonzero(np.bincount(label, rest != 0, count))

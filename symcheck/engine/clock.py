@@ -7,6 +7,7 @@ within a step, if a command supervises the run) ends the run in the same way.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _latest: float | None = None  # common deadline of all runs of this process, in terms of `time.monotonic`
+_computing = False  # whether statistics are being computed, which look at the clock themselves
+_computed_by = math.inf  # the time by which statistics on gathered evidence must end
+_GRACE, _LEAST_GRACE_S = 0.1, 2.0  # fraction of a time budget, and seconds, by which statistics may exceed it
 
 
 class TimeUp(KeyboardInterrupt):
@@ -54,6 +58,69 @@ def raise_if_late() -> None:
         raise TimeUp
 
 
+@contextmanager
+def computing_until(end: float) -> Iterator[None]:
+    """Make statistics in this block raise `TimeUp` after a given time; an earlier deadline of an outer block remains.
+
+    Evidence is gathered until a deadline, and judged after it. Judging must end as well.
+
+    Args:
+        end: the time, in terms of `time.monotonic`.
+    """
+    global _computed_by
+    before, _computed_by = _computed_by, min(_computed_by, end)
+    try:
+        yield
+    finally:
+        _computed_by = before
+
+
+@contextmanager
+def computing_for(share: float) -> Iterator[None]:
+    """Leave a part of the time until the deadline of `computing_until` to what follows this block.
+
+    Args:
+        share: the fraction of the remaining time that statistics in this block may take.
+    """
+    now = time.monotonic()
+    with computing_until(now + share * (_computed_by - now)):
+        yield
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Mark the statistics of evidence that is gathered: the end of the time budget does not interrupt this block.
+
+    Statistics end by themselves, at the deadline of `computing_until`.
+    """
+    global _computing
+    before, _computing = _computing, True
+    try:
+        yield
+    finally:
+        _computing = before
+
+
+def is_computing() -> bool:
+    """Whether statistics are being computed."""
+    return _computing
+
+
+def computing_ends(started: float, budget_s: float | None) -> float:
+    """The time by which the statistics of a run must end; infinite without a time budget."""
+    return math.inf if budget_s is None else started + budget_s + max(_GRACE * budget_s, _LEAST_GRACE_S)
+
+
+def raise_if_overdue() -> None:
+    """Raise `TimeUp` after the deadline of `computing_until`; called by statistics between operations on whole columns.
+
+    Raises:
+        TimeUp: the deadline has passed.
+    """
+    if time.monotonic() > _computed_by:
+        raise TimeUp
+
+
 class Clock:
     """The time of a run.
 
@@ -87,6 +154,10 @@ class Clock:
         """Whether less than the given share of the time budget is spent."""
         return self._budget_s is None or time.monotonic() < self._started + share * self._budget_s
 
+    def seconds_left(self) -> float:
+        """The rest of the time budget; infinite if there is none."""
+        return math.inf if self._budget_s is None else self._started + self._budget_s - time.monotonic()
+
     def check(self) -> None:
         """Raise `TimeUp` if the time budget is spent; called before every environment step.
 
@@ -99,11 +170,13 @@ class Clock:
     @contextmanager
     def overtime(self) -> Iterator[None]:
         """Allow the few extra steps that are needed to show a violation already found."""
-        before, self._overtime = self._overtime, True
+        global _computed_by
+        before, self._overtime = (self._overtime, _computed_by), True
+        _computed_by = math.inf
         try:
             yield
         finally:
-            self._overtime = before
+            self._overtime, _computed_by = before
 
     def while_in_time(self, work: Callable[[], T], otherwise: T) -> T:
         """Run some work; return its result, or `otherwise` if the time runs out first."""

@@ -15,6 +15,7 @@ from symcheck.engine.cells import Cells, cells_of, counts_by_cell, totals_by_cel
 from symcheck.engine.episodes import (
     EpisodeFeatures,
     EpisodePairs,
+    Learner,
     RankedOutcomes,
     Sides,
     Transitions,
@@ -117,6 +118,7 @@ class EpisodeColumns:
         self._view, self._actions = view, actions
         self._coarsest = FLOAT32_EPSILON if exact else math.inf
         self._latest: tuple[list[Transitions], _Given] | None = None
+        self._taught: tuple[_Given, Learner] | None = None
 
     def outcomes(self, part: Part, group: EpisodePairs) -> OutcomesByEpisode:
         """The outcomes of all steps, as the test of their means compares them."""
@@ -177,7 +179,7 @@ class EpisodeColumns:
         counts, outcomes = counts_by_cell(targets, target_names, epsilon, given.cells, starts)
         named, described = np.concatenate([named, by_cell, counts], axis=1), [*described, *where, *outcomes]
         scores = np.concatenate([scores, unusual], axis=1)
-        return EpisodeFeatures(episodes, starts, given.covariates, scores, named, described, means)
+        return EpisodeFeatures(scores, named, described, means)
 
     def size(self, part: Part, group: EpisodePairs, name: str) -> dict[str, object]:
         """How much a named feature differs between episodes and their images, and where, as fields of statements.
@@ -306,15 +308,23 @@ class EpisodeColumns:
         switched, switches = mark_switches(following, shown, epsilon == 0)
         return np.concatenate([marks, switched], axis=1), [*events, *switches]
 
-    def design(self, features: EpisodeFeatures) -> Floats:
+    def learner(self, group: EpisodePairs) -> Learner:
+        """What learns one feature of the outcomes from (s, a); the same one for all parts of the same episodes."""
+        episodes = [*group.plain, *group.mapped]
+        given = self._share_fits(episodes)
+        if self._taught is None or self._taught[0] is not given:
+            learner = Learner(self._design(given.covariates, given.starts, episodes), given.starts, len(group.plain))
+            self._taught = given, learner
+        return self._taught[1]
+
+    def _design(self, covariates: Floats, starts: npt.NDArray[np.intp], episodes: list[Transitions]) -> Floats:
         """Covariates, their products with the actions and with each other, and the step number."""
-        covariates = features.covariates
-        actions, _ = action_columns(self._actions, [a for episode in features.episodes for a in episode.actions])
+        actions, _ = action_columns(self._actions, [a for episode in episodes for a in episode.actions])
         actions = standardise(actions)
         # Omit columns at even spacing to keep the fit affordable; effects on omitted columns cannot be detected.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
-        steps = step_columns(step_numbers(features.starts, len(kept)))
+        steps = step_columns(step_numbers(starts, len(kept)))
         joint = [*(kept * actions[:, [j]] for j in range(actions.shape[1])), second_order(covariates)]
         return np.concatenate([np.ones((len(kept), 1)), kept, actions, *joint, steps], axis=1)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import Fit
@@ -80,18 +81,12 @@ class EpisodeFeatures:
     """The compared features of one part under one element.
 
     Attributes:
-        episodes: plain ones, then mapped ones.
-        starts: the first row of each episode.
-        covariates: (s, a) of every transition, shape (transitions, columns).
         scores: the scores of the outcomes, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
         described: names of these.
         means: how many of the first features are means, the simplest ones.
     """
 
-    episodes: list[Transitions]
-    starts: npt.NDArray[np.intp]
-    covariates: Floats
     scores: Floats
     named: Floats
     described: list[str]
@@ -356,6 +351,7 @@ def named_features(
         described += known
         picked = sides.drawn + (sides.visited if plain or deep else [])
         for text, side in picked[: max(1, _MOST_FEATURES // len(known))]:
+            raise_if_overdue()
             # Centred, so that a global difference of the mean does not count again here.
             blocks.append(totals(kept * (side - side.mean())[:, None], starts))
             described += [f"{name} {text}" for name in known]
@@ -374,24 +370,48 @@ def _moments(scores: Floats, names: list[str]) -> tuple[list[Floats], list[tuple
     return [values[:, place] for place in places], named
 
 
-def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> Floats:
-    """Differences of one feature on the second half of the pairs, learned from the first half; shape (n, 1).
+class Learner:
+    """Learns one feature from the first half of the pairs, for tests on the second half.
 
-    The difference of the two groups given (s, a) is learned by regression on the first half and tested on the second.
-    Swaps of the second half are independent of the first, so the test keeps its level for any learned feature.
+    The difference of the two groups given (s, a) is learned by regression. Swaps of the second half are independent of
+    the first, so the test keeps its level for any learned feature.
+
+    Args:
+        design: covariates of the transitions, shape (n, columns); factorised once for the outcomes of all parts.
+        starts: the first row of each episode; plain episodes first.
+        pairs: the number of pairs of episodes.
     """
-    lengths = np.diff([*starts, len(scores)])
-    episode = np.repeat(np.arange(2 * pairs), lengths)
-    half = pairs // 2
-    # Both members of a pair are in the same half, because swaps act on whole pairs.
-    teaching = (episode % pairs) < half
-    sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
-    gram = design[teaching].T @ design[teaching]
-    # A ridge in units of the mean squared column, so that it does not depend on the number of transitions.
-    ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
-    weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
-    summed = totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)
-    return summed[half:pairs] - summed[pairs + half :]
+
+    def __init__(self, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> None:
+        from scipy.linalg import lu_factor
+
+        raise_if_overdue()
+        episode = np.repeat(np.arange(2 * pairs), np.diff([*starts, len(design)]))
+        self._starts, self._pairs = starts, pairs
+        # Both members of a pair are in the same half, because swaps act on whole pairs.
+        self._teaching = (episode % pairs) < pairs // 2
+        self._sign = np.where(episode[self._teaching] < pairs, -1.0, 1.0)[:, None]
+        self._taught, self._judged = design[self._teaching], design[~self._teaching]
+        gram = self._taught.T @ self._taught
+        # A ridge in units of the mean squared column, so that it does not depend on the number of transitions.
+        ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
+        self._factors = lu_factor(gram + ridge, check_finite=False)
+
+    def differences(self, scores: Floats) -> Floats:
+        """Differences of the learned feature on the second half of the pairs, shape (pairs, 1).
+
+        Args:
+            scores: the scores of the outcomes, shape (n, targets).
+        """
+        from scipy.linalg import lu_solve
+
+        raise_if_overdue()
+        wanted = self._taught.T @ (self._sign * scores[self._teaching])
+        weights = lu_solve(self._factors, wanted, check_finite=False)
+        feature = np.zeros((len(scores), 1))
+        feature[~self._teaching, 0] = np.einsum("ij,ij->i", scores[~self._teaching], self._judged @ weights)
+        summed, half = totals(feature, self._starts), self._pairs // 2
+        return summed[half : self._pairs] - summed[self._pairs + half :]
 
 
 def totals(features: Floats, starts: npt.NDArray[np.intp]) -> Floats:

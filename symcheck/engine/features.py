@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symcheck.array_types import Floats, Indices
+from symcheck.engine.clock import raise_if_overdue
 
 WIDEST_PRODUCTS = 12  # maximum number of coordinates for which every pairwise product is a feature
 # maximum number of coordinates for which skews and tails are features; beyond it, only means and spreads
@@ -78,16 +79,18 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
     scores = np.empty_like(pooled)
     n = len(pooled)
     for j in range(pooled.shape[1]):
+        raise_if_overdue()
         column = np.where(np.isnan(pooled[:, j]), -np.inf, pooled[:, j])
         order = np.argsort(column, kind="stable")
         ordered = column[order]
         with np.errstate(invalid="ignore"):
             gaps = np.diff(ordered)  # inf - inf is NaN, which is not a gap
-        new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
+        widths = np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[:, j][order]
+        new = _number_ties(ordered, gaps, widths)
         counts = np.bincount(new)
         # Ranks start at 1: the average rank of each group of ties.
         middle = np.cumsum(counts) - (counts - 1) / 2
-        scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
+        scores[order, j] = normal_quantile((middle - 0.5) / n)[new]
     return scores
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
@@ -101,6 +102,7 @@ class Fit:
     def __init__(self, design: Floats) -> None:
         from scipy.linalg import lu_factor  # loading scipy takes as long as a run on CartPole
 
+        raise_if_overdue()
         self.design = design
         self._gram = design.T @ design
         ridge = _RIDGE * float(np.trace(self._gram)) * np.eye(len(self._gram))
@@ -116,6 +118,7 @@ class Fit:
             known: False for values that must not influence the fit (NaN, outliers), shape (n, dim). A column is fitted
                 to its known rows, unless more than a few columns have different sets of known rows.
         """
+        raise_if_overdue()
         # A NaN target would make every weight NaN.
         numbers = finite(targets)
         means = numbers.mean(axis=0)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.spaces.coordinates import Coordinates, finite
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
@@ -112,6 +113,7 @@ def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """
     lowest, highest = np.full((2, values.shape[1]), [[-np.inf], [np.inf]])
     for j in np.flatnonzero(epsilon > 0):
+        raise_if_overdue()
         distinct = _distinct_values(values[:, j], epsilon[j])
         steps = max(int(_DENSEST * len(distinct)), min(len(distinct) - 1, _STEPS))
         if steps < 1:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.clock import raise_if_overdue
 from symcheck.engine.detectable import NORMAL_90, Detectable, detectable_change
 from symcheck.engine.effects import Effect
 from symcheck.engine.features import (
@@ -369,6 +370,7 @@ def _permutation(
     chunk = max(1, _CHUNK // n)
     maxima = []
     for start in range(0, flips, chunk):
+        raise_if_overdue()
         # int8: NumPy's default of int64 would take eight times the memory.
         drawn = rng.integers(0, 2, size=(min(chunk, flips - start), n), dtype=np.int8)
         # Temporary arrays of this size take longer than the sums: no copy of all columns, signs in place.

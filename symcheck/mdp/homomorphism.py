@@ -229,8 +229,8 @@ def from_maps(
     states, actions = mdp.n_states, mdp.n_actions
     if state_map.shape != (states,) or action_map.shape != (states, actions):
         raise SpecError(
-            f"expected a state map ({states},) and an action map ({states}, {actions}), got {state_map.shape} and "
-            f"{action_map.shape}.",
+            f"the state map must have shape ({states},), and the action map ({states}, {actions}); got "
+            f"{state_map.shape} and {action_map.shape}.",
             where="homomorphism",
         )
     # Abstract actions are numbered within each block; `wide` is the largest number of actions of a block.

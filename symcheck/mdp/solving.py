@@ -228,8 +228,8 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
         array = np.eye(actions)[chosen]
     if array.shape != (states, actions):
         raise SpecError(
-            f"expected an action per state, integers ({states},), or probabilities ({states}, {actions}); got "
-            f"{array.shape} ({array.dtype}).",
+            f"a policy is an array of actions, integers of shape ({states},), or of probabilities of "
+            f"shape ({states}, {actions}); got shape {array.shape} ({array.dtype}).",
             where=where,
         )
     probabilities = array.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from symcheck.engine.clock import TimeUp
+from symcheck.engine.clock import Clock, TimeUp
 from symcheck.engine.environments.methods import trajectory
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence, _Tested
 from symcheck.engine.episodes import EpisodePairs, Transitions
@@ -31,7 +32,8 @@ def make_evidence(**fields: Any) -> Any:
 
 
 def make_bench(**fields: Any) -> Any:
-    given = {"in_time": lambda share=1.0: True, "progress": lambda what: lambda done, total: None}
+    given: dict[str, Any] = {"in_time": lambda share=1.0: True, "progress": lambda what: lambda done, total: None}
+    given |= {"clock": Clock(), "computing": lambda part: nullcontext()}
     return SimpleNamespace(**(given | fields))
 
 

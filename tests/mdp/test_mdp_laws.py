@@ -104,8 +104,8 @@ def test_a_policy_that_improves_too_long_and_one_without_discount_are_refused(mo
     [
         ([0, 2], "expected actions 0..1, got 2 in state 1"),
         ([-1, 0], "expected actions 0..1, got -1 in state 0"),
-        ([0.0, 1.0], r"expected an action per state, integers \(2,\), or probabilities \(2, 2\); got \(2,\)"),
-        ([0], "expected an action per state"),
+        ([0.0, 1.0], r"integers of shape \(2,\), or of probabilities of shape \(2, 2\); got shape \(2,\)"),
+        ([0], "a policy is an array of actions"),
         ([[0.5, 0.5], [0.5, 0.5 + 1.2e-6]], r"differs from 1 by 1\.2e-06 in state 1"),
         ([[1.1, -0.1], [0.5, 0.5]], "expected probabilities"),
         ([[math.nan, 1], [0.5, 0.5]], "expected probabilities"),
@@ -133,7 +133,7 @@ def test_without_discount_a_chain_ends_where_more_than_rounding_is_missing(missi
         values = solving._evaluate_undiscounted(chain, np.array([1.0]))
         assert values[0] == pytest.approx(1 / missing, rel=0.1)
     else:
-        with pytest.raises(SpecError, match="from state 0 the episode never ends"):
+        with pytest.raises(SpecError, match="from state 0, the episode never ends"):
             solving._evaluate_undiscounted(chain, np.array([1.0]))
         assert solving._evaluate_undiscounted(chain, np.array([0.0])).tolist() == [0.0]
 
@@ -147,7 +147,7 @@ def test_without_discount_values_are_the_rewards_collected_on_the_way() -> None:
     mdp = TabularMDP(law, [[1.0], [2.0], [4.0], [0.0], [0.0], [8.0]], 1.0, terminations=ends)
     assert solving.evaluate_policy(mdp, [0] * 6).tolist() == [7, 6, 4, 0, 0, 11.5]
     paid = TabularMDP(law, [[1.0], [2.0], [4.0], [0.0], [-1.0], [8.0]], 1.0, terminations=ends)
-    with pytest.raises(SpecError, match="from state 4 the episode never ends"):
+    with pytest.raises(SpecError, match="from state 4, the episode never ends"):
         solving.evaluate_policy(paid, [0] * 6)
 
 
@@ -209,9 +209,9 @@ def test_a_lift_shares_probability_among_actions_that_are_one() -> None:
     with pytest.raises(SpecError, match=r"expected shape \(1,\) or \(1, 2\), got \(2,\)"):
         made.lift_values([1.0, 2.0])
     for wrong in ((np.zeros(3, int), np.zeros((2, 3), int)), (np.zeros(2, int), np.zeros((2, 2), int))):
-        with pytest.raises(SpecError, match="expected a state map"):
+        with pytest.raises(SpecError, match="the state map must have shape"):
             from_maps(mdp, *wrong)
-    with pytest.raises(SpecError, match="block 0 differs"):
+    with pytest.raises(SpecError, match="those of block 0 differ"):
         from_maps(mdp, np.zeros(2, int), np.array([[0, 0, 1], [0, 0, 0]]))
     with pytest.raises(SpecError, match="block 1 differs"):
         from_maps(mdp, np.array([0, 2]), np.zeros((2, 3), int))

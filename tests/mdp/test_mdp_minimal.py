@@ -199,9 +199,9 @@ def test_a_tolerance_that_is_none_is_refused(tolerance: float) -> None:
 
 
 def test_maps_that_tear_a_block_are_refused() -> None:
-    with pytest.raises(SpecError, match="block 0 differs"):
+    with pytest.raises(SpecError, match="those of block 0 differ"):
         from_maps(torus_chase(3), np.zeros(9, dtype=int), np.arange(45).reshape(9, 5))
-    with pytest.raises(SpecError, match="expected a state map"):
+    with pytest.raises(SpecError, match="the state map must have shape"):
         from_maps(torus_chase(3), np.zeros(8, dtype=int), np.zeros((9, 5), dtype=int))
 
 
@@ -214,7 +214,7 @@ def test_the_start_distribution_is_added_up_over_blocks() -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ([0] * 9, "expected an action per state, integers"),
+        ([0] * 9, "a policy is an array of actions"),
         ([7] * 10, "expected actions 0..4, got 7 in state 0"),
         (np.full((10, 5), 0.1), "sum to 1 in every state"),
     ],

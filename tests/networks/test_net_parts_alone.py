@@ -239,7 +239,7 @@ def test_outputs_are_named_by_their_path_and_what_is_no_tensor_is_refused() -> N
     assert named_outputs(None) == {}
     with pytest.raises(TargetError, match="output is a Normal distribution"):
         named_outputs(torch.distributions.Normal(one, one + 1.0))
-    with pytest.raises(TargetError, match=r"returns float as output\[1\]"):
+    with pytest.raises(TargetError, match=r"but output\[1\] is of type float"):
         named_outputs((one, 2.0))
 
 

@@ -215,7 +215,7 @@ def test_images_of_actions_may_leave_by_four_roundings(sign: int, bound: float, 
     flat = np.array([[0.0, sign * (high + units * EPS32 * max(1.0, bound))]])
     coordinates = SpaceCodec(space, "action").coordinates
     if refused:
-        with pytest.raises(SpecError, match=r"here: the action map leaves the action space: a = .* goes to "):
+        with pytest.raises(SpecError, match=r"here: the action map leaves the action space: the image of a = .* is "):
             action_bounds.refuse_exits(space, coordinates, [np.zeros(2)], flat, flat, "here")
     else:
         action_bounds.refuse_exits(space, coordinates, [np.zeros(2)], flat, flat)

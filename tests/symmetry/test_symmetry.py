@@ -307,7 +307,7 @@ UNEVEN = spaces.Box(np.array([-1.0, -2.0]), np.array([1.0, np.inf]), dtype=np.fl
         (C2, {"signs": [-1], "offset": [1]}, spaces.Box(0, 1, (1,)), None),
         (C2, {"signs": [-1], "offset": [9]}, spaces.Box(0, np.inf, (1,)), r"a = \[20.0\] is \[-11.0\]"),
         (C4, ["-2", "+1"], spaces.Box(-1, 1, (2,)), None),
-        (C3, rotation(3), spaces.Box(-1, 1, (2,)), "goes to"),
+        (C3, rotation(3), spaces.Box(-1, 1, (2,)), "the image of a = "),
         (C3, rotation(3), spaces.Box(-np.inf, np.inf, (2,)), None),
     ],
 )

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from symcheck.engine import registry
-from symcheck.engine.clock import Clock, TimeUp
+from symcheck.engine.clock import Clock, TimeUp, computing_ends, computing_until
 from symcheck.engine.elements_note import with_elements
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.causes.statistics_of_wrappers import name_statistics
@@ -156,7 +156,7 @@ def run_env(
         )
     begun = run_started("env", target, symmetry.name, symmetry.group, entries, options, command)
     listener(begun)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), computing_until(computing_ends(started, options.max_time)):
         # Suppress Gymnasium's warnings, such as those on observations outside their space; set states may lie outside.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
         results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Budget
-from symcheck.engine.clock import Clock
+from symcheck.engine.clock import Clock, computing
 from symcheck.engine.detectable import Detectable
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool
@@ -141,6 +142,15 @@ class Workbench:
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A function of (done, total) that reports progress of `what`."""
         return lambda done, total: self.emit(Progress(done, total, what))
+
+    @contextmanager
+    def computing(self, part: str) -> Iterator[None]:
+        """Report that the statistics of a part are computed; nothing is stepped meanwhile."""
+        report = self.progress(f"computing the statistics of {part}")
+        report(0, 1)
+        with computing():
+            yield
+        report(1, 1)
 
 
 def shift_bound(

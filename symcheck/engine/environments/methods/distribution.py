@@ -136,7 +136,8 @@ class DistributionEvidence:
     def _tests_of(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
         measured = self.paired.sample.measured  # may stop early, with the tests of the last interim analysis
         if part not in self._tests:
-            self._tests[part] = self._test(part, measured, self._looks[-1])
+            with self.bench.computing(BY_PART[part].noun):
+                self._tests[part] = self._test(part, measured, self._looks[-1])
         return self._tests[part]
 
     def _test(self, part: Part, measured: Measurement, look: Look) -> tuple[Comparison, dict[Word, SwapTest]]:

@@ -165,7 +165,9 @@ class StartEvidence:
         self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
         """One interim analysis of one element's resets; the p-value combines all its analyses so far."""
-        test = _test(sample, self._coordinates, self._sizes, self._bench.level * look.weight, rng, sampled=look.last)
+        level = self._bench.level * look.weight
+        with self._bench.computing("starts"):
+            test = _test(sample, self._coordinates, self._sizes, level, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
     @property
@@ -240,7 +242,8 @@ class StartEvidence:
     @functools.cached_property
     def surviving(self) -> npt.NDArray[np.bool_]:
         """The start coordinates that depend on earlier episodes."""
-        return survives_reset(self._bench)
+        with self._bench.clock.overtime():  # a few resets decide what a rejection means
+            return survives_reset(self._bench)
 
 
 def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:

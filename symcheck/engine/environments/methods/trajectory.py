@@ -15,13 +15,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from symcheck.engine.budget import Handed
-from symcheck.engine.clock import TimeUp
+from symcheck.engine.clock import TimeUp, computing_for, computing_until
 from symcheck.engine.detectable import detectable_change
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
@@ -30,7 +31,6 @@ from symcheck.engine.episode_columns import EpisodeColumns
 from symcheck.engine.episodes import (
     EpisodePairs,
     Transitions,
-    learned_feature,
     what_followed,
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
@@ -58,6 +58,8 @@ _PLAYING = 0.9  # fraction of the time budget; the rest is for starts, which are
 _FEWEST_PAIRS = 8  # minimum number of pairs for a fit
 _FEWEST_LOOKED_AT = 50  # pairs of episodes below which interim analyses cannot reject
 _OF_MEANS, _OF_OTHERS, _OF_LEARNED = 0.4, 0.2, 0.4  # fractions of the level
+_MEASURING = 0.35  # maximum fraction of the remaining time in which the cost of tests is measured
+_ONE_TEST = 0.5  # maximum fraction of the remaining time for one test, so that other tests are not lost
 _LOOKS = looks(2**31)  # the number of episodes is unknown, so no interim analysis is omitted in advance
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on each side
 _LEAST_SHARE = 0.5  # fraction of the requested steps, as for the samples of the distribution method
@@ -112,6 +114,8 @@ class TrajectoryEvidence:
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         self._stopped = False
+        self._cost_per_step: float | None = None  # seconds of testing
+        self._curtailed = False  # whether time for tests, not for steps, limited the number of episodes
         for part in parts:
             bench.budget.add(_TESTS.format(part), functools.partial(self._hand_in, part), planned=len(bench.words))
 
@@ -167,10 +171,14 @@ class TrajectoryEvidence:
             for at, word in enumerate(words):
                 self._play(word, groups[word], look.share * self._asked)
                 report(round(100 * (look.share * (at + 1))), 100 * len(words))
-            if not look.last and self.bench.in_time() and self._is_refuted(groups, look):
+            if not look.last and self.bench.in_time() and self._is_refuted_in_time(groups, look):
                 break
         report(1, 1)
         return groups
+
+    def _is_refuted_in_time(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
+        """Whether an interim analysis refutes every tested part; not if the time runs out first."""
+        return self.bench.clock.while_in_time(lambda: self._is_refuted(groups, look), otherwise=False)
 
     def _is_refuted(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
         """Whether an interim analysis refutes every tested part, or (with fail-fast) any part."""
@@ -192,10 +200,12 @@ class TrajectoryEvidence:
         return True
 
     def _play(self, word: Word, groups: EpisodePairs, steps: float) -> None:
-        """Play until the given number of steps is reached."""
+        """Play until the given number of steps is reached, or no time is left to test more."""
         plain, mapped = groups.plain, groups.mapped
         taken = groups.steps
         while (taken < steps or len(mapped) < self._telling_pairs) and self.bench.in_time(_PLAYING):
+            if len(mapped) >= self._telling_pairs and not self._affords(word, groups, taken):
+                return
             longest = self._long if self._is_played_on(groups) else _LONGEST
             try:
                 plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
@@ -205,6 +215,30 @@ class TrajectoryEvidence:
             plain.append(plain_episode)
             mapped.append(image_episode)
             taken += len(plain_episode.rewards) + len(image_episode.rewards)
+
+    def _affords(self, word: Word, group: EpisodePairs, steps: int) -> bool:
+        """Whether the rest of the time budget suffices to test this many steps under every element.
+
+        The tests of many coordinates may take longer than the episodes. Their cost is measured once, on few pairs. It
+        grows less than in proportion, because factorising takes as long for any number of steps.
+        """
+        if not self.bench.clock.is_limited:
+            return True
+        if self._cost_per_step is None:
+            seconds = self.bench.clock.while_in_time(lambda: self._time_tests(word, group), otherwise=math.inf)
+            self._cost_per_step = seconds / steps
+        affordable = self._cost_per_step * steps * len(self.bench.words) < self.bench.clock.seconds_left()
+        self._curtailed = self._curtailed or not affordable
+        return affordable
+
+    def _time_tests(self, word: Word, group: EpisodePairs) -> float:
+        """The seconds that one analysis of the given episodes takes; infinite if it is far too long for the budget."""
+        began = time.monotonic()
+        with computing_until(began + _MEASURING * self.bench.clock.seconds_left()):
+            for part in filter(self._needed, self._parts):
+                with self.bench.computing(BY_PART[part].noun):
+                    self._compare(part, word, group, _LOOKS[0])
+        return time.monotonic() - began
 
     @property
     def _long(self) -> int:
@@ -285,7 +319,7 @@ class TrajectoryEvidence:
             silent=self.bench.silent(part),
             interrupted=self.bench.interrupted,
             stopped=self._stopped,
-            time_up=not self.bench.in_time(_PLAYING),
+            time_up=self._curtailed or not self.bench.in_time(_PLAYING),
         )
 
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
@@ -305,7 +339,8 @@ class TrajectoryEvidence:
             return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
         if self._stopped:
             return result, facts
-        bound = self._missable_shift(part, [tested.critical for tested in tests.values()], result.checked)
+        with self.bench.computing(BY_PART[part].noun):
+            bound = self._missable_shift(part, [tested.critical for tested in tests.values()], result.checked)
         weakness = [state("larger_effects_only", why=self._why_episodes())]
         ends = sum(int(each.ended[-1] == 1) for each in self.groups[word].plain + self.groups[word].mapped)
         if part == "termination" and 0 < ends < _MANY_ENDS:
@@ -380,10 +415,16 @@ class TrajectoryEvidence:
         )
 
     def _test(self, part: Part, word: Word, group: EpisodePairs, look: Look) -> _Tested:
-        """One interim analysis: means, all other named features, and one learned feature on the second half.
+        """One interim analysis; the p-value combines all analyses so far. Early ones draw no swaps."""
+        with self.bench.computing(BY_PART[part].noun), computing_for(_ONE_TEST):
+            tested = self._compare(part, word, group, look)
+        p_value = self._looks_so_far.add((part, word), tested.test.p_value, look)
+        return dataclasses.replace(tested, test=dataclasses.replace(tested.test, p_value=p_value))
 
-        Each has its own share of the level, because many features dilute a few. The p-value combines all analyses so
-        far. Early ones draw no swaps.
+    def _compare(self, part: Part, word: Word, group: EpisodePairs, look: Look) -> _Tested:
+        """Means, all other named features, and one learned feature on the second half of the episodes.
+
+        Each has its own share of the level, because many features dilute a few.
         """
         features = self._columns.features(part, group)
         pairs, sampled = len(group.plain), look.last
@@ -395,15 +436,14 @@ class TrajectoryEvidence:
             tested.append((share, flipped, features.described[some]))
         named = tested[0][1]
         if pairs >= 2 * _FEWEST_PAIRS:
-            design = self._columns.design(features)
-            learned = learned_feature(features.scores, design, features.starts, pairs)
+            learned = self._columns.learner(group).differences(features.scores)
             other = sign_flip_test(learned, level=level * _OF_LEARNED, rng=rng, sampled=sampled)
             name = f"the distribution of the outcome given (s, a), as learned on half of the episodes ({part})"
             tested.append((_OF_LEARNED, other, [name]))
         # Bonferroni with unequal shares.
         share, best, described = min(tested, key=lambda each: each[1].p_value / each[0])
         live = any(each.live for _, each, _ in tested)
-        p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
+        p_value = min(1.0, best.p_value / share)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
 
