@@ -136,7 +136,7 @@ def test_unfinished_trainings_are_named_where_runs_are_drawn(tmp_path: Path) -> 
     (unfinished / "job.json").write_text(json.dumps(job))
     code, output = _run("report", tmp_path)
     assert code == 2
-    assert f"none below '{tmp_path}' is finished: {unfinished}" in output.replace("\n", "")
+    assert f"no training run in '{tmp_path}' is complete; unfinished: {unfinished}" in output.replace("\n", "")
     small = ["--seeds", 1, "--steps", 80, "--evaluation-episodes", 1, "--out", tmp_path, "--quiet"]
     assert _run("train", "cartpole", "--network", "mlp", *small)[0] == 0
     for command in (["report", tmp_path], ["curves", tmp_path, "--out", tmp_path / "all.csv"]):
