@@ -251,6 +251,25 @@ def test_a_violation_repeats_and_exceeds_the_effect_of_a_nudge() -> None:
     assert len(some.measured) == 16
 
 
+@pytest.mark.parametrize(("times", "confirmed"), [(0.95, False), (1.15, True)])
+@pytest.mark.parametrize("sum_of", [0.0, 3e5])
+def test_random_pairs_may_differ_by_the_float32_rounding_of_what_they_sum_up(
+    sum_of: float, times: float, confirmed: bool
+) -> None:
+    values = np.append(np.linspace(1e5, 1.1e5, 40), sum_of)[:, None]
+    apart = np.zeros_like(values)
+    apart[-1] = times * second_look._SINGLE * max(sum_of, 1e5)  # a sum that vanishes rounds as its terms do
+    pairs: Any = Repeating(apart[:, 0], [0.0] * 41, [0.0] * 41)
+    pairs.comparison = lambda part, cases: comparison(part, values[list(cases)], (values + apart)[list(cases)])
+    pairs.of = lambda some, nudge=0.0: np.full_like(some.expected, 1e-9)
+    pairs.tolerance_up_to = lambda sought, some, plain, rng: np.full_like(some.expected, 1e-9)
+    measured: Any = SimpleNamespace(cases=list(range(41)))
+    told = SecondLook(pairs, pairs, True).sort(
+        measured, comparison("reward", values, values + apart), apart, np.full((41, 1), 1e-9), RNG(0)
+    )
+    assert (told.confirmed, told.rounding) == (([40], []) if confirmed else ([], [40]))
+
+
 def test_enough_confirmed_violations_end_the_second_look() -> None:
     told = Repeating([1.0] * 60, [0.0] * 60, [0.0] * 60).sorted_by()
     assert (len(told.confirmed), len(told.unseen)) == (24, 36)

@@ -154,6 +154,12 @@ def test_randomness_and_unknown_operators_are_named() -> None:
     assert meets(lambda x: x + torch.linalg.det(x.reshape(-1, 6, 1) @ x.reshape(-1, 1, 6))[:, None]) is not None
 
 
+def test_a_write_into_a_narrower_tensor_that_is_kept_is_refused() -> None:
+    kept = torch.zeros(6)
+    assert meets(lambda x: x + kept.add_(1)) == "SYM183"
+    assert meets(lambda x: x + (kept + 1)) is None
+
+
 def bound_of(function: Callable[[Tensor], Tensor]) -> int | None:
     """The bound of the positions that a function computes; the network reads entries at them."""
     captured = capture_network(Net(lambda x: function(x).double() + 0.5), (6,))

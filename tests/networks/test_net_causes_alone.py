@@ -130,6 +130,7 @@ def test_windows_break_a_square_by_what_they_leave_over_or_by_unequal_axes(
     assert (None if found is None else found.code) == code
     if found is not None:
         assert found.fields["square"] == square.name
+        assert found.fields.get("output") is (True if code == "SYM102" else None)  # the output's own padding
     assert causes._of_windows(action, step_of("relu", given=[ids])) is None
     still, ids = image_action(SQUARES[0])
     assert causes._of_windows(still, step_of("max_pool2d", None, [4], given=[ids])) is None

@@ -290,18 +290,21 @@ def test_an_ascent_has_a_starting_point_for_every_sixteen_samples(
 
     def climb(subject: Any, inputs: Any, outputs: Any, given: Any, domain: Any) -> list[Family]:
         asked.append(len(given))
-        return []
+        return [Family("climbed", given)]
 
-    def measure(*told: Any, into: Any, **more: Any) -> None:
+    def measure(subject: Any, inputs: Any, outputs: Any, groups: Any, *told: Any, into: Any, **more: Any) -> None:
         into.worst = measured(0.0).worst
+        into.families += [family.name for family in groups]
 
     monkeypatch.setattr(gathering, "climb_residual", climb)
     monkeypatch.setattr(gathering, "measure", measure)
     inputs: Any = InputClaim((2,), (SignedPermutation(np.array([1, 0]), np.array([1, 1])),))
     options = NetOptions(samples=samples)
     subject: Any = SimpleNamespace(shape=(2,), cost=1)
-    gathering.gather_evidence(subject, inputs, (), None, options, None, ANY, progress=lambda done, planned: None)
+    made = gathering.gather_evidence(subject, inputs, (), None, options, None, ANY, progress=lambda done, planned: None)
     assert asked == [starts]
+    assert made.families[-1] == "climbed"
+    assert len(made.families) > 1
 
 
 def test_inputs_whose_image_leaves_the_space_are_left_out_and_counted() -> None:

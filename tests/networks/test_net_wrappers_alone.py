@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,13 @@ from symcheck.engine.networks.capture import tensor_reads
 from symcheck.engine.networks.subject import array_functions, stable_baselines, trainers
 from symcheck.engine.networks.subject.array_functions import ArrayFunction, is_array_function
 from symcheck.engine.networks.subject.copies import copied_as_they_are, slots_of
-from symcheck.engine.networks.subject.structured import FlatInput, flat_claim, leaf_shapes, shapes_of
+from symcheck.engine.networks.subject.structured import (
+    FlatInput,
+    flat_claim,
+    leaf_shapes,
+    shapes_of,
+    takes_tensordict,
+)
 from symcheck.entries.forms import IdentityEntry
 from symcheck.errors import SpecError
 from symcheck.groups import catalog
@@ -319,6 +326,32 @@ def test_a_flat_vector_is_split_into_the_leaves_in_their_order() -> None:
     FlatInput(Reads(), {"kind": (6,), "speed": (2,)}, {"kind": None})(flat)
     assert not seen[2]["kind"].is_floating_point()
     assert seen[2]["speed"].is_floating_point()
+
+
+class Sums(nn.Module):
+    """A network of named leaves in its own dtype, or of something else than a dictionary."""
+
+    def __init__(self, plain: bool, dtype: Any = torch.float32) -> None:
+        super().__init__()
+        self.weight, self.plain = nn.Parameter(torch.ones(1, dtype=dtype)), plain
+
+    def forward(self, leaves: Any) -> Any:
+        if not self.plain or {leaf.dtype for leaf in leaves.values()} != {self.weight.dtype}:
+            raise TypeError("another form")
+        return leaves["a"].sum(dim=1)
+
+
+def test_a_network_takes_a_tensordict_if_it_names_keys_or_refuses_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = {"a": (2,)}
+    monkeypatch.setitem(sys.modules, "tensordict", SimpleNamespace())  # type: ignore[arg-type]
+    for dtype in (torch.float32, torch.float64):
+        assert not takes_tensordict(Sums(True, dtype), shapes)
+        assert takes_tensordict(Sums(False, dtype), shapes)
+    named: Any = Sums(True)
+    named.in_keys = ["a"]
+    assert takes_tensordict(named, shapes)
+    monkeypatch.delitem(sys.modules, "tensordict")
+    assert not takes_tensordict(named, shapes)
 
 
 @pytest.mark.parametrize(
