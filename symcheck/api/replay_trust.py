@@ -64,7 +64,7 @@ def check_group(report: Mapping[str, Any], symmetry: str, group: str, where: str
 
 def _disagreement(header: str, command: str, where: str) -> SymcheckError:
     return SymcheckError(
-        f"the header of the report contains {header}, but {command}.",
+        f"header and command of the report do not agree: the header contains {header}, but {command}.",
         where=where,
         remedy="The report was edited, or the code that it names has changed. Run the command by hand if you trust it.",
     )

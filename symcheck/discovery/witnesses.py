@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from symcheck.array_types import Floats
+from symcheck.discovery.action_effects import ActionEffects
 from symcheck.discovery.by_states import Proposals
 from symcheck.discovery.episode_counts import EpisodeCounts, list_images
 from symcheck.discovery.episode_orbits import (
@@ -67,7 +68,9 @@ class Witnesses:
             return None
         counts = EpisodeCounts(played.rollouts, self._lab.rng, with_steps=self._with_steps)
         orbits = EpisodeOrbits(played.rollouts, self._lab.rng, with_steps=self._with_steps, budget=budget)
-        return _Questioned((counts, orbits), played.telling)
+        # Images are not predicted, so effects of actions are tested by themselves.
+        effects = () if self._with_steps else (ActionEffects(played.rollouts, self._lab.rng),)
+        return _Questioned((counts, *effects, orbits), played.telling)
 
     def hear(self, candidate: Candidate, moves: str, move: Callable[[Floats], Floats], proposals: Proposals) -> None:
         """Keep a candidate with the action maps that episodes do not refute; otherwise record it as rejected.
@@ -232,7 +235,7 @@ def _identity_like(candidate: Candidate) -> Candidate:
 class _Questioned:
     """The tests on one set of episodes, fast tests first, with the number of episodes that have a rare reward."""
 
-    ways: tuple[EpisodeCounts, EpisodeOrbits]
+    ways: tuple[EpisodeCounts | ActionEffects | EpisodeOrbits, ...]
     telling: int | None
 
     def refute(self, move: Callable[[Floats], Floats], order: int, action_map: SignedMap | None, level: float) -> str:

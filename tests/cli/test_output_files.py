@@ -18,13 +18,13 @@ from symcheck.errors import SymcheckError, TargetError
 def test_two_reports_in_one_file_are_refused_before_anything_is_written(folder, first, second):
     code, printed = run("verify-env", "CartPole-v1", first, "report", second, folder / "report")
     assert code == 2
-    assert f"{second}: expected a separate file" in printed
+    assert f"{second}: {first} is already written to" in printed
     assert not (folder / "report").exists()
 
 
 def test_discover_refuses_two_files_in_one(folder):
     code, printed = run("discover", "CartPole-v1", "--out", "found.toml", "--json", "found.toml")
-    assert (code, "where --out is written" in printed, (folder / "found.toml").exists()) == (2, True, False)
+    assert (code, "--out is already written to" in printed, (folder / "found.toml").exists()) == (2, True, False)
 
 
 @pytest.mark.parametrize(

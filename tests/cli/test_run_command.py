@@ -98,7 +98,7 @@ def test_somebody_elses_broken_pyproject_is_left_alone_but_a_broken_symcheck_tom
     ("text", "message"),
     [
         ("[[tool.symcheck.checks]\n", "pyproject.toml: expected a TOML file, got"),
-        ('[[tool.symcheck.checks]]\nnet = "nets.py:mlp"\n', "checks[0]: expected symmetry together with net = TARGET"),
+        ('[[tool.symcheck.checks]]\nnet = "nets.py:mlp"\n', "checks[0]: net = TARGET also needs symmetry"),
         (HEAD + ENV + "samples = 0\n", "checks[0]: --samples"),
         (HEAD + ENV + 'env-kwargs = "{}"\n', "checks[0]: --env-kwargs: expected keyword arguments by name, got '{}'"),
         (HEAD + ENV + "env-kwargs = [1]\n", "checks[0]: --env-kwargs"),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symcheck.discovery import by_states, deciding, mixed_effects, observations, pairs, pictures, turning
+from symcheck.discovery.action_effects import ActionEffects
 from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.black_box import preserving_maps
@@ -25,7 +26,7 @@ from symcheck.discovery.mixed_effects import over_literals
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.picture_parts import Parts
 from symcheck.discovery.products import Products, name_group
-from symcheck.discovery.rollouts import roll
+from symcheck.discovery.rollouts import Rollouts, roll
 from symcheck.discovery.scales import probe_sizes
 from symcheck.discovery.structure import Structure
 from symcheck.entries.forms import parse_entry
@@ -502,3 +503,20 @@ def test_a_mask_of_the_cells_of_a_picture_turns_with_it_or_stays(shape):
     still, first = tuple(parts.beside[0].first + np.arange(20)), parts.beside[0].first
     for name, moved in masks.items():
         assert moved == {still, tuple(first + i for i in turn_picture(name, (height, width), "first"))}
+
+
+@pytest.mark.parametrize(("images", "refuted"), [((0, 1, 2), "effects of actions"), ((1, 0, 2), "")])
+def test_an_action_map_that_does_not_belong_to_a_reflection_is_refuted_by_what_actions_do_to_images(images, refuted):
+    """A point is moved up, down or not at all: a picture upside down exchanges up and down."""
+    rng = np.random.default_rng(3)
+    places, actions = np.zeros((80, 21), dtype=int), rng.integers(3, size=(80, 20))
+    places[:, 0] = rng.integers(5, size=80)
+    for t in range(20):
+        places[:, t + 1] = np.clip(places[:, t] + np.array([-1, 1, 0])[actions[:, t]], 0, 4)
+    seen = np.eye(5)[places]  # a picture of 5 x 1
+    before, after = seen[:, :-1].reshape(-1, 5), seen[:, 1:].reshape(-1, 5)
+    number = np.repeat(np.arange(80), 20)
+    rollouts = Rollouts(before, after, np.eye(3)[actions.ravel()], np.zeros(1600), np.zeros(1600, dtype=bool), number)
+    effects = ActionEffects(rollouts, rng)
+    assert effects.refute(lambda rows: rows[:, ::-1], 2, SignedMap.of(images), 1e-4) == refuted
+    assert effects.refute(lambda rows: rows[:, ::-1], 2, None, 1e-4) == ""

@@ -243,7 +243,7 @@ def refuses_the_second(board, pi):
         (EndsInNan, None, "getGameEnded to return a number, got NaN"),
         (Columns, refuses_the_second, "AssertionError: no second image"),
         (Columns, lambda b, pi: [(x == 1, p, 0) for x, p in mirror(b, pi)], "a list of .board, policy."),
-        (Columns, lambda b, pi: [(np.stack([x, -x]), p) for x, p in mirror(b, pi)], r"boards of shape .4, 5., got .2"),
+        (Columns, lambda b, pi: [(np.stack([x, -x]), p) for x, p in mirror(b, pi)], r"every image has shape .2"),
     ],
 )
 def test_what_is_no_game_and_no_image_is_refused_and_not_judged(game, symmetries, message):

@@ -440,7 +440,7 @@ def test_a_game_without_a_first_move_is_refused():
         def getGameEnded(self, board, player):
             return 1
 
-    with pytest.raises(TargetError, match="but the game is over at its start"):
+    with pytest.raises(TargetError, match="the game is over at its start"):
         gather_positions(Player(Rules(alphazero(Over()), 0)), 10, 0, None)
 
     class Stuck(Lines):

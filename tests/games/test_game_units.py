@@ -67,7 +67,7 @@ def test_a_policy_of_columns_moves_as_the_columns_do_and_others_are_refused():
     image, _ = boards.mirror(np.stack([board, board]), [0, 1, 2, 3, 4, 5, 6])[1]
     assert np.array_equal(image, np.stack([board, board])[:, :, ::-1])
     for entries in (6, 41, 44):
-        with pytest.raises(TargetError, match=f"for each of 42 cells.* 7 columns, got {entries} entries"):
+        with pytest.raises(TargetError, match=f"pi has {entries} entries.* 42 cells.* 7 columns"):
             boards.mirror(board, [0.0] * entries)
     for shape in ((3,), (2, 2, 2, 2)):
         with pytest.raises(TargetError, match="expected a grid, or planes of one"):
@@ -245,8 +245,8 @@ def test_states_are_boards_of_the_player_to_move_and_stay_as_they_were():
     ("name", "answer", "message"),
     [
         ("getActionSize", 0, "a whole number above 0, got 0"), ("getActionSize", True, "got True"),
-        ("getActionSize", 2.0, "got 2.0"), ("getValidMoves", [1], "getValidMoves to return 2 numbers"),
-        ("getValidMoves", ["a", "b"], "getValidMoves to return 2 numbers"),
+        ("getActionSize", 2.0, "got 2.0"), ("getValidMoves", [1], "getValidMoves must return 2 numbers"),
+        ("getValidMoves", ["a", "b"], "getValidMoves must return 2 numbers"),
         ("getValidMoves", [1, np.nan], "0 or 1 for each move, got NaN"),
         ("getNextState", np.zeros(3), r"getNextState to return \(board, player\)"),
         ("getGameEnded", "no", "to return a number, got 'no'"),
@@ -269,7 +269,7 @@ def test_a_game_is_told_by_its_functions():
     assert not is_game(f"{__file__}:Told")
     assert not is_game("Line")
     assert open_game(Line).label == "Line"
-    with pytest.raises(TargetError, match="Plain without getInitBoard, getActionSize"):
+    with pytest.raises(TargetError, match="Plain lacks getInitBoard, getActionSize"):
         open_game(Plain([1]), adapter="alphazero")
     with pytest.raises(TargetError, match=r"expected a function .* got int"):
         open_game(Line, symmetries=3)

@@ -32,7 +32,7 @@ MISTAKES: list[tuple[Case, str]] = [
     (lambda: groups.from_permutations([[0.5, 1]]), "expected a permutation"),  # type: ignore[list-item]
     (lambda: groups.from_permutations([["x"]]), "real numbers"),  # type: ignore[list-item]
     (lambda: groups.from_matrices(None), "one entry per generator"),  # type: ignore[arg-type]
-    (lambda: groups.from_matrices([[[0, -1], [1, 0]]], limit=2), "within the limit"),
+    (lambda: groups.from_matrices([[[0, -1], [1, 0]]], limit=2), "its order exceeds the limit"),
     (lambda: groups.subgroup(D4, [3]), "expected an element of D4"),  # type: ignore[list-item]
     (lambda: groups.Group([3], name="G"), "expected elements"),  # type: ignore[list-item]
     (lambda: C2.word(3), "expected an element of C2, got 3"),  # type: ignore[arg-type]

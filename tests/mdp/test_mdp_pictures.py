@@ -55,5 +55,5 @@ def test_an_approximate_homomorphism_shows_its_bound() -> None:
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SymcheckError, match=r"there is no folder .*none\. Create the folder first: mkdir -p .*none"):
+    with pytest.raises(SymcheckError, match=r"folder .*none does not exist\. Create the folder first: mkdir -p .*none"):
         torus_chase(3).minimal_homomorphism().save_html(tmp_path / "none" / "page.html")

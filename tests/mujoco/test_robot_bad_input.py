@@ -96,7 +96,7 @@ def test_an_actuator_without_counterpart_is_named():
 
 
 def test_turns_need_a_sensible_order_and_axis():
-    with pytest.raises(SpecError, match="order: expected a whole number"):
+    with pytest.raises(SpecError, match="order: expected the order of a rotation"):
         turn(quadruped(), 1)
     with pytest.raises(SpecError, match="axis: expected an axis"):
         turn(quadruped(), 2, "w")

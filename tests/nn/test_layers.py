@@ -474,7 +474,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: conv(stride=(1, 2)), "exchanges height and width"),
     (lambda: conv(padding=(1, 2)), "exchanges height and width"),
-    (lambda: conv(input_size=(21, 23)), "square images"),
+    (lambda: conv(input_size=(21, 23)), "images must be square"),
     (lambda: conv(input_size=(5, 5)), "larger than the padded image"),
     (lambda: conv(stride=0), "at least 1"),
     (lambda: conv()(torch.zeros(1, 1, 21, 21)), "expected images of shape"),

@@ -130,7 +130,7 @@ def test_what_a_callable_of_a_block_must_return_is_told_with_the_blocks_name(ima
 def test_callables_of_two_blocks_cannot_make_up_for_each_other():
     blocks = [Block("cart", [lambda part: part[:1]], size=2), Block("pole", [lambda part: np.ones(3)], size=2)]
     bound = Symmetry("m", catalog.cyclic(2), blocks, [[1, 0]]).bind(spaces.Box(-1, 1, (4,)), spaces.Discrete(2))
-    with pytest.raises(SpecError, match="block 'cart': the callable returned 1 values"):
+    with pytest.raises(SpecError, match="block 'cart': the callable must return 2 numbers, but returned 1 values"):
         bound.observation((0,), np.ones(4))
 
 

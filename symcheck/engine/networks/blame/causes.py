@@ -262,8 +262,10 @@ def flattened_before(action: Action, steps: Sequence[Step]) -> dict[str, list[in
             return {}
         before = node.args[0] if node.args and isinstance(node.args[0], fx.Node) else None
         shape = _shape(before)
-        if operator_name(node) in ("view", "_unsafe_view", "reshape") and len(shape) == 4 and len(_shape(node)) == 2:
-            return {"flattened": [int(n) for n in shape[1:]]}
+        flattens = operator_name(node) in ("view", "_unsafe_view", "reshape") and len(_shape(node)) == 2
+        # the samples of images lie along the first axis; other tables with four axes hold them along any axis
+        if flattens and len(shape) == 4 and all(isinstance(n, int) for n in shape[1:]):
+            return {"flattened": list(shape[1:])}
     return {}
 
 

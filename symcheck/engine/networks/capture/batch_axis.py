@@ -385,6 +385,16 @@ class _Follower:
         self._one_axis(node.meta["val"], node)
         return self._same_outside(node)
 
+    def _cdist_forward(self, node: fx.Node) -> int | None:
+        for item in node.args[:2]:
+            value = item.meta["val"]  # type: ignore[union-attr]
+            if value.ndim - 1 in self.axes(value):
+                raise self._mixing(node)
+        self._one_axis(node.meta["val"], node)
+        return self._same_outside(node)
+
+    _euclidean_dist = _cdist_forward
+
     def _spares(self, count: int) -> Callable[[fx.Node], int | None]:
         """A rule for operators that read and mix only the last axes."""
 

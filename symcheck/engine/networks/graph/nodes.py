@@ -214,12 +214,14 @@ class Graph:
         result = np.empty(len(entries), dtype=np.float64)
         fixed = owner < 0
         if fixed.any():
-            numbers = self.numbers(entries[fixed])
-            with np.errstate(all="ignore"):
+
+            def compute(rows: Floats) -> Floats:
                 if op == "pointwise":
-                    values = (self.unknown.get(function) or FUNCTIONS[function][1])(*numbers.T, *parameters)
-                else:
-                    values = REDUCTIONS[function](numbers, *parameters)
+                    return np.asarray((self.unknown.get(function) or FUNCTIONS[function][1])(*rows.T, *parameters))
+                return np.asarray(REDUCTIONS[function](rows, *parameters))
+
+            with np.errstate(all="ignore"):
+                values = _once_for_equal_rows(compute, self.numbers(entries[fixed]), alone=bool(fixed.all()))
             result[fixed] = self.constants(values)
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
@@ -266,7 +268,9 @@ class Graph:
         result = np.empty((len(entries), len(W)), dtype=np.float64)
         fixed = owner < 0
         if fixed.any():
-            values = self.numbers(entries[fixed]) @ numbers.T
+            values = _once_for_equal_rows(
+                lambda rows: rows @ numbers.T, self.numbers(entries[fixed]), alone=bool(fixed.all())
+            )
             result[fixed] = self.constants(values if b is None else values + self.numbers(b))
         if not fixed.all():
             rows, places = self._alike(entries[~fixed], owner[~fixed], name)
@@ -304,6 +308,18 @@ def _split(ids: Ints) -> tuple[Ints, Ints]:
     if ((sample >= 0) & (sample != owner[:, None])).any():
         raise NoCertificateError(state("SYM193", operation="rows"))
     return np.where(ids < 0, ids, ids // BATCH), owner
+
+
+def _once_for_equal_rows(compute: Callable[[Floats], Floats], rows: Floats, *, alone: bool) -> Floats:
+    """The results for rows of constants; beside rows of values (not `alone`) equal rows have the same bits.
+
+    The rows of the samples in a batch are equal, but products may round differently by their position in the table.
+    """
+    if alone:  # `_make_alike` in the interpreter compares whole tensors of constants
+        return compute(rows)
+    (codes,) = codes_of_rows(rows)
+    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    return compute(rows[first])[places.reshape(-1)]
 
 
 def codes_of_rows(*tables: Any) -> list[Ints]:

@@ -82,6 +82,22 @@ def _by_constants(graph: Graph, a: Floats, b: Floats, name: str) -> Floats:
     return result
 
 
+@operator("_cdist_forward", "_euclidean_dist")
+def _distances(graph: Graph, x: Entries, y: Entries, p: float = 2.0, _: int | None = None) -> Entries:
+    """Distances between all pairs of rows."""
+    if p not in (1.0, 2.0, np.inf):
+        refuse(f"distances with p = {p:g}")
+    rows = np.broadcast_arrays(x.array[..., :, None, :], y.array[..., None, :, :])
+    if rows[0].size > LARGEST:
+        raise NoCertificateError(state("SYM192", operation="distance"))
+    gaps = graph.add(rows, (1.0, -1.0), "distance")
+    if p == 2.0:
+        squares = graph.reduce("prod", np.stack([gaps, gaps], axis=-1), "distance")
+        return pointwise(graph, "sqrt", (), x.like(total(graph, squares)), like=x)
+    sizes = pointwise(graph, "absolute", (), x.like(gaps), like=x).array
+    return x.like(total(graph, sizes) if p == 1.0 else graph.largest(sizes, "distance"))
+
+
 @operator("addmm", "baddbmm")
 def _addmm(graph: Graph, bias: Entries, x: Entries, y: Entries, *, beta: float = 1, alpha: float = 1) -> Entries:
     if beta != 1 or alpha != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,11 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
     """The floating-point tensors in a network's output, with their paths.
 
     Args:
-        result: a tensor, or tuples, lists and mappings of them; None counts as absent.
+        result: a tensor, or tuples, lists, mappings and dataclasses of them; None counts as absent.
         path: name of the whole.
 
     Returns:
-        Path ("output", "output[1]", "output['value']") to tensor, in order.
+        Path ("output", "output[1]", "output['value']", "output.value") to tensor, in order.
 
     Raises:
         TargetError: the output contains a distribution, or something that is not a tensor.
@@ -48,8 +49,12 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         for i, item in enumerate(result):
             tensors |= named_outputs(item, f"{path}[{i}]")
         return tensors
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        for field in dataclasses.fields(result):
+            tensors |= named_outputs(getattr(result, field.name), f"{path}.{field.name}")
+        return tensors
     raise TargetError(
-        f"the network must return tensors, or tuples, lists and mappings of tensors, but {path} is of "
+        f"the network must return tensors, or tuples, lists, mappings and dataclasses of tensors, but {path} is of "
         f"type {type(result).__name__}.",
         where="network",
         remedy="Wrap the network so that it returns tensors.",

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from symcheck.entries.forms import AffineEntry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -22,8 +23,8 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
         given: the user's value, or None.
 
     Returns:
-        The given shape; otherwise the symmetry's vector length, an `example_input` of the network, or the size of its
-        first linear layer.
+        The given shape; otherwise the symmetry's vector length, an `example_input` of the network, the size of its
+        first linear layer if the symmetry can act on it, or the smallest size on which the symmetry can act.
 
     Raises:
         SpecError: none of these sources determines the shape.
@@ -39,9 +40,12 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
         return (size,)
     if example is not None:
         return example
-    first = _first_layer(net)
-    if isinstance(first, nn.Linear):
+    first, least = _first_layer(net), _least_length(symmetry)
+    # the first linear layer may take features that are computed from the input
+    if isinstance(first, nn.Linear) and first.in_features >= least:
         return (first.in_features,)
+    if least:
+        return (least,)
     raise SpecError(
         "the shape of the network's input cannot be determined from the symmetry or the network.",
         where="--input-shape",
@@ -64,6 +68,11 @@ def mismatch(net: nn.Module, shape: tuple[int, ...]) -> SpecError | None:
 
 def _vector_length(symmetry: Symmetry) -> int | None:
     return next((entry.dim for entry in symmetry.observation if isinstance(entry, AffineEntry)), None)
+
+
+def _least_length(symmetry: Symmetry) -> int:
+    """The smallest vector length on which rotations of a continuous group can act; 0 if there are none."""
+    return max((entry.least for entry in symmetry.observation if isinstance(entry, ElementEntry)), default=0)
 
 
 def example_shapes(net: nn.Module, symmetry: Symmetry) -> Any:
