@@ -169,9 +169,11 @@ class EpisodeColumns:
             unusual = np.concatenate([unusual, score_outcomes(rank_outcomes(targets, epsilon, both), both)], axis=1)
             others += [f"{name} given the step number" for name in target_names]
         rare, events = self._rare_events(part, episodes, ranked, target_names)
-        for some, names in ((unusual, others), (rare, events)):
+        # The end of an episode may depend on its start, which the last states no longer show.
+        since = sides.with_starts(starts) if part == "termination" else sides
+        for some, names, divided in ((unusual, others, sides), (rare, events, since)):
             if names:
-                more, names, plain = named_features(some, names, sides, coarse, starts, deep=False)
+                more, names, plain = named_features(some, names, divided, coarse, starts, deep=False)
                 named, described = np.concatenate([more[:, :plain], named], axis=1), [*names[:plain], *described]
                 means += plain
         apart = ranked.scores if given.cells.single else score_outcomes(ranked, fine)
@@ -200,7 +202,7 @@ class EpisodeColumns:
         rests = np.concatenate([ranked.residual, np.repeat(known, len(events), axis=1)], axis=1)
         columns = np.concatenate([score_outcomes(ranked, given.fine), marks], axis=1)
         names = [*target_names, *events]
-        sides = self._sides(given, joint=len(target_names) == 1)
+        sides = self._sides(given, joint=len(target_names) == 1).with_starts(given.starts)
         parts = [("", np.ones(len(own))), *((f" {text}", side) for text, side in (*sides.drawn, *sides.visited))]
         named = (
             (side, j, moment)

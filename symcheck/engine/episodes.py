@@ -321,6 +321,18 @@ class Sides:
     drawn: list[tuple[str, Floats]]
     visited: list[tuple[str, Floats]]
 
+    def with_starts(self, starts: npt.NDArray[np.intp]) -> Sides:
+        """These subsets, and the episodes that start in each of the first visited ones.
+
+        Args:
+            starts: the first row of each episode.
+        """
+        begun = []
+        for text, side in self.visited[:_MOST_JOINED]:
+            lengths = np.diff([*starts, len(side)])
+            begun.append((f"in episodes that start {text}", np.repeat(side[starts], lengths)))
+        return Sides(self.drawn, [*self.visited, *begun])
+
 
 def named_features(
     scores: Floats, names: list[str], sides: Sides, fit: Fit, starts: npt.NDArray[np.intp], *, deep: bool

@@ -187,7 +187,7 @@ def test_a_proposed_state_that_shows_nothing_before_a_step_gives_the_state_after
     [
         (lambda rng, count: 1 / 0, "", r"sample\(rng, 7\) raised ZeroDivisionError: division by zero"),
         (lambda rng, count: 3, "", "raised TypeError"),
-        (lambda rng, count: [5], "where get returns 2 numbers", "proposed 5, where get returns 2 numbers"),
+        (lambda rng, count: [5], "where get returns 2 numbers", "proposed the state 5, where get returns 2 numbers"),
     ],
 )
 def test_samples_that_are_no_states_are_refused(sample: Any, wrong: str, message: str) -> None:

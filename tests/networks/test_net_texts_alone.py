@@ -65,7 +65,6 @@ TEXTS: list[tuple[str, Callable[[], Any], str]] = [
     ("mapped", lambda: list(map(str, [1, PLAIN])), ADDRESS),
     ("mapped numbers", lambda: list(map(str, [1, 2])), ""),
     ("a tensor", lambda: f"{TENSOR}", ""),
-    ("the result of a call", lambda: f"{torch.zeros(1)}", "the text of an object, which may contain an address"),
     ("nothing", lambda: len([1]) + 1, ""),
 ]
 
