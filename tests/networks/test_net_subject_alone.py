@@ -176,6 +176,8 @@ def test_drawn_numbers_are_no_memory() -> None:
     [
         (lambda x: 2 * x, None),
         (lambda x: x - x.mean(dim=0), 0.0),
+        (lambda x: x + x[:1], 0.0),  # the first output is the same alone
+        (lambda x: x + torch.arange(len(x), dtype=x.dtype).unsqueeze(1) * x[:, :1], "large"),
         (lambda x: x + x[-1:].flip(1) * torch.tensor([1.0, 0.0, 0.0], dtype=x.dtype), "large"),
     ],
 )

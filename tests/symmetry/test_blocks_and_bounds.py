@@ -198,7 +198,7 @@ def test_blocks_are_recognised_by_their_form() -> None:
     for empty in ([], {"blocks": []}, {"blocks": "b"}):
         with pytest.raises(SpecError, match="expected a list of blocks"):
             parse_blocks(empty, "state", 1)
-    with pytest.raises(SpecError, match=r"one entry per generator, 2 in all, got 1"):
+    with pytest.raises(SpecError, match=r"one entry for each generator \(2 in all\), got 1"):
         parse_blocks([block], "state", 2)
     assert labels_of([block, Block("n", [[1, 1]], names=["x", "y"])]) == ("b[0]", "n x", "n y")
 

@@ -77,10 +77,8 @@ def residual_of_mixed_batch(
     Returns:
         The largest residual relative to the output's scale; None if samples do not affect each other.
     """
-    whole, single = subject.run(x, exact=True), subject.run(x[:1], exact=True)
-    # Alone and as the first of three: the same input.
-    first = {path: rows[:1] for path, rows in whole.items()}
-    if not _are_different(single, first) or _differ_by_rounding(subject, x[:1], single, first):
+    whole = subject.run(x, exact=True)
+    if not _influence_each_other(subject, x, whole):
         return None
     worst = 0.0
     for generator in range(len(inputs.motions)):
@@ -92,11 +90,22 @@ def residual_of_mixed_batch(
     return worst
 
 
-def _differ_by_rounding(subject: Subject, x: Floats, usual: dict[str, Floats], other: dict[str, Floats]) -> bool:
-    """Whether rounding explains every difference, as in an output whose terms cancel for every input."""
-    noise = Rounding(subject, 0).noise(x, usual)
-    gaps = {path: difference(other[path], usual[path]) for path in noise}
-    return bool(noise) and all(bool((gaps[path] <= MARGIN * sizes).all()) for path, sizes in noise.items())
+def _influence_each_other(subject: Subject, x: Floats, whole: dict[str, Floats]) -> bool:
+    """Whether outputs for the same input differ alone and in the batch, by more than rounding."""
+    inputs = [x[k : k + 1] for k in range(len(x))]
+    alone = [subject.run(each, exact=True) for each in inputs]
+    within = [{path: rows[k : k + 1] for path, rows in whole.items()} for k in range(len(x))]
+    if not any(_are_different(own, other) for own, other in zip(alone, within, strict=True)):
+        return False
+    # If the terms of an output cancel for every input, it consists of rounding. One draw may leave one input unchanged.
+    rounding = Rounding(subject, 0)
+    drawn = [rounding.noise(each, own) for each, own in zip(inputs, alone, strict=True)]
+    for path in whole:
+        gaps = [difference(other[path], own[path]) for own, other in zip(alone, within, strict=True)]
+        noise = [sizes[path] for sizes in drawn if path in sizes]
+        if not noise or (np.max(gaps, axis=0) > MARGIN * np.max(noise, axis=0)).any():
+            return True
+    return False
 
 
 def _are_different(usual: dict[str, Floats], other: dict[str, Floats]) -> bool:
