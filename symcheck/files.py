@@ -111,7 +111,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
         >>> check_outputs({"--html": Path("a.html"), "--json": Path("a.html")})
         Traceback (most recent call last):
         ...
-        symcheck.errors.SymcheckError: --json: expected a separate file, got a.html, where --html is written.
+        symcheck.errors.SymcheckError: --json: --html is already written to a.html; name a different file.
     """
     taken: dict[Path, str] = {}
     for option, path in paths.items():

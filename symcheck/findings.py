@@ -53,7 +53,7 @@ def findings(kind: str = "causes") -> Mapping[str, Finding]:
         >>> findings()["SYM014"].title
         'An observation component has the wrong sign'
         >>> findings("reasons")["nan_only"].sentence
-        'every <quantity> was <value> on both sides: nothing could be compared'
+        'every <quantity> was <value> on both sides, so nothing could be compared'
     """
     return {code: _finding(kind, code) for code in table(kind)}
 

@@ -155,7 +155,7 @@ def decide(facts: Facts) -> Decision:
         >>> decide(Facts(checked=500))
         Decision(verdict='passed', reason=None)
         >>> decide(Facts(checked=500, finite=False, quantity="reward")).reason.text
-        'every reward was NaN on both sides: nothing could be compared'
+        'every reward was NaN on both sides, so nothing could be compared'
         >>> decide(Facts(checked=0)).verdict
         'undecided'
     """

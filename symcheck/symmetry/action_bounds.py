@@ -61,7 +61,7 @@ def check_corners(act: Callable[[Array], Array], space: spaces.Space[Any], where
     Example:
         >>> check_corners(lambda actions: -actions, spaces.Box(-1, 2, (1,)), "action[0]")
         Traceback (most recent call last):
-        symcheck.errors.SpecError: action[0]: the action map leaves the action space: a = [2.0] goes to [-2.0], ...
+        symcheck.errors.SpecError: action[0]: the action map leaves the action space: the image of a = [2.0] is ...
     """
     if not isinstance(space, spaces.Box):
         return

@@ -44,7 +44,7 @@ def test_a_report_saves_and_shows_itself(tmp_path):
     assert "iframe" in report._repr_html_()
     with pytest.raises(SymmetryFailedError, match="transition_invariance FAILED"):
         report.raise_if_failed()
-    with pytest.raises(sc.errors.SymcheckError, match="no folder"):
+    with pytest.raises(sc.errors.SymcheckError, match="nowhere does not exist"):
         report.save_html(tmp_path / "nowhere" / "r.html")
     with pytest.raises(KeyError, match="the run checked"):
         report["no such property"]

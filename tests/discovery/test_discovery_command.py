@@ -86,7 +86,7 @@ def test_what_was_found_shows_itself_in_python():
     assert found.symmetry.group.order == 2
     assert "found and verified" in found.to_text()
     assert "<iframe" in found._repr_html_()
-    with pytest.raises(sc.errors.SymcheckError, match="no symmetry of FrozenLake-v1 that a SPEC file"):
+    with pytest.raises(sc.errors.SymcheckError, match="no verified symmetry of FrozenLake-v1"):
         sc.discover("FrozenLake-v1").save_spec("nowhere.toml")
 
 

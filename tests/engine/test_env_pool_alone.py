@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_worlds import Point, Settable, bench_of
+from worlds_with_settings import Point, Settable, bench_of
 
 from symcheck.engine.environments.cases import pool as pools
 from symcheck.engine.environments.cases.pool import Pool, Visit, gather, roll_out

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from small_worlds import MIRROR, Point, Settable, bench_of
+from worlds_with_settings import MIRROR, Point, Settable, bench_of
 
 from symcheck.engine.environments import replay as replaying
 from symcheck.engine.environments.cases.pool import Pool

@@ -239,7 +239,7 @@ def test_an_action_map_that_leaves_the_space_is_refused() -> None:
             pass
 
     flip = Symmetry("flip", catalog.cyclic(2), [[-1]], [[-1]])
-    with pytest.raises(SpecError, match="the action map leaves the action space: a = "):
+    with pytest.raises(SpecError, match="the action map leaves the action space: the image of a = "):
         run(Throttle, flip)
 
 

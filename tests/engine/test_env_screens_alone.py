@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from small_worlds import Settable, bench_of
+from worlds_with_settings import Settable, bench_of
 
 from symcheck.engine.environments.methods import pair_sample
 from symcheck.engine.environments.methods.pair_sample import PairSample

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from small_worlds import MIRROR, Point, Settable, bench_of
+from worlds_with_settings import MIRROR, Point, Settable, bench_of
 
 from symcheck.engine.clock import Clock, TimeUp
 from symcheck.engine.environments.controls.determinism import DeterminismCheck

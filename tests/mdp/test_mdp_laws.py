@@ -213,7 +213,7 @@ def test_a_lift_shares_probability_among_actions_that_are_one() -> None:
             from_maps(mdp, *wrong)
     with pytest.raises(SpecError, match="those of block 0 differ"):
         from_maps(mdp, np.zeros(2, int), np.array([[0, 0, 1], [0, 0, 0]]))
-    with pytest.raises(SpecError, match="block 1 differs"):
+    with pytest.raises(SpecError, match="those of block 1 differ"):
         from_maps(mdp, np.array([0, 2]), np.zeros((2, 3), int))
 
 
