@@ -104,7 +104,7 @@ def test_an_unknown_device_is_an_option_error() -> None:
 
 
 def test_outputs_must_be_one_per_output() -> None:
-    with pytest.raises(SpecError, match=r"2 for output\[0\], output\[1\]; got 1"):
+    with pytest.raises(SpecError, match=r"2 roles, one for each output \(output\[0\], output\[1\]\), got 1"):
         run_net(mirror_mlp(value=True), mirror(), options=NetOptions(outputs=("action",)))
 
 
