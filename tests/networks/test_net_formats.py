@@ -268,7 +268,7 @@ def test_log_deviations_of_an_agent_move_with_its_action() -> None:
 
 
 def test_a_module_without_a_forward_or_an_actor_is_refused() -> None:
-    with pytest.raises(TargetError, match="no forward"):
+    with pytest.raises(TargetError, match="neither a forward"):
         adapt_agent(nn.ModuleList([nn.Linear(2, 2)]))
 
 
